@@ -22,7 +22,6 @@
     explicit_words.py       … the lists
     listed_classes.py       … masses and best members from the lists
     source_conditioned.py   backgrounds that depend on the source
-    positions.py            states and masses at all positions of a batch
-    masses.py          masses that differ from one shared row at few places
+    masses.py               log masses that differ from one row at few places
     log_sums.py             sums of weights by their logarithms
 """

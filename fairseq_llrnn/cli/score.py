@@ -5,21 +5,16 @@ import json
 import math
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_not_read, check_place, writing_to
-from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.files.shards import file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
-    from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -27,9 +22,6 @@ EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt test.txt",
     "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
     "llrnn score --path checkpoints/checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
-    "llrnn score --path checkpoints/checkpoint_best.pt --shard 1/2 --out part1 < test.txt",
-    "llrnn score --path checkpoints/checkpoint_best.pt --shard 2/2 --out part2 < test.txt",
-    "llrnn score --merge part1 part2",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
 
@@ -38,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the text has a sentence a line, and words between blanks"
     parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
     model = parser.add_argument_group("the model")
-    model.add_argument("--path", metavar="FILE", help="checkpoint of a language model")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a language model")
     add_places(model, translates=False)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     results = parser.add_argument_group("results")
@@ -53,24 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the word that has no probability (log p is then -inf), and its words; the sums come last, on stderr",
     )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print the sums as JSON")
-    shards = parser.add_argument_group("many machines")
-    shards.add_argument(
-        "--shard", type=shard, metavar="I/N",
-        help="score the I-th of N parts of the text, which is given whole to each, and write it to --out",
-    )  # fmt: skip
-    shards.add_argument("--out", metavar="FILE", help="of --shard: where the part goes")
-    shards.add_argument(
-        "--merge", nargs="+", metavar="PART",
-        help="print what a run without shards would print, from all parts; neither model nor text is needed",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    _check(args)
-    if args.merge:
-        from fairseq_llrnn.evaluation.text_parts import merged, was_open
-
-        return _print(args, merged(args.merge), was_open(args.merge[0]))
+    check_least("--max-tokens", args.max_tokens, 1)
     check_text(args.text)
     need_fairseq()
     from fairseq_llrnn.evaluation.text_case import CapitalWords
@@ -84,53 +62,14 @@ def run(args: argparse.Namespace) -> int:
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    if args.shard is None:
-        capitals = CapitalWords(scorer.dictionary.symbols)
-        status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open)
-        if capitals.count:
-            note(
-                f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
-                "knows in lower case only: lower-case the text, as the training text was"
-            )
-        return status
-    _write_part(args, scorer)
-    return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Raise OptionError for options that are out of range or do not go together."""
-    check_least("--max-tokens", args.max_tokens, 1)
-    if args.merge:
-        for name in ("path", "data", "prior", "expert", "open", "shard", "out"):
-            if getattr(args, name):
-                raise OptionError(f"--{name}: the parts of --merge know it already; leave it out")
-        if args.text != STDIN:
-            raise OptionError(f"{args.text}: the parts of --merge know the text already; leave it out")
-        return
-    if args.path is None:
-        raise OptionError("expected --path with a checkpoint, or --merge with the parts of --shard, found neither")
-    if (args.shard is None) != (args.out is None):
-        there, missing = ("--out", "--shard") if args.shard is None else ("--shard", "--out")
-        raise OptionError(f"{there}: it needs {missing}, found none; the whole text's score is printed")
-    if args.shard is not None:
-        check_place(args.out, f"--out {args.out}")
-        check_not_read(args.out, [args.text, args.path])
-        for name in ("per_sentence", "json"):
-            if getattr(args, name):
-                option = "--" + name.replace("_", "-")
-                raise OptionError(f"{option}: a shard prints no scores; say it with --merge, when all parts are there")
-
-
-def _write_part(args: argparse.Namespace, scorer: "TextScorer") -> None:
-    from fairseq_llrnn.evaluation.text_parts import OPEN, HashedLines, write_part
-
-    files = {"--path": Path(args.path), **{file.name: file for file in scorer.dictionaries}}
-    inputs = {name: file_digest(file) for name, file in files.items()}
-    inputs |= {OPEN: str(args.open), "--max-tokens": str(args.max_tokens)}
-    lines = HashedLines(text_lines(args.text))
-    with writing_to(args.out):
-        many = write_part(Path(args.out), args.shard, inputs, lines, scorer.pieces(lines, args.shard))
-    print(f"shard {args.shard}: {many:,} lines scored, written to {args.out}")
+    capitals = CapitalWords(scorer.dictionary.symbols)
+    status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open)
+    if capitals.count:
+        note(
+            f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
+            "knows in lower case only: lower-case the text, as the training text was"
+        )
+    return status
 
 
 def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool) -> int:

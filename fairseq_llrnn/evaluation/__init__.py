@@ -9,7 +9,6 @@
     differences.py   sentences in which systems differ most
     evaluation.py    all of these
     text_bits.py     bits of a text under a language model (`llrnn score`)
-    text_parts.py    … computed in shards
     text_case.py     … and its capitals, where a model knows none
     line_batches.py  … and its lines in batches
     label_hits.py    how many labels a classifier names right (`llrnn classify`)

@@ -4,7 +4,6 @@
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     labelled_lines.py texts with labels
-    shards.py        work in parts, and whether all of them are there
     reading.py       what is said where a file cannot be read
     read_count.py    entries read, and left out for a reason
     unicode_forms.py NFC and NFD

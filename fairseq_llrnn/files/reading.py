@@ -1,7 +1,8 @@
-"""What is said where the system does not let a file be read: no such file, no right to it, a disk that fails."""
+"""What is said where the system lets no file be read: no such file, no right to it, a disk that fails; and hashes."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,3 +24,9 @@ def reading(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

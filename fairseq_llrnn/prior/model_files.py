@@ -24,6 +24,7 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
+from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.directory import ARRAYS_FILE, SOURCE_FILE, WORDS_FILE
 from fairseq_llrnn.prior.manifest import JSON_FILE
 
@@ -58,7 +59,7 @@ class ModelFiles:
         if prior is not None:
             files = sorted(path for path in prior.rglob("*") if os.path.isfile(path) and path.name in _OF_PRIORS)
             paths |= {f"{PRIOR}/{path.relative_to(prior).as_posix()}": path for path in files}
-        return cls(paths, {name: _hash(path) for name, path in paths.items()}, weight, temperature)
+        return cls(paths, {name: file_digest(path) for name, path in paths.items()}, weight, temperature)
 
     @classmethod
     def described(cls, description: Mapping[str, Any], folder: Path) -> ModelFiles:
@@ -77,7 +78,7 @@ class ModelFiles:
         for name, path in paths.items():
             if not os.path.isfile(path):
                 raise ValueError(f"expected the model's file {folder.name}/{name}, found none")
-            if _hash(path) != hashes[name]:
+            if file_digest(path) != hashes[name]:
                 raise ValueError(f"the model's file {folder.name}/{name} is not the one that the prior was built with")
         return cls(paths, hashes, float(weight), float(temperature))
 
@@ -106,11 +107,6 @@ class ModelFiles:
 
 # files of a prior that was read, its words (V), and which of them b₀ allows (V,) -> the model
 LoadModel = Callable[[ModelFiles, Sequence[str], np.ndarray], "NextWords"]
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _is_positive(value: Any) -> bool:

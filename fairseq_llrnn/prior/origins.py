@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
+from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.expression import Expression, atoms
 from fairseq_llrnn.prior.leaves import file_of, is_order
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
@@ -36,8 +36,7 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
         if not os.path.isfile(path):  # a pipe, which was read, and has no more
             described.append(f"{option} (a pipe)")
             continue
-        with open(path, "rb") as stream:
-            described.append(f"{option} {Path(path).name} {hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}")
+        described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
     if code is not None:
         described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
     packages = () if options.translations is None else options.translations.source_lemmas

@@ -4,6 +4,5 @@
     phrases.py       … how well a phrase table covers them
     tuning.py        the weights, for BLEU or chrF of a development set
     score_cache.py   scores on disk, to continue a run
-    merging.py       scores of shards, put together
     weights_file.py  tuned weights on disk
 """

@@ -23,7 +23,6 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.shards import Shard
 from fairseq_llrnn.files.text_lines import iter_lines, shown
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
 from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
@@ -31,7 +30,6 @@ from fairseq_llrnn.rescoring.tuning import DevSet
 
 LIST, WORDS = "list", "words"
 PENALTY = -10_000.0  # nats: for a hypothesis that a model could not score, or that it finds impossible
-WHOLE = Shard(1, 1)
 CHUNK = 1000  # hypotheses between two writes to disk, but at least one sentence
 
 
@@ -142,14 +140,14 @@ def _letters(text: str) -> str:
 # ---- scores ----------------------------------------------------------------------------------------------------------
 
 
-def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile, shard: Shard = WHOLE) -> None:
-    """Score what `scores` does not hold yet of a shard, chunk by chunk."""
+def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
+    """Score what `scores` does not hold yet, chunk by chunk."""
     with tqdm(
-        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses // shard.of, initial=scores.hypotheses,
+        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses,
         unit=" hypotheses", leave=False, disable=None,
     ) as bar:  # fmt: skip
         held = scores.sentences
-        for chunk in (chunk for number, chunk in enumerate(chunks(job)) if shard.has(number)):
+        for chunk in chunks(job):
             if held > 0:
                 held -= len(chunk)
                 continue

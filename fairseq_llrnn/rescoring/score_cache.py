@@ -17,10 +17,11 @@ from typing import Any, BinaryIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.leftovers import is_held
-from fairseq_llrnn.files.shards import MAX_LINE_BYTES, count, log_prob
+from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
 from fairseq_llrnn.files.special_files import refuse_special
 
 NAME, VERSION = "llrnn rescore", 1
+MAX_LINE_BYTES = 1 << 26  # some thousand sentences; what is longer is another kind of file
 Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
 Notes = Mapping[str, Mapping[str, int]]  # by model: what was counted
 
@@ -148,6 +149,22 @@ def checked(record: Any) -> tuple[Scores, Notes]:
     if len({tuple(map(len, rows)) for rows in scores.values()}) != 1 or not {*notes} <= {*scores}:
         raise ValueError
     return scores, notes
+
+
+def log_prob(value: object) -> float:
+    """A log-probability from JSON, null being −inf. Raises ValueError for what is none."""
+    if value is None:
+        return -math.inf
+    if type(value) not in (int, float) or not abs(value) <= LARGEST_LOG_PROB:  # type: ignore[arg-type]
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
+
+
+def count(value: object) -> int:
+    """A count from JSON. Raises ValueError for what is none."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError
+    return value
 
 
 def _open_locked(path: Path) -> BinaryIO:

@@ -29,10 +29,6 @@ from fairseq_llrnn.files.leftovers import lock, temporary_name
             ["--reverse-expert", "mine.py:Mine"],
             "--reverse-expert: belongs to --reverse-path, which is missing; give both or none",
         ),
-        (["--shard", "1/2", "--merge", "a"], "--shard and --merge: expected one of them; --merge comes when all"),
-        (["--shard", "1/2", "--weights", "w"], "--weights: a shard is only scored; say it with --merge, when all"),
-        (["--shard", "1/2", "--out", "-"], "--shard: expected a file for the scores as --out, found stdout"),
-        (["--merge", "a", "o"], "o: expected another file for the result, found one that is read and would be lost"),
         (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )

@@ -17,7 +17,9 @@ OTHERS = {
     "cli.stdin:check_text": "opens a text, and reads nothing",
     "cli.stdin:text_lines": "texts whose lines are answered, each by one",
     "extras.discourse.data:load_strings": "what `llrnn discourse` wrote",
-    "plugin.compat.interactive_lines:_buffered_lines": "texts whose lines are answered, each by one",
+    "plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
+    "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
+    "plugin.compat.option_checks:_is_alignment": "asks whether fairseq can read a dictionary",
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.automata:_what_is_wrong": "a line for a message",
     # what no file of text is; tested where they are

@@ -250,23 +250,6 @@ def test_a_text_in_a_file(shell: Shell, model: Path, tmp_path: Path) -> None:
     assert shell.run(*score, tmp_path / "text").out == shell.run(*score, "-", stdin=text).out
     for name, said in (("empty", "expected a text, found none in "), ("none", "No such file")):
         assert said in shell.run(*score, tmp_path / name, code=2).err
-    done = shell.run("llrnn", "score", "--merge", tmp_path / "1", "--", tmp_path / "text", code=2)
-    assert "the parts of --merge know the text already; leave it out" in done.err
-
-
-def test_a_text_in_shards(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
-    """What is printed of all parts is what is printed of the whole, to the last digit."""
-    text = "\n".join([*world.text("test"), "le chat xyzzy voit Zoé", ""]) + "\n"
-    options = ("--path", model, "--open", "--max-tokens", 60)
-    for number in (1, 2):
-        shard = ("--shard", f"{number}/2", "--out", tmp_path / f"{number}")
-        part = shell.run("llrnn", "score", *options, *shard, stdin=text)
-        assert part.out.startswith(f"shard {number}/2: ")
-    parts = ("--merge", tmp_path / "2", tmp_path / "1")
-    for how in (["--json"], ["--per-sentence"]):
-        whole = shell.run("llrnn", "score", *options, *how, stdin=text)
-        merged = shell.run("llrnn", "score", *parts, *how)
-        assert merged.out == whole.out and merged.err == whole.err
 
 
 def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:

@@ -7,10 +7,8 @@ exception, a process that dies, takes too long or fills the memory) is a fault.
 from __future__ import annotations
 
 import gzip
-import math
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +23,6 @@ from fairseq_llrnn.cli.main import dispatch
 from fairseq_llrnn.cli.rare_words.annotate import _read as rare_words_of
 from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.facts import read_facts
-from fairseq_llrnn.evaluation.text_bits import sum_of
-from fairseq_llrnn.evaluation.text_parts import merged, was_open
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.terms_file import read_terms
@@ -54,9 +50,8 @@ from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.options import PriorOptions
-from fairseq_llrnn.rescoring.merging import merge_scores
 from fairseq_llrnn.rescoring.phrases import PhraseTable
-from fairseq_llrnn.rescoring.rescoring import Weighing, open_job
+from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
 from fairseq_llrnn.trees.tree import Tree
@@ -160,17 +155,6 @@ FACTS = (
 SCORES = (
     '{"llrnn rescore": 1, "inputs": {"list": "ab"}}\n'
     '{"scores": {"lm": [[-1.5, null], [-2.0]]}, "notes": {"lm": {"unknown": 2}}}\n'
-)
-TEXT_PART = (
-    '{"llrnn score": 1, "inputs": {"--path": "1a", "--open": "True", "shard": "1/1"}}\n'
-    '{"lines": [[1, ["le", "chat"], [false, true], [-0.5, -1.25, -2], [0.0, -7.25], null]]}\n'
-    '{"lines": [[2, [], [], [-1.0], [], null], [3, ["trop", "long"], [], [], [], 1]]}\n'
-    '{"lines": [[4, ["mer"], [true], [null, -0.25], [null], null]]}\n'
-    '{"pieces": 3, "text": "2b"}\n'
-)
-LIST_PART = (
-    '{"llrnn rescore": 1, "inputs": {"list": "1a", "--path": "2b", "shard": "1/1"}}\n'
-    '{"scores": {"lm": [[-1.5, null], [-2.0]]}, "notes": {"lm": {"words": 3, "unknown": 2}}}\n'
 )
 
 
@@ -357,19 +341,10 @@ def _scores(path: Path) -> list[object]:
         file.close()
 
 
-def _text_part(path: Path) -> object:
-    lines = [line for line in merged([str(path)]) if line.log_prob > -math.inf]
-    return was_open(str(path)), sum_of(lines)
-
-
-def _list_part(path: Path) -> list[object]:
+def _source_of_list(path: Path) -> list[object]:
     with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        (scratch / "list").write_text(MOSES, encoding="utf-8")
-        job = open_job(str(scratch / "list"), None, None, None, scratch)
-        with closing(merge_scores(job, [str(path)], {"list": "1a", "--path": "2b"}, ["lm"], scratch / "all")) as scores:
-            weighing = Weighing.untuned(True, ["lm"])
-            return [weighing.rank(nbest.hypotheses, by_model) for nbest, by_model in zip(job, scores, strict=True)]
+        (nbest := Path(folder, "list")).write_text(MOSES, encoding="utf-8")
+        return list(open_job(str(nbest), str(path), str(path), None, Path(folder)))
 
 
 def _arpa_prior(path: Path) -> object:
@@ -455,12 +430,11 @@ def readers() -> list[Reader]:
         text("phrases of a source", "table", lambda path: PhraseTable.read(path, ["la mer", "le chat"]), PHRASES),
         text("bitext", "bitext", lambda path: read_text_bitext(path, path), TEXT),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
+        text("source of a list", "source", _source_of_list, "un\ndeux\n"),
         Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),
         text("scores", "scores", _scores, SCORES, counts=False),
         Reader("tree", "a.tree", (_tree(),), _all_of_a_tree, counts=False),
         text("vectors of words", "a.vec", lambda path: read_word_vectors(path, WORDS), "2 3\nle 1 2 3\nla 0 -1 1e3\n"),
-        text("part of a text", "part", _text_part, TEXT_PART, counts=False),
-        text("part of a list", "part", _list_part, LIST_PART, counts=False),
     ]
 
 

@@ -1,6 +1,7 @@
 """N-best lists for tests of `llrnn rescore`."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,3 +56,9 @@ def as_moses(lists: Iterator[list[tuple[float, str]]]) -> str:
 
 def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
+
+
+def but_counts(err: str) -> str:
+    """What a command said on stderr, but for lines such as `note: list: 5 of 5 lines read`."""
+    count = re.compile(r"note: .*: [\d,]+ of [\d,]+ (lines|rows|phrase pairs) read(; left out: .*)?\n")
+    return "".join(line for line in err.splitlines(keepends=True) if not count.fullmatch(line))

@@ -8,7 +8,6 @@ from fairseq_llrnn.cli.rescore.models import check_models, chosen
 from fairseq_llrnn.errors import OptionError, check_least
 
 STDIO = "-"
-OF_THE_WHOLE = ("tune", "weights", "reference", "nbest_out")  # what a shard cannot do
 
 
 def check(args: argparse.Namespace) -> None:
@@ -20,7 +19,6 @@ def check(args: argparse.Namespace) -> None:
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
     check_models(args)
-    _check_shards(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
@@ -31,19 +29,6 @@ def check(args: argparse.Namespace) -> None:
     for path in results:
         if path != STDIO:
             check_place(path, path)
-    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights, *(args.merge or [])):
+    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
-
-
-def _check_shards(args: argparse.Namespace) -> None:
-    if args.shard is None:
-        return
-    if args.merge:
-        raise OptionError("--shard and --merge: expected one of them; --merge comes when all shards are done")
-    for name in OF_THE_WHOLE:
-        if getattr(args, name) is not None:
-            option = "--" + name.replace("_", "-")
-            raise OptionError(f"{option}: a shard is only scored; say it with --merge, when all parts are there")
-    if args.out == STDIO:
-        raise OptionError("--shard: expected a file for the scores as --out, found stdout")

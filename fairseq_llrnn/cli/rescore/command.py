@@ -16,19 +16,17 @@ from fairseq_llrnn.cli.rescore.checks import STDIO, check
 from fairseq_llrnn.cli.rescore.models import (
     add_models,
     chosen,
-    digests,
     files_of,
     load_models,
     phrase_columns,
 )
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
-from fairseq_llrnn.cli.shards import shard
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.leftovers import temporary_folder
-from fairseq_llrnn.files.shards import SHARD, file_digest
+from fairseq_llrnn.files.reading import file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.corpus_metrics import Comparison, CorpusMetric
@@ -84,15 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     results.add_argument("--nbest-out", metavar="FILE", help="the list, reranked, with new scores, in its own format")
     results.add_argument("--reference", metavar="FILE", help="a translation to compare with: scores and significance")
-    shards = parser.add_argument_group("many machines")
-    shards.add_argument(
-        "--shard", type=shard, metavar="I/N",
-        help="score the I-th of N parts of the list, which is given whole to each, and write the scores to --out",
-    )  # fmt: skip
-    shards.add_argument(
-        "--merge", nargs="+", metavar="PART",
-        help="take the scores of the list from all parts; otherwise the command of a run without shards",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,38 +104,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _score_shard(args: argparse.Namespace, job: "Job") -> None:
-    scores = _score(args, job, load_models(args, [job]), Path(args.out))
-    with closing(scores):
-        scored = many(scores.hypotheses, "hypothesis", "hypotheses")
-        print(f"shard {args.shard}: {scored} scored, written to {args.out}")
-
-
-def _merge(args: argparse.Namespace, job: "Job", path: Path) -> "ScoreFile":
-    from fairseq_llrnn.rescoring.merging import merge_scores
-
-    files = {"list": job.lists.file, "source": job.source}
-    given = {name: file_digest(file) for name, file in files.items() if file is not None}
-    scores = merge_scores(job, args.merge, given | digests(args), [*chosen(args), *phrase_columns(args)], path)
-    note_scores(job, scores)
-    return scores
-
-
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     from fairseq_llrnn.evaluation.corpus_metrics import TOKENIZERS, CorpusMetric
     from fairseq_llrnn.rescoring.rescoring import Weighing
     from fairseq_llrnn.rescoring.weights_file import read_weights_file
 
     job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
-    if args.shard is not None:
-        _score_shard(args, job)
-        return
     dev = _open(args, args.tune, scratch / "dev") if args.tune else None
     weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
     need_fairseq()
-    models = {} if args.merge and dev is None else load_models(args, [job] if dev is None else [job, dev])
+    models = load_models(args, [job] if dev is None else [job, dev])
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = dev_scores = None
@@ -155,8 +124,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
             weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric)
-        scored = _merge(args, job, scratch / "merged") if args.merge else _score(args, job, models, score_files[0])
-        scores = held.enter_context(closing(scored))
+        scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
         changed, own, best = _write(args, job, scores, weighing)
         if job.references is not None:
             on_test = metric.compare(own, best, job.references)
@@ -180,21 +148,18 @@ def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) 
 
 def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
     """All scores of a job: those that `path` holds already, and the others."""
-    from fairseq_llrnn.rescoring.rescoring import WHOLE, score_list
+    from fairseq_llrnn.rescoring.rescoring import score_list
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 
     read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
     inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
-    if args.shard is not None:
-        inputs |= {SHARD: str(args.shard), "--max-tokens": str(args.max_tokens)}
     scores = ScoreFile(path, inputs)
     # fairseq's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
         note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
-    score_list(job, models, scores, args.shard or WHOLE)
-    if args.shard is None:
-        note_scores(job, scores)
+    score_list(job, models, scores)
+    note_scores(job, scores)
     return scores
 
 

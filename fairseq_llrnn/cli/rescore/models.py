@@ -9,7 +9,6 @@ from fairseq_llrnn.alignment.phrase_table import num_scores
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.shards import file_digest
 from fairseq_llrnn.files.special_files import refuse_special
 
 if TYPE_CHECKING:
@@ -110,25 +109,6 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
             )
     table = PhraseTable.read(args.phrase_table, (nbest.source or "" for job in jobs for nbest in job))
     return {name: Model(PhraseColumn(table, column, len(names))) for column, name in enumerate(names)}
-
-
-def digests(args: argparse.Namespace) -> dict[str, str]:
-    """Of the checkpoints, by the options that name them. Raises DataError for one that cannot be read."""
-    found = {}
-    paths = [(f"--{MODELS[name][0]}path", path) for name, path in chosen(args).items()]
-    if args.phrase_table is not None:
-        paths.append((PHRASE_TABLE, args.phrase_table))
-    for option, path in paths:
-        refuse_special(path, may_be_pipe=False)
-        try:
-            found[option] = file_digest(Path(path))
-        except OSError as error:
-            what = "table" if option == PHRASE_TABLE else "checkpoint"
-            raise DataError(
-                f"{option} {path}: cannot be read: {error.strerror or error}; give the {what} that the shards were "
-                "given"
-            ) from error
-    return found
 
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:

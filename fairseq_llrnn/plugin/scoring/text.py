@@ -16,7 +16,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.files.shards import Shard
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -46,20 +45,13 @@ class TextScorer:
 
     def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
         """The score of every line, in their order, also of those that are too long or have no probability."""
-        for piece in self.pieces(lines):
-            yield from piece or ()
-
-    def pieces(self, lines: Iterable[str], shard: Shard | None = None) -> Iterator[list[LineScore] | None]:
-        """The scores of the lines, batch by batch; None in the place of batches of other shards."""
         longest = self.longest - 1  # words before the end
-        for number, batch in enumerate(line_batches(lines, longest, SENTENCES, self.max_tokens)):
+        for batch in line_batches(lines, longest, SENTENCES, self.max_tokens):
             read = [LineScore(line, words) for line, words in batch]
-            if shard is not None and not shard.has(number):
-                yield None
-            elif len(read[0].words) > longest:
-                yield [replace(read[0], too_long_for=int(longest))]
+            if len(read[0].words) > longest:
+                yield replace(read[0], too_long_for=int(longest))
             else:
-                yield self._score(read)
+                yield from self._score(read)
 
     @torch.inference_mode()
     def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
