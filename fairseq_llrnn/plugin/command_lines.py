@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import re
 import sys
 import time
@@ -116,7 +117,7 @@ class Report:
     def stopped(self) -> str:
         """What to say where the user, or the machine, stops it."""
         path = self.save_dir / "checkpoint_last.pt"
-        if not path.is_file():
+        if not os.path.isfile(path):
             return "stopped; nothing was saved yet, the same command begins anew"
         return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
 
@@ -134,7 +135,7 @@ class Report:
             rows.append(("best epoch", "one before this run, or there was no validation"))
         elif self.went_on:
             rows.append(("done", "nothing was left to do; say a larger --max-epoch or --patience"))
-        if self.last is not None and path.is_file():
+        if self.last is not None and os.path.isfile(path):
             rows += [("checkpoint", str(path)), ("next", self.next)]
         for title, text in rows:
             if text:

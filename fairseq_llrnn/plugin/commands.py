@@ -197,10 +197,10 @@ def _task_of(data: str | None, prior: str | None) -> str:
             "with two of dict.LANGUAGE.txt); give it"
         )
     folder = Path(prior_folder(prior, data))
-    settings = read_description(folder).get("settings") if (folder / JSON_FILE).is_file() else None
+    settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
     if isinstance(settings, dict) and settings.get(LABELS):
         return "llrnn_classification"
-    one = (Path(utils.split_paths(data)[0]) / "dict.txt").is_file()
+    one = os.path.isfile(Path(utils.split_paths(data)[0]) / "dict.txt")
     return "llrnn_language_modeling" if one else "llrnn_translation"
 
 
