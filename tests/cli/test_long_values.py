@@ -47,7 +47,7 @@ def values_of(action: argparse.Action, value: str) -> list[str]:
 
 
 # Of fairseq's commands, which may end the process: options that we read before it does
-OURS = {"train": "--prior", "generate": "--path", "eval-lm": "--prior", "interactive": "--path", "validate": "-"}.items()
+OURS = [("train", "--prior"), ("generate", "--path"), ("eval-lm", "--prior"), ("interactive", "--path"), ("validate", "-")]
 
 
 @pytest.mark.parametrize("kind", ["longer than a name", "longer than a path", "blanks", "several lines", "no UTF-8"])
