@@ -1,6 +1,6 @@
 """What a prior says to a tree over its signatures, and which tree a head takes from a checkpoint.
 
-Sizes: V words, S signatures, I internal nodes, D width of vectors.
+Sizes: S signatures, I internal nodes.
 """
 
 from __future__ import annotations
@@ -24,24 +24,6 @@ def class_fingerprint(prior: Prior) -> str:
     digest = hashlib.sha256("\n".join(prior.symbols).encode())
     digest.update(prior.output.class_of.astype("<i8").tobytes())
     return digest.hexdigest()
-
-
-def class_vectors(prior: Prior, of_words: np.ndarray) -> np.ndarray:
-    """Vectors of the signatures, (S, D): the mean of their words', by the background without context.
-
-    Args:
-        of_words: (V, D), NaN where there is none. A signature without any gets the mean of all signatures.
-    """
-    known = ~np.isnan(of_words).any(1)
-    classes, vectors = prior.output.class_of[known], of_words[known].astype(np.float64)
-    weights = np.maximum(np.exp(prior.log_weights[known].astype(np.float64)), 1e-12)
-    sums, totals = np.zeros((prior.output.num_classes, of_words.shape[1])), np.zeros(prior.output.num_classes)
-    np.add.at(sums, classes, weights[:, None] * vectors)
-    np.add.at(totals, classes, weights)
-    has_one = totals > 0
-    means = sums / np.maximum(totals, 1e-300)[:, None]
-    means[~has_one] = means[has_one].mean(0)
-    return means
 
 
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[tuple[Choice, ...]]]:

@@ -16,5 +16,4 @@
     learner.py         the statistics of a layer, and trees that follow from them
     schedule.py        when
     options.py         what is said of a tree before there is one
-    word_vectors.py    vectors in a text file, to cluster by
 """

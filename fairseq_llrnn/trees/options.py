@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.limits import check_arity, check_room, least_arity, least_depth
@@ -15,13 +14,12 @@ from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.tree import Tree
 
 DEPTH = 3  # where neither arity nor depth is given: that of the thesis' trees (Jernite 2018, §3.5)
-CLUSTERS, HUFFMAN, CLUSTERING, RANDOM, LEARNED = "clusters", "huffman", "clustering", "random", "learned"
-KINDS = (CLUSTERS, HUFFMAN, CLUSTERING, RANDOM, LEARNED)
+CLUSTERS, HUFFMAN, RANDOM, LEARNED = "clusters", "huffman", "random", "learned"
+KINDS = (CLUSTERS, HUFFMAN, RANDOM, LEARNED)
 USERS = {
     "arity": KINDS[1:],
     "depth": KINDS[2:],
     "clusters": (CLUSTERS,),
-    "vectors": (CLUSTERING,),
     "reassign": (LEARNED,),
     "reassign_epochs": (LEARNED,),
 }
@@ -39,7 +37,6 @@ class TreeOptions:
     arity: int | None = None  # M, the most children of a node; None: the least that the depth has room with
     depth: int | None = None  # the most levels; None: DEPTH, or with an arity the least; 0: any, of a learned tree
     clusters: int | None = None  # None: √S
-    vectors: np.ndarray | None = None  # (S, D), for a clustering
     reassign: int | None = None  # how often in an epoch a learned tree changes; None: REASSIGN
     reassign_epochs: float | None = None  # in how many epochs; None: in all
     seed: int = 1
@@ -49,10 +46,9 @@ class TreeOptions:
             raise OptionError(f"--output-tree {self.kind}: expected one of {', '.join(KINDS)}, or a file with a tree")
         for name, users in USERS.items():
             if getattr(self, name) is not None and self.kind not in users:
-                option = "embeddings" if name == "vectors" else f"{name.replace('_', '-')} {getattr(self, name)}"
                 raise OptionError(
-                    f"--tree-{option}: expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of "
-                    "them out"
+                    f"--tree-{name.replace('_', '-')} {getattr(self, name)}: expected --output-tree "
+                    f"{' or '.join(users)}, found {self.kind}; leave one of them out"
                 )
         check_least("--tree-reassign", self.reassign, 1, "times an epoch")
         if self.reassign_epochs is not None and not self.reassign_epochs >= 0:
@@ -71,13 +67,6 @@ class TreeOptions:
         assert depth is not None
         if self.kind == HUFFMAN:
             return huffman_tree(masses, arity)
-        if self.kind == CLUSTERING:
-            if self.vectors is None:
-                raise OptionError(
-                    "--output-tree clustering: expected vectors of the words, found none; give them with "
-                    "--tree-embeddings"
-                )
-            return clustering_tree(self.vectors, arity, depth, self.seed)
         return random_tree(leaves, arity, depth, self.seed)
 
     def sizes(self, leaves: int) -> tuple[int, int | None]:

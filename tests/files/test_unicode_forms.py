@@ -19,7 +19,6 @@ from fairseq_llrnn.features.word_forms import read_word_forms
 from fairseq_llrnn.files.unicode_forms import FORMS, advice_on_form, form_of, in_form, known_otherwise
 from fairseq_llrnn.prior import PriorOptions
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.trees.word_vectors import read_word_vectors
 
 DICTIONARY = "été 3\nle 2\nforêts 1\n"
 FILES = {
@@ -157,11 +156,6 @@ def test_a_word_that_is_refused_for_its_form_alone(
     with pytest.raises(DataError, match=r"dictionary \(but in another Unicode form: NFC and NFD look alike\)"):
         read(path)
     read(written(tmp_path, name, text, "nfc"))
-
-
-def test_vectors_of_words_are_found_in_either_form(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.vec", "été 1 2\nle 3 4\n", "nfd")
-    assert read_word_vectors(path, composed_words().symbols[4:]).tolist() == [[1, 2], [3, 4]]
 
 
 def test_ngrams_in_another_form_are_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.tree import class_fingerprint
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
 from fairseq_llrnn.trees.learner import TreeLearner
 from fairseq_llrnn.trees.options import TreeOptions
@@ -101,17 +102,17 @@ def test_searches_find_the_model_s_scores(translation: TranslationWorld, beam: i
 
 def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed as if never stopped, evaluated, scored, explained: nothing but training is told of the tree."""
-    vectors = tmp_path / "vectors.txt"
-    words = Prior.load(world.prior("prior")).symbols
-    vectors.write_text("".join(f"{w} {i % 3} {i % 5}\n" for i, w in enumerate(words) if not w.startswith("<")))
-    tree = ("--output-tree", "clustering", "--tree-embeddings", vectors, "--tree-arity", 4)
+    file, prior = tmp_path / "by.tree", Prior.load(world.prior("prior"))
+    vectors = np.random.default_rng(1).normal(size=(prior.output.num_classes, 3))
+    save_tree(file, clustering_tree(vectors, 4), class_fingerprint(prior))
+    tree = ("--output-tree", file)
     for name, epochs in (("whole", [2]), ("parts", [1, 2])):
         for epoch in epochs:
             args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
             valid = shell.run("fairseq-train", *args).json_lines("valid")[-1]
             assert "valid_adaptor_norm" not in valid
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
-    vectors.unlink()  # the checkpoint has the tree
+    file.unlink()  # the checkpoint has the tree
 
     model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
     common = [*world.task_args(), *model, "--gen-subset", "valid"]
@@ -199,8 +200,6 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
         (["--output-tree", "oak"], "--output-tree oak: expected one of clusters, huffman, .*, or a file with a tree"),
         (["--output-tree", "huffman", "--tree-arity", "1"], "arity of the tree: expected at least 2 children"),
         (["--output-tree", "random", "--tree-arity", "2", "--tree-depth", "2"], "depth of the tree: expected room"),
-        (["--output-tree", "clustering"], "--output-tree clustering: expected vectors of the words, found none; give"),
-        (["--output-tree", "huffman", "--tree-embeddings", "x"], "--tree-embeddings x: expected --output-tree cl"),
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
         (["--output-tree", "learned", "--tree-reassign", "0"], "--tree-reassign 0: expected a number of times"),
         (["--output-tree", "learned", "--tree-reassign-epochs", "-1"], "--tree-reassign-epochs -1.0: expected a"),

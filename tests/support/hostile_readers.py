@@ -56,7 +56,6 @@ from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree, save_tree
-from fairseq_llrnn.trees.word_vectors import read_word_vectors
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -266,12 +265,6 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
         (PHRASES + "roi ||| king ||| 1 1 1 1\n", "3 of 4 phrase pairs read; left out: 1 of phrases that no source has"),
     ),
     "n-best list": ((LOGS, "10 of 12 lines read; left out: 2 that are no part of the list (logs)"),),
-    "vectors of words": (
-        (
-            "4 2\nle 1 2\nle 3 4\nroi 5 6\nla 7 8\n",
-            "2 of 5 lines read; left out: 1 as header, 1 of words that the dictionary lacks, 1 repeated",
-        ),
-    ),
 }
 
 
@@ -434,7 +427,6 @@ def readers() -> list[Reader]:
         Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),
         text("scores", "scores", _scores, SCORES, counts=False),
         Reader("tree", "a.tree", (_tree(),), _all_of_a_tree, counts=False),
-        text("vectors of words", "a.vec", lambda path: read_word_vectors(path, WORDS), "2 3\nle 1 2 3\nla 0 -1 1e3\n"),
     ]
 
 

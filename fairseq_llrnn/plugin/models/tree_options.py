@@ -8,14 +8,13 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.tree import class_fingerprint, class_vectors, flat_tree
+from fairseq_llrnn.head.tree import class_fingerprint, flat_tree
 from fairseq_llrnn.output.tree_layer import ROWS
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.trees.options import CLUSTERING, DEPTH, KINDS, REASSIGN, TreeOptions
+from fairseq_llrnn.trees.options import DEPTH, KINDS, REASSIGN, TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree
-from fairseq_llrnn.trees.word_vectors import read_word_vectors
 
 
 @dataclass
@@ -48,13 +47,6 @@ class TreeConfig(FairseqDataclass):
         metadata={
             "help": "weights of a node that is no word: `free`, its own, or `composed`, the mean of those of the words "
             "below it"
-        },
-    )
-    tree_embeddings: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "vectors of words for --output-tree clustering: a text file with a word and its numbers in each "
-            "line, as word2vec, GloVe and fastText write it"
         },
     )
     tree_reassign: Optional[int] = field(
@@ -102,21 +94,14 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
 
 
 def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
-    kind, path = given["output_tree"], given["tree_embeddings"]
+    kind = given["output_tree"]
     sizes = {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")}
     if kind not in KINDS and os.path.exists(kind):
-        for name, value in {**sizes, "embeddings": path}.items():
+        for name, value in sizes.items():
             if value is not None:
                 raise OptionError(
                     f"--tree-{name.replace('_', '-')} {value}: expected --output-tree with a kind of tree, found the "
                     f"file {kind}; leave one of them out"
                 )
         return load_tree(kind, class_fingerprint(prior), prior.output.num_classes)
-    vectors = None
-    if path is not None and kind == CLUSTERING:
-        vectors = class_vectors(prior, read_word_vectors(path, prior.symbols))
-    elif path is not None:
-        raise OptionError(
-            f"--tree-embeddings {path}: expected --output-tree {CLUSTERING}, found {kind}; leave one of them out"
-        )
-    return TreeOptions(kind, **sizes, vectors=vectors)
+    return TreeOptions(kind, **sizes)
