@@ -47,16 +47,16 @@ def values_of(action: argparse.Action, value: str) -> list[str]:
 
 
 # Of fairseq's commands, which may end the process: options that we read before it does
-OURS = [("train", "--prior"), ("generate", "--path"), ("eval-lm", "--prior"), ("interactive", "--path"), ("validate", "-")]
+OURS = {"train": "--prior", "generate": "--path", "eval-lm": "--prior", "interactive": "--path", "validate": "--path"}
 
 
 @pytest.mark.parametrize("kind", ["longer than a name", "longer than a path", "blanks", "several lines", "no UTF-8"])
-@pytest.mark.parametrize(("name", "option"), OURS)
+@pytest.mark.parametrize(("name", "option"), OURS.items())
 def test_commands_of_fairseq(name: str, option: str, kind: str, shell: Shell, tmp_path: Path) -> None:
-    data = [VALUES[kind]] if option == "-" else [tmp_path, f"{option}={VALUES[kind]}"]
-    done = shell.run("llrnn", name, *data, code=2)
-    lines = [line for line in done.err.splitlines() if not line.startswith("usage: ")]
-    assert "Traceback" not in done.err and max(map(len, lines)) <= LONGEST, done.err
+    for data in ([VALUES[kind]], [tmp_path, f"{option}={VALUES[kind]}"]):
+        done = shell.run("llrnn", name, *data, code=2)
+        lines = [line for line in done.err.splitlines() if not line.startswith("usage: ")]
+        assert "Traceback" not in done.err and max(map(len, lines)) <= LONGEST, done.err
 
 
 @pytest.mark.parametrize("kind", VALUES)
