@@ -105,7 +105,7 @@ def test_every_extra_that_a_message_names_exists(root: Path) -> None:
     named = {
         extra
         for path in texts
-        for extras in re.findall(r"fairseq-llrnn\[([a-z,]+)\]", path.read_text(encoding="utf-8"))
+        for extras in re.findall(r"""(?:['"]\.\[|from_checkout\(['"])([a-z,]+)""", path.read_text(encoding="utf-8"))
         for extra in extras.split(",")
     }
     assert {"align", "automata", "metrics"} <= named <= set(project["optional-dependencies"])
