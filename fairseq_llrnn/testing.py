@@ -203,6 +203,8 @@ class _Laws:
             "masses have entries where a background is `sparse`", (masses.entries is not None) == self.background.sparse
         )
         _close("masses are those of log_mass", masses.dense().detach(), self.mass)
+        repeated = masses.repeated(2).dense().detach()
+        _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
         classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
         each = torch.stack([masses.of_classes(c) for c in classes.unbind(1)], dim=1)
         _close("masses of one class are an entry of log_mass", each.detach(), self.mass)
@@ -244,19 +246,24 @@ def _positions_equal_steps(bound: _Given, history: Tensor, cross_fitted: bool = 
     mass = masses.dense().view(batch, time, -1).detach()
     shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
     share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
-    for t, state in enumerate(_by_step(background, history)):
+    # cross-fitted, each sentence of a row begins in the state of its own fold, which no search meets
+    states = flat.unflatten(0, history.shape).unbind(1) if cross_fitted else _by_step(background, history)
+    for t, state in enumerate(states):
         step = bound.at(background, t)
         law = "values of all positions at once equal those of a search step by step"
         _close(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
-        _same(law, shares[:, t], step.log_shares(state).expand(batch, -1).detach())
-        _same(law, share[:, t], step.log_share(state, targets[:, t]).detach())
+        _close(law, shares[:, t], step.log_shares(state).expand(batch, -1).detach())
+        _close(law, share[:, t], step.log_share(state, targets[:, t]).detach())
     of_flat = background.log_mass(flat).expand(batch * time, -1).detach()
     _close("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
 
 
 def _by_step(background: Background, history: Tensor) -> list[Tensor]:
     """The states before each word of histories (N, T): T of (N, …)."""
-    return list(background.flat_states(history).unflatten(0, history.shape).unbind(1))
+    states = [background.start(len(history))]
+    for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which no state machine reads
+        states.append(background.advance(states[-1], tokens))
+    return states
 
 
 def _gradients_are_finite(bound: _Given, history: Tensor) -> None:

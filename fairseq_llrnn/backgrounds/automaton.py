@@ -97,8 +97,8 @@ class AutomatonBackground(AutomatonTables):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self.share(state.squeeze(1), tokens)
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
-        states = state.squeeze(1).repeat_interleave(times, 0)
+    def masses(self, state: Tensor) -> Masses:
+        states = state.squeeze(1)
         rows, entries = self.expand(self.chain[states], self.entry_offsets)
         of_rows = Entries(
             rows=rows,

@@ -246,9 +246,9 @@ class Background(ExactBuffers):
 
     # ---- masses of a search step, or of a whole batch (training) ----------------------------------------------------
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
-        """The masses of `log_mass`, without a tensor (N, S) where that can be: each state `times` times in a row."""
-        return Masses(self.log_mass(state), len(state) * times)
+    def masses(self, state: Tensor) -> Masses:
+        """The masses of `log_mass`, without a tensor (N, S) where that can be."""
+        return Masses(self.log_mass(state), len(state))
 
     def flat_states(self, previous: Tensor) -> Tensor:
         """States before each position of a batch whose inputs are `previous` (B, T): (B·T, …), position b·T + t.
@@ -266,7 +266,7 @@ class Background(ExactBuffers):
         """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
         states = self.flat_states(previous)
         if self.constant:
-            return states, self.masses(self.start(len(previous)), previous.size(1))
+            return states, self.masses(self.start(len(previous))).repeated(previous.size(1))
         return states, self.masses(states)
 
     # ---- precision --------------------------------------------------------------------------------------------------

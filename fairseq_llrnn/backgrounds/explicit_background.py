@@ -62,9 +62,9 @@ class ExplicitBackground(Background):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
+    def masses(self, state: Tensor) -> Masses:
         listed = self.listed(state) if self.sparse else None
-        return super().masses(state, times) if listed is None else listed.masses()
+        return super().masses(state) if listed is None else listed.masses()
 
     def log_mass(self, state: Tensor) -> Tensor:
         listed = self.listed(state)

@@ -89,10 +89,10 @@ class ModelBackground(Background):
         width = state.size(1)
         if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
             return answer(state, True)[:, 0]
-        if len(state) % width == 0:
-            batch = state[width - 1 :: width]
-            if torch.equal(self.flat_states(batch), state):  # all positions of a batch
-                return answer(batch, False).flatten(0, 1)
+        batch = state[width - 1 :: width]
+        whole = len(state) % width == 0 and bool((batch[:, -1] != NOTHING_YET).all())
+        if whole and torch.equal(self.flat_states(batch), state):  # all positions of a batch
+            return answer(batch, False).flatten(0, 1)
         lengths = (state != NOTHING_YET).sum(1)
         each, which = lengths.unique(return_inverse=True)
         parts = [answer(state[which == i, : int(length)], True)[:, 0] for i, length in enumerate(each)]

@@ -76,6 +76,8 @@ class Masses:
         if only is not None:
             # the entries of these rows are kept aside, for −inf takes nothing away again
             kept = flat[only[rows]]
+            if scores.requires_grad:
+                kept = kept.unique()  # a place that is there twice would have its gradient twice
             values = scores.reshape(-1)[kept]
             scores.masked_fill_(only.unsqueeze(1), NEGATIVE_INFINITY)
             scores.view(-1)[kept] = values

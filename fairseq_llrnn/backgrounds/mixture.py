@@ -147,9 +147,9 @@ class Mixture(Combined):
 
     # ---- masses: mixed from those of the parts -----------------------------------------------------------------------
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
+    def masses(self, state: Tensor) -> Masses:
         if self.root is None or not self.sparse:
-            return Background.masses(self, state, times)
+            return Background.masses(self, state)
         found = [_masses(part, own, self.root) for part, own in self.of_parts(state)]
         return mixed_masses(found, self.log_part_weights().to(self.root.word_log_weight.dtype))
 

@@ -64,8 +64,14 @@ class ContextClasses(ContextWords):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
-        return super().masses(state, times) if self.source.width else self.base.masses(self.below(state), times)
+    def masses(self, state: Tensor) -> Masses:
+        return super().masses(state) if self.source.width else self.base.masses(self.below(state))
+
+    def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
+        if self.source.width or not self.base.constant:
+            return super().along(previous)
+        masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
+        return self.flat_states(previous), masses.repeated(previous.size(1))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))

@@ -1,6 +1,6 @@
 """A background whose temperature the network chooses: it alone learns where b is to be trusted.
 
-Sizes: N positions, S signatures, E entries of corrections, H hidden width. What a history K says of a signature is
+Sizes: N positions, S signatures, E entries of masses, H hidden width. What a history K says of a signature is
 r_K(σ) = log B_K(σ)/B₀(σ) less the factor that it gives all words of which it says nothing in particular (`constant` in
 backgrounds/masses.py), where B are masses and B₀ those of the static weights. The masses become
 

@@ -1,6 +1,6 @@
 """The log-linear output over a sample of its classes: only rows of these, and of the targets, are composed.
 
-Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries of corrections (class_sampling.py).
+Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/masses.py).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
         2, background.class_of[target].unsqueeze(2)
     ).squeeze(2)
     mask = target.ne(setting.task.dictionary.pad())
-    torch.testing.assert_close(training[mask], -(own - mass.logsumexp(2))[mask], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(training[mask], -(own - mass.logsumexp(2))[mask].float(), atol=1e-4, rtol=1e-4)
 
 
 def test_sentences_without_probability_are_left_out(world: World) -> None:

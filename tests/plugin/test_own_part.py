@@ -40,7 +40,8 @@ class RecentWords(Background):
 
     def log_weights(self, state):
         weights = self.below.log_weights(self.below.start(1)).expand(len(state), -1)
-        return weights.scatter_add(1, state.clamp_min(0), (state >= 0) * math.log(self.factor))
+        more = (state >= 0) * math.log(self.factor)
+        return weights.scatter_add(1, state.clamp_min(0), more.to(weights.dtype))
 
 @register_part("recent")
 @dataclass(frozen=True)
