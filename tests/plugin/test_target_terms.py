@@ -38,7 +38,8 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     expected = (q * scores).sum(-1) - scores.gather(2, classes).squeeze(2)
     torch.testing.assert_close(decoder.head.smoothing_gain(extra["batch"], target), expected)
 
-    log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + extra["batch"].positions.log_share(words)
+    share = extra["batch"].background.log_share(extra["batch"].states, words.flatten()).view_as(words)
+    log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + share
     real = (words == target) & target.ne(dictionary.pad())
     torch.testing.assert_close(decoder.head.target_log_probs(extra["batch"], target)[real], log_p[real])
     torch.testing.assert_close(

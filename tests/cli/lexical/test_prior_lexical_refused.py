@@ -105,7 +105,8 @@ def test_sides_of_different_sizes(prior: Run, data: Path, shell: Shell, tmp_path
         shutil.copy(less / f"train.en-fr.fr.{end}", data)
     assert prior().error == (
         f"{data}/train.en-fr: expected as many sentences in both languages, found 25 of en and 1 of fr; run "
-        "fairseq-preprocess again"
+        "fairseq-preprocess again, on texts with as many lines, and no carriage returns within them, which end a "
+        "sentence there"
     )
 
 
