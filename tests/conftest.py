@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import logging
 import os
 import resource
 
@@ -45,6 +46,13 @@ FIRST = ("test_guides.py", "examples", "plugin", "scripts", "cli", "torture")
 
 if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
     collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py", "test_quick_commands.py"]
+
+
+@pytest.fixture(autouse=True)
+def _logging_goes_on() -> Iterator[None]:
+    """Scripts that run in this process turn it off for all that comes after them."""
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def top(item: pytest.Item) -> str:

@@ -132,7 +132,7 @@ def assert_is_said(result: Result, said: str) -> None:
     ("options", "said"),
     [
         (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
-        (("--background-temperature", "0"), "--background-temperature 0.0: expected a number above 0"),
+        (("--background-temperature", "0"), "--background-temperature 0.0: expected a temperature from 0.01 to 100"),
         (("--model-weight", "0"), "--model-weight 0.0: expected a number above 0 and up to 1"),
         (("--folds", "3"), "--folds: it needs --background ngram:N, whose"),
         (("--background", "uniform", "--background-data", "x"), "--background-data: it needs"),
