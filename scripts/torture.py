@@ -56,7 +56,7 @@ class Worlds:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    logging.disable(logging.WARNING)
+    logging.basicConfig(handlers=[logging.NullHandler()], force=True)  # notes are counted, not printed
     with tempfile.TemporaryDirectory(dir=args.scratch) as name:
         folder = Path(name)
         if args.again:
