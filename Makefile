@@ -51,7 +51,7 @@ test-newest: $(NEWEST)/.ready
 
 lint: setup
 	ruff check .
-	mypy
+	mypy --no-incremental  # what it kept of earlier runs hid errors
 
 bench: setup
 	python scripts/compare_benchmarks.py

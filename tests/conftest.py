@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import os
 import resource
+import signal
 
 # Before torch is imported: on a small machine threads of many small operators only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -32,6 +33,9 @@ MEMORY_LIMIT = 6 << 30
 soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
 if soft == resource.RLIM_INFINITY or soft > MEMORY_LIMIT:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, hard))
+
+# A shell that starts the tests in the background has them ignore it, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"

@@ -63,7 +63,8 @@ def check_sums(head: LogLinearHead) -> None:
     """Raise WrongProbabilitiesError where p of a batch, of a loss or in a search does not sum to one, or a gradient is
     not finite."""
     prior, generator = head.prior, torch.Generator().manual_seed(1)
-    size, columns = len(prior.symbols), {}
+    size = len(prior.symbols)
+    columns: dict[str, Any] = {}
     previous = torch.randint(4, size, (2, 4), generator=generator)
     previous[:, 0] = 2
     hidden = torch.randn(2, 4, head.hidden_size, generator=generator)

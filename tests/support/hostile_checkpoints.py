@@ -49,7 +49,8 @@ def in_options(checkpoint: Path, rng: random.Random) -> bytes:
     return _packed({**state, "cfg": mutate_json(options, rng)})
 
 
-SIZES = (10**9, 10**8, 10**5, -1, 0, 1e308, float("nan"), 10**30, "many", "9" * 10_000, None, [], {}, [3], True)
+NUMBERS = (10**9, 10**8, 10**5, -1, 0, 1e308, float("nan"), 10**30)
+SIZES: tuple[Any, ...] = (*NUMBERS, "many", "9" * 10_000, None, [], {}, [3], True)
 
 
 def in_sizes(checkpoint: Path, rng: random.Random) -> bytes:

@@ -27,7 +27,9 @@ def counted() -> Iterator[list[ReadCount]]:
 
     class Kept(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.extend(replace(one, left_out=one.left_out.copy()) for one in record.args or ())  # as it is said
+            for one in record.args or ():
+                assert isinstance(one, ReadCount)
+                found.append(replace(one, left_out=one.left_out.copy()))  # as it is said
 
     logger, handler = logging.getLogger("fairseq_llrnn.files.read_count"), Kept()
     level = logger.level
