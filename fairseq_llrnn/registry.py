@@ -1,6 +1,6 @@
-"""What plugs in, found by name and imported when it is named: the systems in extras/, and other people's packages.
+"""What plugs in, found by name and imported when it is named: systems in systems/, and other people's packages.
 
-    group      what a name stands for                                      in extras/SYSTEM/
+    group      what a name stands for                                      in systems/SYSTEM/
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
     parts      parts of priors and the backgrounds that make them:         part.py
                a module that registers them (prior/part.py)
@@ -23,7 +23,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import OptionError
 
-SYSTEMS = Path(__file__).parent / "extras"
+SYSTEMS = Path(__file__).parent / "systems"
 GROUPS = ("commands", "parts", "plugins", "readers")
 
 
@@ -44,9 +44,9 @@ def _in_systems(group: str, folder: Path) -> dict[str, str]:
         for file in sorted(folder.glob(pattern)):
             system, *rest = file.relative_to(folder).with_suffix("").parts
             if group == "commands" and rest[-1] != "__init__":
-                found[" ".join(rest[1:]).replace("_", "-")] = ".".join(("fairseq_llrnn.extras", system, *rest))
+                found[" ".join(rest[1:]).replace("_", "-")] = ".".join(("fairseq_llrnn.systems", system, *rest))
             elif group != "commands":
-                found[system] = f"fairseq_llrnn.extras.{system}.{rest[0]}"
+                found[system] = f"fairseq_llrnn.systems.{system}.{rest[0]}"
     return found
 
 

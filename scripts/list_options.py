@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write docs/options.md: every option of `llrnn`, our tasks, models, criteria and optimisers, from the code itself.
 
-Options of an extra go into options.md in its folder.
+Options of a system go into options.md in its folder.
 
     python scripts/list_options.py [--check]
 
@@ -21,7 +21,7 @@ from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
-from fairseq_llrnn import extras
+from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.registry import names as plugged_in
 
@@ -31,8 +31,8 @@ INTRODUCTION = """# All options
 
 Made by `python scripts/list_options.py` from the code. What else fairseq-train and its sisters take is fairseq's own.
 """
-OF_EXTRA = INTRODUCTION.replace("# All options", "# Options")
-PREFIX = f"{extras.__name__}."
+OF_SYSTEM = INTRODUCTION.replace("# All options", "# Options")
+PREFIX = f"{systems.__name__}."
 REGISTRIES = (
     ("--task", TASK_DATACLASS_REGISTRY),
     ("--arch", MODEL_DATACLASS_REGISTRY),
@@ -90,15 +90,15 @@ def is_ours(part: type) -> bool:
     return part.__module__.startswith("fairseq_llrnn")
 
 
-def extra_of(module: str) -> str:
-    """The extra that a module is in; empty: none."""
+def system_of(module: str) -> str:
+    """The system that a module is in; empty: none."""
     return module.removeprefix(PREFIX).partition(".")[0] if module.startswith(PREFIX) else ""
 
 
-def of_old_models(extra: str) -> Iterator[tuple[str, str]]:
+def of_old_models(system: str) -> Iterator[tuple[str, str]]:
     """Name and rows of our models of fairseq's old kind, which have `add_args` and no dataclass."""
     for name, model in MODEL_REGISTRY.items():
-        if is_ours(model) and extra_of(model.__module__) == extra and name not in MODEL_DATACLASS_REGISTRY:
+        if is_ours(model) and system_of(model.__module__) == system and name not in MODEL_DATACLASS_REGISTRY:
             base = next(part for part in model.__mro__ if not is_ours(part))
             whole, of_base = argparse.ArgumentParser(), argparse.ArgumentParser()
             model.add_args(whole)
@@ -111,10 +111,10 @@ def table(lines: Iterator[str]) -> str:
     return "\n".join(["| option | what it does |", "|---|---|", *lines, ""])
 
 
-def page(extra: str = "") -> str:
-    """The page of what an extra adds; without one, that of all else."""
-    of_extra = [name for name, module in plugged_in("commands").items() if extra_of(module) == extra]
-    commands = of_extra if extra else COMMANDS
+def page(system: str = "") -> str:
+    """The page of what a system adds; without one, that of all else."""
+    of_system = [name for name, module in plugged_in("commands").items() if system_of(module) == system]
+    commands = of_system if system else COMMANDS
     parts: list[str] = []
     for name in commands:
         command = load(name)
@@ -125,21 +125,21 @@ def page(extra: str = "") -> str:
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
     for option, registry in REGISTRIES:
         for name, configuration in registry.items():
-            if is_ours(configuration) and extra_of(configuration.__module__) == extra:
+            if is_ours(configuration) and system_of(configuration.__module__) == system:
                 parser = argparse.ArgumentParser()
                 gen_parser_from_dataclass(parser, configuration())
                 listed = table(rows(parser, ours(configuration))) if ours(configuration) else "It takes no options.\n"
                 parts.append(f"## `{option} {name}`\n\n{listed}")
         if registry is MODEL_DATACLASS_REGISTRY:
-            parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(extra)]
-    return "\n".join([OF_EXTRA if extra else INTRODUCTION, contents(parts), *parts])
+            parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(system)]
+    return "\n".join([OF_SYSTEM if system else INTRODUCTION, contents(parts), *parts])
 
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
     modules = [*plugged_in("commands").values(), *plugged_in("plugins").values()]
-    names = sorted({extra_of(module) for module in modules})
-    return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "extras" / name / "options.md": page(name) for name in names}
+    names = sorted({system_of(module) for module in modules})
+    return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "systems" / name / "options.md": page(name) for name in names}
 
 
 def main() -> int:

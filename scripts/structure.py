@@ -89,7 +89,7 @@ def sizes(folder: Path) -> dict[str, float]:
 
 def outside_systems(folder: Path) -> list[Path]:
     """The sources but those of the systems that can be deleted."""
-    apart = {"extras", "systems"}
+    apart = {"systems"}
     return [path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] not in apart]
 
 

@@ -1,9 +1,9 @@
 """The rules of the layout, read from the source: who may import whom (docs/design.md).
 
-* fairseq is imported by plugin alone, and by the file plugin.py (or the folder plugin) of an extra;
-* plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin, and of extras
-  their plugin and their commands; only an extra's commands import cli;
-* an extra is imported by nobody but itself, so that its folder can be deleted;
+* fairseq is imported by plugin alone, and by the file plugin.py (or the folder plugin) of a system;
+* plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin, and of systems
+  their plugin and their commands; only a system's commands import cli;
+* a system is imported by nobody but itself, so that its folder can be deleted;
 * trees knows classes by number alone: it imports errors and files, and no other package;
 * imports between packages form no circle, type annotations included;
 * the docstring of a package that lists its files lists all of them.
@@ -56,18 +56,18 @@ def within(name: str, *modules: str) -> bool:
 
 def forbidden(importer: str, imported: str) -> str | None:
     """The rule that this import breaks, or None."""
-    plugin, cli, extras = (f"{PACKAGE}.{part}" for part in ("plugin", "cli", "extras"))
-    in_extra = within(importer, extras) and importer != extras
-    own = ".".join(importer.split(".")[:3]) if in_extra else ""  # fairseq_llrnn.extras.NAME
+    plugin, cli, systems = (f"{PACKAGE}.{part}" for part in ("plugin", "cli", "systems"))
+    in_system = within(importer, systems) and importer != systems
+    own = ".".join(importer.split(".")[:3]) if in_system else ""  # fairseq_llrnn.systems.NAME
     if within(imported, *FAIRSEQ) and not within(importer, plugin, f"{own}.plugin"):
-        return "only plugin (and an extra's plugin.py) imports fairseq"
-    if imported.startswith(extras + ".") and not within(imported, own):
-        return "nobody imports an extra but itself"
+        return "only plugin (and a system's plugin.py) imports fairseq"
+    if imported.startswith(systems + ".") and not within(imported, own):
+        return "nobody imports a system but itself"
     if within(imported, cli) and not within(importer, cli, f"{own}.commands"):
         return "nobody imports cli but itself"
     registers = importer == PACKAGE and imported == plugin
-    if within(imported, plugin) and not within(importer, plugin, cli, extras, PACKAGE + ".__main__") and not registers:
-        return "only cli, extras and register() import plugin"
+    if within(imported, plugin) and not within(importer, plugin, cli, systems, PACKAGE + ".__main__") and not registers:
+        return "only cli, systems and register() import plugin"
     of_trees = (f"{PACKAGE}.{part}" for part in ("errors", "files", "trees"))
     if within(importer, f"{PACKAGE}.trees") and within(imported, PACKAGE) and not within(imported, *of_trees):
         return "trees imports errors and files alone"
@@ -79,7 +79,7 @@ def circles(root: Path) -> list[str]:
     edges: dict[str, set[str]] = {}
     for file in sorted((root / PACKAGE).rglob("*.py")):
         own = file.relative_to(root / PACKAGE).parts
-        if len(own) < 2 or (own[0] == "extras" and len(own) > 2):  # nobody imports an extra: it closes no circle
+        if len(own) < 2 or (own[0] == "systems" and len(own) > 2):  # nobody imports a system: it closes no circle
             continue
         for _, imported in imports(file, root):
             other = imported.split(".")[1:2] if imported.startswith(PACKAGE + ".") else []
@@ -164,16 +164,16 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         ("output/a.py", "import fairseq.utils", "only plugin"),
         ("output/deep/a.py", "from ...cli import main", "nobody imports cli"),
         ("plugin/a.py", "from fairseq_llrnn.cli import main", "nobody imports cli"),
-        ("head/a.py", "def f():\n    from fairseq_llrnn import plugin", "only cli, extras and register()"),
+        ("head/a.py", "def f():\n    from fairseq_llrnn import plugin", "only cli, systems and register()"),
         ("output/a.py", "import importlib\nimportlib.import_module('fairseq')", "only plugin"),
         ("cli/a.py", "from fairseq.tasks import FairseqTask", "only plugin"),
         ("errors.py", "import fairseq_cli.train", "only plugin"),
-        ("extras/one/math.py", "import fairseq", "only plugin"),
-        ("extras/one/plugin.py", "from ..two import plugin", "nobody imports an extra"),
-        ("plugin/a.py", "from fairseq_llrnn.extras.one import plugin", "nobody imports an extra"),
-        ("plugin/a.py", "from fairseq_llrnn.extras import one", "nobody imports an extra"),
+        ("systems/one/math.py", "import fairseq", "only plugin"),
+        ("systems/one/plugin.py", "from ..two import plugin", "nobody imports a system"),
+        ("plugin/a.py", "from fairseq_llrnn.systems.one import plugin", "nobody imports a system"),
+        ("plugin/a.py", "from fairseq_llrnn.systems import one", "nobody imports a system"),
         ("trees/a.py", "from ..output import log_linear", "trees imports errors and files alone"),
-        ("extras/one/math.py", "from fairseq_llrnn.cli import tables", "nobody imports cli"),
+        ("systems/one/math.py", "from fairseq_llrnn.cli import tables", "nobody imports cli"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: str) -> None:
@@ -189,9 +189,9 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
     ("file", "source"),
     [
         ("plugin/a.py", "import fairseq\nfrom fairseq_llrnn.prior import prior\nfrom . import tasks"),
-        ("extras/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
-        ("extras/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
-        ("extras/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
+        ("systems/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
+        ("systems/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
+        ("systems/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
         ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
         ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
         ("trees/a.py", "import torch\nfrom . import b\nfrom fairseq_llrnn.files import c\nfrom ..errors import d"),
@@ -206,7 +206,7 @@ def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
 
 def test_all_but_the_integration_layer_imports_where_fairseq_is_absent(root: Path) -> None:
     names = [module_name(file, root) for file in sorted((root / PACKAGE).rglob("*.py"))]
-    need_fairseq = [f"{PACKAGE}.{part}" for part in ("plugin", "extras", "tasks")]
+    need_fairseq = [f"{PACKAGE}.{part}" for part in ("plugin", "systems", "tasks")]
     modules = [name for name in names if not within(name, *need_fairseq)]
     script = (
         "import importlib, sys\n"

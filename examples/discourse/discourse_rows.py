@@ -32,10 +32,10 @@ from word_vectors import load_or_make, sums
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.extras.discourse import OBJECTIVES
-from fairseq_llrnn.extras.discourse.data import DICTIONARY, Split, load_split, read_description
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.systems.discourse import OBJECTIVES
+from fairseq_llrnn.systems.discourse.data import DICTIONARY, Split, load_split, read_description
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 HOUR = 3600.0
@@ -149,8 +149,8 @@ def measure(checkpoint: Path, row: Row, data: Path) -> dict[str, Any]:
     """Accuracies on test, each sentence encoded once, and how many examples training read."""
     import torch
 
-    from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
     from fairseq_llrnn.plugin.compat.loading import read_checkpoint
+    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
 
     encoder, split = load_encoder(str(checkpoint), str(data), None, 8192), load_split(data, "test")
     objectives = row.objectives.split(",")
@@ -178,7 +178,7 @@ def chances(split: Split) -> dict[str, float]:
 
 def transfer(names: Sequence[str], args: argparse.Namespace) -> None:
     """Measure every row on the public sets: alone, beside words, beside their vectors; and those two by themselves."""
-    from fairseq_llrnn.extras.discourse.plugin.encoding import load_encoder
+    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
 
     num_words = len(load_dictionary(args.data / DICTIONARY))
     sets = [read_set(name, args.sets) for name in args.only or FILES]

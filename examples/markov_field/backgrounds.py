@@ -14,11 +14,11 @@ import math
 import torch
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.extras.markov_field.model import MarkovField
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.options import BackgroundOptions, PriorOptions
+from fairseq_llrnn.systems.markov_field.model import MarkovField
 
 EXPRESSIONS = ("unigram", "ngram:2", "ngram:3", "FIELD", "0.5 FIELD plus 0.5 ngram:2", "0.5 FIELD plus 0.5 ngram:3")
 END = SPECIALS.index("</s>")

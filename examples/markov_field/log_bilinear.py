@@ -24,10 +24,10 @@ from example_parts.command_line import exit_status
 from example_parts.same_options import keep_options
 
 import fairseq_llrnn
-from fairseq_llrnn.extras.markov_field.model import MarkovField
 from fairseq_llrnn.features.dictionary import SPECIALS, hash_symbols
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.systems.markov_field.model import MarkovField
 
 SPLITS = ("train", "valid", "test")
 UNKNOWN = "UNKNOWN"  # no word of a lower-cased text

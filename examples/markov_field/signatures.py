@@ -11,13 +11,13 @@ import time
 
 import torch
 
-from fairseq_llrnn.extras.markov_field.moments import count_moments
-from fairseq_llrnn.extras.markov_field.objective import Objective
-from fairseq_llrnn.extras.markov_field.potentials import Form
-from fairseq_llrnn.extras.markov_field.vocabulary import words_of_prior, words_of_text
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.markov_field.moments import count_moments
+from fairseq_llrnn.systems.markov_field.objective import Objective
+from fairseq_llrnn.systems.markov_field.potentials import Form
+from fairseq_llrnn.systems.markov_field.vocabulary import words_of_prior, words_of_text
 
 
 def main() -> int:

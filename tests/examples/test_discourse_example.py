@@ -13,7 +13,7 @@ from fairseq_llrnn.cli import main as llrnn
 from fairseq_llrnn.errors import DataError, OptionError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install '.[transfer]'")
-Split = pytest.importorskip("fairseq_llrnn.extras.discourse.data", reason="the extra was deleted").Split
+Split = pytest.importorskip("fairseq_llrnn.systems.discourse.data", reason="the system was deleted").Split
 sets, transfer, vectors, tables, curves, shared_words, discourse_rows = load(
     EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves",
     "shared_words", "discourse_rows",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from example_modules import EXAMPLES, load, run_example
 
-pytest.importorskip("fairseq_llrnn.extras.markov_field.learning", reason="the extra was deleted")
+pytest.importorskip("fairseq_llrnn.systems.markov_field.learning", reason="the system was deleted")
 hidden_markov, log_bilinear, tagging, time_to_optimum = load(
     EXAMPLES / "markov_field", "hidden_markov", "log_bilinear", "tagging", "time_to_optimum"
 )

@@ -16,7 +16,7 @@ OTHERS = {
     "cli.stdin:_of_stdin": "texts whose lines are answered, each by one",
     "cli.stdin:check_text": "opens a text, and reads nothing",
     "cli.stdin:text_lines": "texts whose lines are answered, each by one",
-    "extras.discourse.data:load_strings": "what `llrnn discourse` wrote",
+    "systems.discourse.data:load_strings": "what `llrnn discourse` wrote",
     "plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
     "plugin.compat.option_checks:_is_alignment": "asks whether fairseq can read a dictionary",

@@ -60,5 +60,5 @@ def test_parts_of_extras_are_found_by_their_files(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     assert registry.names("parts", tmp_path) == {
-        name: f"fairseq_llrnn.extras.{name}.part" for name in ("one", "three")
+        name: f"fairseq_llrnn.systems.{name}.part" for name in ("one", "three")
     }

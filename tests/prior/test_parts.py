@@ -80,7 +80,7 @@ def test_a_part_that_is_missing_or_damaged(noted: type[Part], tmp_path: Path) ->
     del part.KINDS["note"]
     with pytest.raises(PriorError) as caught:
         Prior.load(tmp_path / "prior")
-    said, known = str(caught.value), ", ".join(sorted(part.KINDS))  # extras bring kinds of their own
+    said, known = str(caught.value), ", ".join(sorted(part.KINDS))  # systems bring kinds of their own
     assert "automaton, cache, evidence" in known
     assert said == (
         f"the prior has a part 'note', expected one of {known}; import the module that defines it, with "

@@ -1,4 +1,4 @@
-"""Slow and obvious versions of what extras/markov_field computes: sums over all sequences, sub-gradient steps.
+"""Slow and obvious versions of what systems/markov_field computes: sums over all sequences, sub-gradient steps.
 
 And small texts and forms to compute it for.
 
@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.extras.markov_field.moments import Moments, count_moments
-from fairseq_llrnn.extras.markov_field.potentials import Form, Potentials
-from fairseq_llrnn.extras.markov_field.star import Star
-from fairseq_llrnn.extras.markov_field.tightening import Tightened
+from fairseq_llrnn.systems.markov_field.moments import Moments, count_moments
+from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
+from fairseq_llrnn.systems.markov_field.star import Star
+from fairseq_llrnn.systems.markov_field.tightening import Tightened
 
 SEPARATOR = 0
 SENTENCES = [[1, 2, 3], [2], [], [3, 3, 1, 2, 1], [1, 2]]

@@ -27,8 +27,6 @@ from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
-from fairseq_llrnn.extras.discourse.paragraphs import iter_paragraphs
-from fairseq_llrnn.extras.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.languages.base import Spelling
 from fairseq_llrnn.features.languages.english import _lemmas as english_lemmas
@@ -54,6 +52,8 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
+from fairseq_llrnn.systems.discourse.paragraphs import iter_paragraphs
+from fairseq_llrnn.systems.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree, save_tree
 

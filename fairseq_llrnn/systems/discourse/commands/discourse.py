@@ -1,0 +1,85 @@
+"""`llrnn discourse`: texts with paragraphs become the data on which the task `discourse` trains."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.places import writing_to
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import OptionError, check_least
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.discourse.preparing import Counts
+
+NAME = "discourse"
+HELP = "make the data for sentence encoders that learn from the order of sentences"
+EXAMPLES = (
+    "llrnn discourse --train novels.txt --valid others.txt --language en --lower --out discourse-bin",
+    "llrnn discourse --train train.txt.gz --valid valid.txt.gz --test test.txt.gz --language fr --words 30000 --out fr",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{HELP}; a text has a sentence a line, words between blanks, an empty line after a paragraph"
+    texts = parser.add_argument_group("the texts")
+    for split, what in (("train", "to train on"), ("valid", "to choose a checkpoint by"), ("test", "for the end")):
+        required = split != "test"
+        texts.add_argument(
+            f"--{split}", nargs="+", metavar="FILE", required=required, default=[], help=f"texts {what} (.gz too)"
+        )
+    texts.add_argument(
+        "--language", choices=("en", "fr"), required=True, help="whose conjunctions tell how a sentence goes on"
+    )
+    texts.add_argument("--lower", action="store_true", help="lower-case the words (default: they keep their case)")
+    texts.add_argument(
+        "--words", type=int, default=100_000, metavar="N",
+        help="the most frequent words that the dictionary has (default: 100,000); others are unknown to all but "
+        "--source-characters",
+    )  # fmt: skip
+    texts.add_argument(
+        "--next-every", type=int, default=8, metavar="N",
+        help="sentences of a paragraph from one NEXT example to the next (default: 8, no two share a sentence; 1 gives "
+        "the most examples)",
+    )  # fmt: skip
+    texts.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default: 1)")
+    result = parser.add_argument_group("the data")
+    result.add_argument("--out", required=True, metavar="DIR", help="where the data folder goes")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.systems.discourse.preparing import Settings, prepare
+
+    check_least("--words", args.words, 1)
+    check_least("--next-every", args.next_every, 1)
+    out = Path(args.out)
+    if not os.path.isdir(out.absolute().parent) or (os.path.exists(out) and not os.path.isdir(out)):
+        raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
+    settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
+    with writing_to(args.out):
+        counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)
+    print(table(counts))
+    for split, found in counts.items():
+        for objective, number in found.examples.items():
+            if not number:
+                note(f"{split} has no example of {objective.upper()}")
+        if found.repeated:
+            repeated = many(found.repeated, "paragraph")
+            note(f"{repeated} of {split} left out, which another split has")
+    return 0
+
+
+def table(counts: "dict[str, Counts]") -> str:
+    """What each split has; chance is the share of the most frequent answer."""
+    lines = [f"{'':<7}{'paragraphs':>12}{'sentences':>12}{'words':>13}{'ORDER':>10}{'NEXT':>9}{'CONJUNCTION':>13}"]
+    for split, found in counts.items():
+        examples = found.examples
+        lines.append(
+            f"{split:<7}{found.paragraphs:>12,}{found.sentences:>12,}{found.words:>13,}{examples['order']:>10,}"
+            f"{examples['next']:>9,}{examples['conjunction']:>13,}"
+        )
+        chance = {name: max(answers, default=0) / max(1, sum(answers)) for name, answers in found.answers.items()}
+        lines.append(
+            f"{'  chance':<44}{chance['order']:>10.1%}{chance['next']:>9.1%}{chance['conjunction']:>13.1%}"
+        )
+    return "\n".join(lines)

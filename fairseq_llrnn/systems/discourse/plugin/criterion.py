@@ -1,0 +1,91 @@
+"""The criterion `discourse`: −log p(answer), and how often the best answer is right, for each objective."""
+
+import math
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.systems.discourse import OBJECTIVES
+from fairseq_llrnn.systems.discourse.data import ANSWERS
+from fairseq_llrnn.systems.discourse.plugin.model import DiscourseEncoder
+
+
+@register_criterion("discourse", dataclass=FairseqDataclass)
+class DiscourseCriterion(FairseqCriterion):
+    """An example counts once, whatever its objective is."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        super().add_args(parser)
+        enter_command()
+
+    def forward(
+        self, model: DiscourseEncoder, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss in nats, the sample size, and what to log."""
+        if not isinstance(model, DiscourseEncoder):
+            raise OptionError("--criterion discourse: expected --arch discourse_encoder, found another model; give it")
+        objective, target = sample["objective"], sample["target"]
+        scores = model(**sample["net_input"], objective=objective).float()
+        loss = functional.cross_entropy(scores, target, reduction="none")  # shape: (B,)
+        size = len(target)
+        log: dict[str, Any] = {
+            "loss": loss.detach().sum(),
+            "ntokens": sample["ntokens"],
+            "nsentences": size,
+            "sample_size": size,
+        }
+        for name in OBJECTIVES:  # of several processes, all log the same names
+            own = name == objective
+            log[f"examples_{name}"] = size if own else 0
+            log[f"correct_{name}"] = scores.argmax(1).eq(target).sum() if own else 0
+            if not model.training:
+                counts = torch.bincount(target, minlength=ANSWERS[name]).tolist() if own else [0] * ANSWERS[name]
+                log |= {f"answer_{name}_{i}": count for i, count in enumerate(counts)}
+        return (loss.sum() if reduce else loss), size, log
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Loss in bits; accuracies, whose mean is `accuracy`; in validation, that of the best constant answer."""
+        total: Counter[str] = Counter()
+        for log in logging_outputs:
+            for key, value in log.items():
+                total[key] += value
+        size = total["sample_size"]
+        metrics.log_scalar("loss", total["loss"] / (size or 1) / math.log(2), size, round=4)
+        for name in OBJECTIVES:
+            examples = total[f"examples_{name}"]
+            if not examples:
+                continue
+            metrics.log_scalar(f"{name}_accuracy", float(total[f"correct_{name}"]) / examples, examples, round=4)
+            shares = [f"answer_{name}_{i}" for i in range(ANSWERS[name])]
+            if shares[0] in total:
+                for share in shares:  # names with _ are not shown
+                    metrics.log_scalar(f"_{share}", total[share] / examples, examples)
+                metrics.log_derived(f"{name}_chance", lambda meters, of=shares: max(_averages(meters, of, "_{}")))
+        metrics.log_derived("accuracy", _mean_accuracy)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+def _mean_accuracy(meters: Any) -> float:
+    known = _averages(meters, OBJECTIVES, "{}_accuracy")
+    return round(sum(known) / len(known), 4)
+
+
+def _averages(meters: Any, names: Sequence[str], called: str) -> list[float]:
+    """Of the meters that have counted something since they began anew; a 0 where none has."""
+    own = [meters[called.format(name)] for name in names if called.format(name) in meters]
+    return [round(meter.avg, 4) for meter in own if meter.count] or [0.0]

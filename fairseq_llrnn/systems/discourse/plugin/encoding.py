@@ -1,0 +1,126 @@
+"""Vectors of sentences from a checkpoint of `discourse_encoder`."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
+from fairseq_llrnn.head.fingerprint import in_hex
+from fairseq_llrnn.head.source_embedding import OPTION
+from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
+from fairseq_llrnn.plugin.compat.moved_folders import places_of, save_dir_of, say_found, search
+from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
+from fairseq_llrnn.plugin.models.source_side import reads_characters
+from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
+from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
+from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
+
+AT_ONCE = 4096  # sentences that are sorted by length together
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A model and the words that it reads."""
+
+    model: DiscourseEncoder
+    task: DiscourseTask
+    lower: bool  # whether its training text was lower-cased
+    max_tokens: int  # of a batch, padding included
+
+    @property
+    def size(self) -> int:
+        """D"""
+        return self.model.encoder.output_size
+
+    def blocks(self, lines: Iterable[str], place: str) -> Iterator[np.ndarray]:
+        """The vectors of sentences, in order, some at a time: (n, D) float32.
+
+        Args:
+            lines: a sentence each. place: what the lines are from, for errors.
+
+        Raises:
+            DataError: an empty sentence, with its line.
+        """
+        words_of = self.task.source_words
+        open_ids = reads_characters(self.model.encoder.embedding)  # to others, all that is unknown is alike
+        waiting: list[list[int]] = []
+        for number, line in enumerate(lines, 1):
+            words = (line.lower() if self.lower else line).split()[: self.task.cfg.max_words]
+            if not words:
+                raise DataError(
+                    f"{place}, line {number}: expected a sentence, found an empty line; leave it out: there is a "
+                    "vector for each line"
+                )
+            waiting.append([word_id(words_of, word, open_ids) for word in words])
+            if len(waiting) == AT_ONCE:
+                yield self.vectors(waiting)
+                waiting = []
+        if waiting:
+            yield self.vectors(waiting)
+
+    @torch.no_grad()
+    def vectors(self, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+        """Those of sentences given as ids of their words, in batches of about one length: (n, D) float32."""
+        found = np.empty((len(sentences), self.size), dtype=np.float32)
+        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+        pad = self.task.dictionary.pad()
+        while order:
+            longest = len(sentences[order[-1]])
+            many = max(1, self.max_tokens // longest)
+            batch, order = order[-many:], order[:-many]
+            tokens = torch.full((len(batch), longest), pad)
+            for row, i in enumerate(batch):
+                tokens[row, : len(sentences[i])] = torch.tensor(sentences[i])
+            found[batch] = self.model.encode(tokens).numpy()
+        return found
+
+
+def load_encoder(path: str, data: str | None, source_prior: str | None, max_tokens: int) -> Encoder:
+    """
+    Args:
+        data, source_prior: where they are now; None: where the training had them, or near the checkpoint.
+
+    Raises:
+        DataError: no checkpoint, or one of another kind. OptionError: data or prior are nowhere.
+    """
+    state = read_checkpoint(path)
+    if name_of(state["cfg"], "model") != "discourse_encoder":
+        raise DataError(
+            f"{path}: expected an encoder of sentences (--arch discourse_encoder), found "
+            f"{name_of(state['cfg'], 'model')!r}; give another checkpoint"
+        )
+    task = state["cfg"].task
+    task.data = data if data is not None else _find_data(path, state, str(task.data))
+    lower = bool(read_description(Path(task.data))["lower"])
+    take_source_prior(path, task, source_prior, OPTION, state, task.data)
+    model, loaded = build_model(path, state)
+    assert isinstance(model, DiscourseEncoder) and isinstance(loaded, DiscourseTask)
+    return Encoder(model.eval(), loaded, lower, max_tokens)
+
+
+def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
+    """The folder with the words of a checkpoint: where its training had it, or near the checkpoint."""
+    words = in_hex(state["model"].get(FINGERPRINT), path)
+
+    def fits(folder: Path) -> str | None:
+        if not (os.path.isfile(folder / DICTIONARY) and os.path.isfile(folder / DESCRIPTION)):
+            return ""
+        try:
+            return None if hash_symbols(load_dictionary(folder / DICTIONARY).symbols) == words else " (other words)"
+        except LLRNNError:
+            return " (a damaged dictionary)"
+
+    found = search(places_of(recorded, save_dir_of(state), path), fits)
+    if found.found is None:
+        raise OptionError(
+            f"{path} was trained with the data folder {recorded!r}, but its words are not there seen from here"
+            f"{found.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
+        )
+    say_found(path, "data folder", recorded, found.found)
+    return str(found.found)

@@ -1,0 +1,51 @@
+"""`llrnn mrf neighbours`: the words whose rows are most like those of a word."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.tables import printable
+from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.features.dictionary import EOS, UNK
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.markov_field.model import MarkovField
+
+NAME = "mrf neighbours"
+HELP = "the nearest words of words, by the rows of a Markov random field's potentials"
+EXAMPLES = ("llrnn mrf neighbours --model field --number 5 la",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    model = parser.add_argument_group("the model")
+    model.add_argument(
+        "--model", required=True, metavar="DIR", help="a field of `llrnn mrf train --text`, with a form of low rank"
+    )
+    asked = parser.add_argument_group("what is asked")
+    asked.add_argument("word", nargs="+", help="words of the field")
+    asked.add_argument("--number", type=int, default=10, metavar="N", help="so many for each (default: 10)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.systems.markov_field.model import MarkovField
+
+    check_least("--number", args.number, 1)
+    model = MarkovField.load(args.model)
+    words = model.words
+    missing = [word for word in args.word if word not in words.index or words.row_of[words.index[word]] < 0]
+    if missing:
+        raise OptionError(f"expected words of the field, found {missing[0]!r}, which it does not know; give others")
+    for word in args.word:
+        print(word, *map(printable, nearest(model, word, args.number)), sep="\t")
+    return 0
+
+
+def nearest(model: "MarkovField", word: str, number: int) -> list[str]:
+    """The words with the nearest rows; those of its own signature come first."""
+    rows, words, found = model.embeddings(), model.words, list[str]()
+    likeness = rows @ rows[words.row_of[words.index[word]]]
+    for kind in likeness.argsort(descending=True).tolist():
+        members = (words.symbols[i] for i in (words.row_of == kind).nonzero()[0])
+        found += [other for other in members if other not in (word, EOS, UNK)]
+        if len(found) >= number:
+            break
+    return found[:number]

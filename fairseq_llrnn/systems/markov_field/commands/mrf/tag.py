@@ -1,0 +1,32 @@
+"""`llrnn mrf tag`: the tags of a text."""
+
+import argparse
+
+from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.tables import many, note, printable
+
+NAME = "mrf tag"
+HELP = "tag a text by a Markov random field of words and tags"
+EXAMPLES = ("llrnn mrf tag --model tagger < test.txt > test.tags",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{HELP}; the text comes on stdin, a sentence a line, words between blanks"
+    model = parser.add_argument_group("the model")
+    model.add_argument("--model", required=True, metavar="DIR", help="a tagger of `llrnn mrf train --conllu`")
+
+
+def run(args: argparse.Namespace) -> int:
+    """A line for each word, `word<TAB>tag`, and an empty one behind each sentence."""
+    from fairseq_llrnn.systems.markov_field.tagger_training import Tagger
+
+    tagger, empty = Tagger.load(args.model), 0
+    for line in stdin_lines():
+        words = line.split()
+        empty += not words
+        for word, tag in zip(words, tagger.tag(words), strict=True):
+            print(printable(word), tag, sep="\t")
+        print()
+    if empty:
+        note(f"{many(empty, 'line')} without words, which have no tags")
+    return 0
