@@ -9,6 +9,6 @@ ON_ZERO = ("error", "skip", "floor")
 CACHE_WEIGHT, CACHE_DECAY, LEARNED_CACHE_DECAY = 0.9, 1.0, 0.99  # prior/parts/cache.py
 OPEN_FLOOR = 5  # prior/open_vocabulary.py
 GUESSING = ("auto", "on", "off")  # prior/guessing.py
-MORFESSOR = "morfessor"  # prior/options.py
+MORFESSOR = "morfessor"  # lexicon/options.py
 UNITS = ("word", "lemma")
 LEXICAL_WEIGHT, LEXICAL_TOP, FORM_POWER = 0.5, 10, 0.5

@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from fairseq_llrnn.cli.prior.language import lines
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.languages import sources_of
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior.building import Built, build
 from fairseq_llrnn.prior.options import PriorOptions
 
@@ -29,6 +31,7 @@ FLOORS = (NO_LEMMAS, 16, 8, 4, 2)
 SHARES = (1.0, 0.9, 0.8, 0.5, 0.0)  # of the counted unigram
 HELD_OUT = ("valid", "test")
 LARGE = 50_000
+CASED = LexiconOptions(keep_case=True)
 
 
 def count(path: Path) -> Counter[str]:
@@ -37,21 +40,21 @@ def count(path: Path) -> Counter[str]:
     return Counter({**Counter(text.split()), "</s>": text.count("\n")})
 
 
-def built(counts: Counter[str], further: list[str], **asked: object) -> Built:
+def built(counts: Counter[str], further: list[str], known: LexiconOptions, **asked: object) -> Built:
     """A prior over the words of a text and further ones."""
     words = [word for word, _ in counts.most_common() if word != "</s>"]
     symbols = (*SPECIALS, *words, *(word for word in dict.fromkeys(further) if word not in counts))
     numbers = np.array([counts[symbol] for symbol in symbols], dtype=np.int64)
-    given = {"counts": numbers, "keep_case": True, "top_words": "auto", **asked}
-    return build(WordList(symbols, numbers), PriorOptions(**given))  # type: ignore[arg-type]
+    options = PriorOptions(counts=numbers, words=known, **asked)  # type: ignore[arg-type]
+    return build(WordList(symbols, numbers), options)
 
 
 def signatures(counts: Counter[str], words: list[str], code: str) -> Iterator[str]:
     """What is covered, then a row for each floor."""
-    plain = built(counts, words, suffixes=20)
+    plain = built(counts, words, CASED, suffixes=20)
     yield f"signatures with suffixes: {plain.prior.output.num_classes:,} of {len(plain.words):,} words"
     for floor in FLOORS:
-        found = built(counts, words, suffixes=20, language=code, lemma_floor=floor)
+        found = built(counts, words, replace(CASED, language=code, lemma_floor=floor), suffixes=20)
         if floor == NO_LEMMAS:
             yield "\n".join(line for line in lines(found.gathered) if "have a lemma" not in line)
         said = "analyses, no lemmas" if floor == NO_LEMMAS else f"lemmas that {floor} words share"
@@ -64,7 +67,7 @@ def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str)
 
     # a language's most frequent words, in the case of the text where it has them
     further = wordfreq.top_n_list(code, LARGE)
-    both = [built(counts, further, background=kind, top_words=0) for kind in ("unigram", f"language:{code}")]
+    both = [built(counts, further, CASED, background=kind, top_words=0) for kind in ("unigram", f"language:{code}")]
     own, other = (np.exp(found.prior.log_weights) for found in both)
     place = {word: i for i, word in enumerate(both[0].prior.symbols)}
     yield f"the unigram over {len(place):,} words, mixed with the language's: nats per token (of new words)"

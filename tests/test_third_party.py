@@ -7,6 +7,7 @@ from shell import Shell, run_script
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
 
@@ -80,7 +81,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def options(package: Path, reader: str = "days") -> PriorOptions:
     days = package / "days.txt"
-    return PriorOptions(lexicon=f"{reader}:{days}", top_words=0, background=f"days:{days} times unigram")
+    words = LexiconOptions(lexicon=f"{reader}:{days}")
+    return PriorOptions(words=words, top_words=0, background=f"days:{days} times unigram")
 
 
 def test_its_background_and_reader_make_a_prior_that_others_can_load(package: Path, root: Path) -> None:

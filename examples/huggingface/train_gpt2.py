@@ -20,6 +20,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
 from fairseq_llrnn import Prior
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, PriorOptions
 
 Sentence = dict[str, list[int]]
@@ -36,7 +37,7 @@ def build_prior(corpus: Path, work: Path) -> Prior:
     write_grammar(corpus / "lexicon.tsv", grammar)
     options = PriorOptions(
         text=corpus / "train.txt",
-        lexicon=corpus / "lexicon.tsv",
+        words=LexiconOptions(lexicon=corpus / "lexicon.tsv"),
         top_words=500,
         background=f"automaton:{grammar}",
         background_options=BackgroundOptions(on_zero="skip"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,3 +30,11 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def as_paths(given: Paths) -> list[str]:
+    """One path or several."""
+    return [str(given)] if isinstance(given, (str, Path)) else [str(path) for path in given]

@@ -18,6 +18,7 @@
     report_groups.py  groups of words by which losses are reported
 """
 
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import parts as parts  # which registers them
 from fairseq_llrnn.prior.options import (
     BackgroundOptions,
@@ -33,6 +34,7 @@ __all__ = [
     "BackgroundOptions",
     "BuildContext",
     "EvidenceOptions",
+    "LexiconOptions",
     "OpenOptions",
     "Part",
     "Prior",

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.language_check import words_in_both, words_known
 from fairseq_llrnn.features.lexicon import Lexicon
@@ -20,9 +18,11 @@ from fairseq_llrnn.features.readers import (
     read_values,
 )
 from fairseq_llrnn.features.subwords import PieceText
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.unicode_forms import in_form
-from fairseq_llrnn.prior.guessing import MODES, Completed, complete
-from fairseq_llrnn.prior.options import PriorOptions, as_paths
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.prior.guessing import Completed, complete
+from fairseq_llrnn.prior.options import PriorOptions
 
 READERS: Mapping[str, Callable[..., Lexicon]] = {  # by the option that names their files
     "conllu": read_conllu,
@@ -31,17 +31,18 @@ READERS: Mapping[str, Callable[..., Lexicon]] = {  # by the option that names th
 }
 
 
-def read_analyses(options: PriorOptions, ordinary: Collection[str], shown: Collection[str]) -> Lexicon:
+def read_analyses(options: LexiconOptions, ordinary: Collection[str], shown: Collection[str]) -> Lexicon:
     """The features of words that treebanks, lexicons and analysers have.
 
     Args:
         ordinary: words of the dictionary, or, where it holds pieces, of the text. shown: those that the text has.
     """
     lexicon = Lexicon()
-    given, language = options.lexicon, language_of(options.lower)
+    given, spelling = options.lexicon, options.spelling
+    lowercase, language = spelling.lowercase, spelling.rules
     for option, path in options.word_files:
         reader, file = _reader(option, path)
-        read = reader(file, lowercase=not options.keep_case, language=language, form=options.normalize)
+        read = reader(file, lowercase=lowercase, language=language, form=spelling.form)
         read.notes.update(words_in_both(f"--{option} {path}", read, shown))
         lexicon.update(read)
     if isinstance(given, Lexicon):
@@ -50,7 +51,6 @@ def read_analyses(options: PriorOptions, ordinary: Collection[str], shown: Colle
         for word, features in given.items():
             lexicon.add(word, features)
     if options.apertium is not None:
-        lowercase = not options.keep_case
         read = read_apertium(ordinary, analyser=options.apertium, lowercase=lowercase, language=language)
         read.notes.update(words_known(f"--apertium {options.apertium}", len(read), len(ordinary)))
         lexicon.update(read)
@@ -90,19 +90,18 @@ def complete_analyses(
         package: the analyses of --language.
         counts: (V,). all_counts: of words outside the dictionary as well, where an open vocabulary needs them.
     """
-    if options.guess not in MODES:
-        raise OptionError(f"--guess {options.guess}: expected {', '.join(MODES)}; correct the spelling")
+    mode = options.words.guess
     if options.pieces is not None:
         nothing = np.zeros(len(words), dtype=bool)
-        return complete(analyses, words, counts, nothing, options.guess, () if text is None else text.words(), package)
-    return complete(analyses, words, counts, ~words.specials, options.guess, all_counts, package)
+        return complete(analyses, words, counts, nothing, mode, () if text is None else text.words(), package)
+    return complete(analyses, words, counts, ~words.specials, mode, all_counts, package)
 
 
-def read_numbers(options: PriorOptions, shown: Collection[str] = ()) -> Lexicon:
+def read_numbers(options: LexiconOptions, shown: Collection[str] = ()) -> Lexicon:
     """The features of --values. shown: the words of the text."""
-    lexicon, lowercase, language = Lexicon(), not options.keep_case, language_of(options.lower)
+    lexicon, spelling = Lexicon(), options.spelling
     for path in as_paths(options.values):
-        read = read_values(path, lowercase=lowercase, language=language, form=options.normalize)
+        read = read_values(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
         read.notes.update(words_in_both(f"--values {path}", read, shown))
         lexicon.update(read)
     return lexicon

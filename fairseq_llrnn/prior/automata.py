@@ -15,12 +15,12 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.features.language_check import tokens_known
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.ngrams.background import check_weighing, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
 from fairseq_llrnn.prior.named_backgrounds import Given, a_file, register_background
-from fairseq_llrnn.prior.options import as_paths
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.casing import check_casing
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, load_dictionary
 from fairseq_llrnn.features.language_check import tokens_known
 from fairseq_llrnn.features.languages import language_code
@@ -23,7 +22,8 @@ from fairseq_llrnn.features.lexicon import united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.unicode_forms import check_form, warn_of_forms
+from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.files.unicode_forms import warn_of_forms
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, read_numbers, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
@@ -36,7 +36,7 @@ from fairseq_llrnn.prior.lemmas import check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.named_backgrounds import Given
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.options import PriorOptions, as_paths
+from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.origins import made_from
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
@@ -70,8 +70,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
     options = options or PriorOptions()
-    check_casing(options.lower, options.keep_case)
-    check_form(options.normalize)
+    options.words.check()
     check_options(options)
     check_units(options)
     words = _words(dictionary)
@@ -79,7 +78,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
         check_of_labels(options)
         words = replace(words, are_labels=True)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    code = None if options.language is None else language_code(options.language)
+    code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
     evidence = rules_of(options, patterns)
     if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
@@ -93,15 +92,15 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else known_source_words(options, evidence, source)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
-    gathered = gathered_for(code, options, words, counts, all_counts, None if text is None else text.words())
+    gathered = gathered_for(code, options.words, words, counts, all_counts, None if text is None else text.words())
     ordinary = words.ordinary if text is None else text.words()
     counted = {word for word, count in zip(words.symbols, counts.tolist(), strict=True) if count}
     shown = [word for word in ordinary if word in counted] or ordinary
-    analyses = read_analyses(options, ordinary, shown)
+    analyses = read_analyses(options.words, ordinary, shown)
     completed = complete_analyses(analyses, options, words, counts, all_counts, text, gathered.analyses)
-    numbers = read_numbers(options, shown)
+    numbers = read_numbers(options.words, shown)
     lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
-    morphemes = morphemes_of(options, words, counts, all_counts)
+    morphemes = morphemes_of(options.words, words, counts, all_counts)
     settings = _settings(options, background)
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = made_from(options, background, code)
@@ -111,7 +110,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     notes.update(morphemes.notes)
     notes.update(_notes_of_texts(options, words, counts))
     for what, known in (("the lexicon has", analyses), ("--values has", numbers), ("--morphemes has", morphemes.cut)):
-        notes.update(notes_of_spelling(words, counts, known, what, options) if text is None else ())
+        notes.update(notes_of_spelling(words, counts, known, what, options.words) if text is None else ())
     entries = len(lexicon) - completed.added
     known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})
@@ -232,8 +231,8 @@ def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
         options.background_options.pseudo_count,
         options.pieces,
         options.identity_floor,
-        segmenter(options),
-        None if options.morphemes is None else options.morpheme_floor,
+        segmenter(options.words),
+        None if options.words.morphemes is None else options.words.morpheme_floor,
     )
 
 
@@ -253,11 +252,8 @@ def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> Pi
         )
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
-    of_words = [
-        name
-        for name in ("conllu", "lexicon", "unimorph", "language", "apertium", "values", "suffixes")
-        if getattr(options, name)
-    ]
+    named = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
+    of_words = [name for name in named if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
     if of_words and not texts:
         raise OptionError(
             f"--pieces {options.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training "

@@ -21,8 +21,9 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times
-from fairseq_llrnn.prior.options import PriorOptions, as_paths
+from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.parts.evidence import check_translations, pieces_of
 from fairseq_llrnn.prior.prior import Prior
@@ -48,7 +49,7 @@ def rules_of(options: PriorOptions, patterns: UserPatterns | None) -> EvidenceRu
         )
     mapping = asked.mapping or {}
     if isinstance(mapping, (str, Path)):
-        mapping = read_evidence_map(str(mapping), options.normalize)
+        mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
     kinds = tuple(kind for kind in KINDS if kind in asked.kinds or (kind == "mapped" and table))
     return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)

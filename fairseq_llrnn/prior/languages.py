@@ -10,13 +10,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import language_of
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.languages import Spelling, language_code
+from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.languages.gathering import Gathered, frequency_finding, frequency_source, gather
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.language_weights import LANGUAGE
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
 
 
@@ -47,7 +46,7 @@ def with_codes(background: Expression, code: str | None) -> Expression:
 
 def gathered_for(
     code: str | None,
-    options: PriorOptions,
+    options: LexiconOptions,
     words: WordList,
     counts: np.ndarray,
     others: Iterable[str],
@@ -61,8 +60,7 @@ def gathered_for(
     """
     if code is None:
         return Gathered()
-    spelling = Spelling(not options.keep_case, language_of(options.lower), options.normalize)
-    floor = options.lemma_floor
+    spelling, floor = options.spelling, options.lemma_floor
     if whole is not None:
         symbols = list(whole)
         return gather(symbols, np.zeros(len(symbols)), (), code, spelling, floor)

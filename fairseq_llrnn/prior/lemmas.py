@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import is_lower, language_of
+from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.languages import language_code
 from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.features.named_places import split_place
 from fairseq_llrnn.features.word_forms import KINDS
-from fairseq_llrnn.prior.options import PriorOptions, as_paths
+from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.prior.options import PriorOptions
 
 OPTION = "--lexical-units lemma"
 SOURCE_OPTION = "--lexical-source-lemmas"
@@ -49,11 +50,11 @@ def lemmas_of(
     """
     if options.translations is None or options.translations.units != "lemma":
         return None
-    files = [*options.word_files, *(("hunspell", path) for path in as_paths(options.translations.hunspell))]
-    rules, known = language_of(options.lower), frozenset(words.ordinary)
-    sources = LemmaSources(files, code, not options.keep_case, rules, options.normalize, known)
+    files = [*options.words.word_files, *(("hunspell", path) for path in as_paths(options.words.hunspell))]
+    spelling, known = options.words.spelling, frozenset(words.ordinary)
+    sources = LemmaSources(files, code, spelling.lowercase, spelling.rules, spelling.form, known)
     lemmas = Lemmas.read(sources, OPTION)
-    told = [f" {path}" for _, path in options.word_files]  # features are read of them, too
+    told = [f" {path}" for _, path in options.words.word_files]  # features are read of them, too
     notes.update({remark: count for remark, count in lemmas.notes.items() if not any(path in remark for path in told)})
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
@@ -70,7 +71,7 @@ def source_lemmas_of(options: PriorOptions, notes: Counter[str]) -> list[Sequenc
     advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
     symbols = options.translations.text.source_symbols
     sources = _sources(options.translations.source_lemmas, is_lower(symbols))  # --keep-case is of the target
-    sources = replace(sources, form=options.normalize, words=frozenset(symbols), option=SOURCE_OPTION)
+    sources = replace(sources, form=options.words.normalize, words=frozenset(symbols), option=SOURCE_OPTION)
     lemmas = Lemmas.read(sources, named, advice)
     notes.update(lemmas.notes)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.casing import language_of
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.language_check import words_in_both
 from fairseq_llrnn.features.morfessor_segments import segment_by_morfessor
 from fairseq_llrnn.features.morphemes import Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.features.readers import read_segmentations
-from fairseq_llrnn.prior.options import MORFESSOR, PriorOptions
+from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
+from fairseq_llrnn.prior.options import PriorOptions
 
 OUTSIDE = "segmented words that the dictionary lacks: ignored"
 NONE_LEFT = "morphemes are no features of this prior; lower --morpheme-floor"
@@ -36,22 +36,21 @@ class WordMorphemes:
 
 def check_options(options: PriorOptions) -> None:
     """Raise OptionError for options that do not go together."""
-    if options.morphemes is not None and options.pieces is not None:
+    if options.words.morphemes is not None and options.pieces is not None:
         raise OptionError(
             f"--morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess words, "
             "or leave one of them out"
         )
-    check_least("--morpheme-floor", options.morpheme_floor, 1, "word types")
 
 
-def segmenter(options: PriorOptions) -> str | None:
+def segmenter(options: LexiconOptions) -> str | None:
     """Who cut the words, for the prior's JSON."""
     given = options.morphemes
     return Path(given).name if isinstance(given, (str, Path)) else None if given is None else "given"
 
 
 def morphemes_of(
-    options: PriorOptions, words: WordList, counts: np.ndarray, others: Iterable[str] = ()
+    options: LexiconOptions, words: WordList, counts: np.ndarray, others: Iterable[str] = ()
 ) -> WordMorphemes:
     """The morphemes of a dictionary's words; none where none are asked for.
 
@@ -82,8 +81,10 @@ def morphemes_of(
             raise OptionError(
                 f"--morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
             )
-        lowercase, language = not options.keep_case, language_of(options.lower)
-        segmentations = read_segmentations(path, lowercase=lowercase, language=language, form=options.normalize)
+        spelling = options.spelling
+        segmentations = read_segmentations(
+            path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form
+        )
         if not segmentations.keys() & set(ordinary):
             raise DataError(
                 f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "

@@ -1,6 +1,6 @@
 """What a prior can be built from, and how: the options of `llrnn prior` and of `Prior.build` (building.py).
 
-    PriorOptions(text="train.txt", conllu=["fr.conllu"], top_words=500, suffixes=5, background="ngram:3")
+    PriorOptions(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 
 Names in capitals with `--` in messages are those of the command line. Files are paths, one or several.
 """
@@ -8,7 +8,7 @@ Names in capitals with `--` in messages are those of the command line. Files are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -21,10 +21,9 @@ from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, check_factor
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
-from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.reading import Paths
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.prior.open_vocabulary import FLOOR
@@ -33,14 +32,7 @@ from fairseq_llrnn.prior.parts.automaton import ON_ZERO
 from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
-Paths = str | Path | Sequence[str | Path]
-MORFESSOR = defaults.MORFESSOR
 UNITS = defaults.UNITS
-
-
-def as_paths(given: Paths) -> list[str]:
-    """One path or several."""
-    return [str(given)] if isinstance(given, (str, Path)) else [str(path) for path in given]
 
 
 class OpenModel(Protocol):
@@ -79,7 +71,6 @@ class TranslationOptions:
     top: int = defaults.LEXICAL_TOP  # translations of a source word
     aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
     units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
-    hunspell: Paths = ()  # dictionaries whose forms have lemmas, for those of the target
     source_lemmas: tuple[str, ...] = ()  # where those of source words come from, which rare ones fall back on
     form_power: float = defaults.FORM_POWER  # of lemmas: how much counts of forms count for their shares, from 0 to 1
 
@@ -137,22 +128,10 @@ class PriorOptions:
     text: Paths = ()
     counts: np.ndarray | None = None  # (V,)
     # where features of words come from
-    conllu: Paths = ()
-    lexicon: Lexicon | Mapping[str, Iterable[str]] | Paths = ()
-    unimorph: Paths = ()
-    language: str | None = None  # whose packages are asked: a code or a name of features/languages/names.py
-    lemma_floor: int = LEMMA_FLOOR  # of `language`: dictionary words that must share a lemma
-    values: Paths = ()
-    apertium: str | None = None
+    words: LexiconOptions = LexiconOptions()
     patterns: str | Path | UserPatterns | None = None
     shapes: bool = False
     suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
-    morphemes: str | Path | Mapping[str, Sequence[str]] | None = None  # MORFESSOR; a file, or words, cut into segments
-    morpheme_floor: int = MORPHEME_FLOOR  # word types of the text that must share a morpheme
-    keep_case: bool = False
-    lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
-    normalize: str | None = None  # the Unicode form of the text, in which the words of files are read
-    guess: str = "auto"  # words without analyses: of MODES in guessing.py
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     # which features the model has
     top_words: TopWords = AUTO  # words with an identity: a number, `all`, or by `identity_floor`
@@ -170,13 +149,6 @@ class PriorOptions:
     open_vocabulary: OpenOptions | None = None
     labels: bool = False  # the dictionary's words are labels of texts (labels.py)
     workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
-
-    @property
-    def word_files(self) -> list[tuple[str, str]]:
-        """The files that list words and what is known of them: option (without dashes) and path."""
-        lexicons = () if isinstance(self.lexicon, (Lexicon, Mapping)) else self.lexicon
-        given = (("conllu", self.conllu), ("lexicon", lexicons), ("unimorph", self.unimorph))
-        return [(option, path) for option, paths in given for path in as_paths(paths)]
 
     @classmethod
     def softmax(cls) -> PriorOptions:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairseq_llrnn.files.reading import file_digest
+from fairseq_llrnn.files.reading import as_paths, file_digest
+from fairseq_llrnn.lexicon.options import MORFESSOR
 from fairseq_llrnn.prior.expression import Expression, atoms
 from fairseq_llrnn.prior.leaves import file_of, is_order
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
-from fairseq_llrnn.prior.options import MORFESSOR, PriorOptions, as_paths
+from fairseq_llrnn.prior.options import PriorOptions
 
 
 def made_from(options: PriorOptions, background: Expression, code: str | None) -> list[str]:
@@ -18,16 +19,17 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
     Args:
         code: of --language.
     """
+    known = options.words
     evidence_map = None if options.evidence is None else options.evidence.mapping
     files: list[tuple[str, str | Path]] = [
-        *((f"--{option}", path) for option, path in options.word_files),
-        *(("--values", path) for path in as_paths(options.values)),
-        *(("--morphemes", path) for path in [options.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
+        *((f"--{option}", path) for option, path in known.word_files),
+        *(("--values", path) for path in as_paths(known.values)),
+        *(("--morphemes", path) for path in [known.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(options, background)),
         *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
-        *(("--hunspell", path) for path in as_paths(options.translations.hunspell if options.translations else ())),
+        *(("--hunspell", path) for path in as_paths(known.hunspell if options.translations else ())),
         *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
         *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]
@@ -38,10 +40,10 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
             continue
         described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
     if code is not None:
-        described.append(f"--language {code}, lemmas that {options.lemma_floor} words share")
+        described.append(f"--language {code}, lemmas that {known.lemma_floor} words share")
     packages = () if options.translations is None else options.translations.source_lemmas
     described += [f"--lexical-source-lemmas {place}" for place in packages if place.startswith("lemmas:")]
-    return described + ([] if options.apertium is None else [f"--apertium {Path(options.apertium).name}"])
+    return described + ([] if known.apertium is None else [f"--apertium {Path(known.apertium).name}"])
 
 
 def _background_files(options: PriorOptions, background: Expression) -> list[str]:

@@ -14,13 +14,13 @@ import numpy as np
 from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.unicode_forms import advice_on_form, in_form
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 
 CASE, UNICODE = "case", "Unicode form"
 
 
 def notes_of_spelling(
-    words: WordList, counts: np.ndarray, known: Collection[str], what: str, options: PriorOptions
+    words: WordList, counts: np.ndarray, known: Collection[str], what: str, options: LexiconOptions
 ) -> Counter[str]:
     """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
 
@@ -58,7 +58,7 @@ def _key(word: str) -> str:
     return in_form(case_key(in_form(word, "nfc")), "nfc")
 
 
-def _advice(word: str, form: str, options: PriorOptions, any_capitals: bool) -> str | None:
+def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -> str | None:
     """What makes `word`, of the dictionary, and `form`, of the lexicon, the same; None where nothing does.
 
     Args:

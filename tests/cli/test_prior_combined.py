@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions
 
 TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"
@@ -80,7 +81,8 @@ def tree(directory: Path) -> dict[str, bytes]:
         (
             ["--conllu", "train.conllu", "--count-text", "train.txt", "--suffixes", "2", "--shapes", "--smoothing",
              "additive", "--pseudo-count", "0.5", "--input-features", "POS", "--open-vocabulary", "characters"],
-            {"conllu": "train.conllu", "text": "train.txt", "suffixes": 2, "shapes": True, "input_features": ("POS",),
+            {"words": LexiconOptions(conllu="train.conllu"), "text": "train.txt", "suffixes": 2, "shapes": True,
+             "input_features": ("POS",),
              "background_options": BackgroundOptions(smoothing="additive", pseudo_count=0.5),
              "open_vocabulary": OpenOptions()},
         ),

@@ -6,6 +6,7 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.feature_table import TOP_FORM
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import Prior, PriorOptions
 
 SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
@@ -78,7 +79,8 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
     done = build("--morphemes", "morfessor", "--morpheme-floor", 3)
     assert (done.code, done.err) == (0, "")
     assert features(corpus, "kicking") == {"NOTTOP", "Stem:kick", "Ending:ing"}
-    again = Prior.build(corpus.dictionary, PriorOptions(top_words=3, morphemes="morfessor", morpheme_floor=3))
+    words = LexiconOptions(morphemes="morfessor", morpheme_floor=3)
+    again = Prior.build(corpus.dictionary, PriorOptions(top_words=3, words=words))
     assert again.fingerprint == Prior.load(corpus.out).fingerprint
     assert Prior.load(corpus.out).settings["sources"] == []
 

@@ -11,6 +11,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
@@ -79,8 +80,8 @@ def test_a_part_of_a_word_is_no_form_of_its_lemma(pieces: str, tmp_path: Path) -
     path.write_text("".join(f"{line}\n" for line in texts[pieces]), encoding="utf-8")
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     options = PriorOptions(
-        pieces=pieces, text=[path], language="fr", lemma_floor=1, evidence=EvidenceOptions(("terms",)),
-        translations=translations,
+        pieces=pieces, text=[path], words=LexiconOptions(language="fr", lemma_floor=1),
+        evidence=EvidenceOptions(("terms",)), translations=translations,
     )  # fmt: skip
     prior = Prior.build(symbols, options)
     known = word_features(prior, target_shares(prior))

@@ -17,6 +17,7 @@ from torch import Tensor
 from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 from toy_french import make_corpus, write_corpus
 
@@ -39,7 +40,7 @@ def made(modules: dict[str, ModuleType], place: Path, grammar: str, spread: floa
     """A model under a grammar, with weights that differ so much, in float64."""
     (place / "some.grammar").write_text(grammar, encoding="utf-8")
     options = PriorOptions(
-        lexicon={"chat": ["POS:NOUN"], "mer": ["POS:NOUN"], "table": ["POS:NOUN"]},
+        words=LexiconOptions(lexicon={"chat": ["POS:NOUN"], "mer": ["POS:NOUN"], "table": ["POS:NOUN"]}),
         top_words=7,
         background=f"automaton:{place / 'some.grammar'}",
     )

@@ -4,6 +4,7 @@ import torch
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 
 CUT = {"unhappy": ["un", "happy"], "unhappiness": ["un", "happi", "ness"], "happy": ["happy"], "lala": ["la", "la"]}
@@ -21,8 +22,8 @@ MORPHEMES = {
 def test_the_sum_over_a_words_morphemes() -> None:
     places = ("Prefix", "Stem", "Ending")
     options = PriorOptions(
-        background="uniform", top_words=1, counts=torch.arange(len(SYMBOLS)).numpy(), morphemes=CUT, morpheme_floor=1,
-        input_top_words="all", input_features=places,
+        background="uniform", top_words=1, counts=torch.arange(len(SYMBOLS)).numpy(),
+        words=LexiconOptions(morphemes=CUT, morpheme_floor=1), input_top_words="all", input_features=places,
     )  # fmt: skip
     prior = Prior.build(SYMBOLS, options)
     head = LogLinearHead(prior, 3, embed_size=5).double()

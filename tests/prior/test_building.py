@@ -10,6 +10,7 @@ from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 
@@ -34,7 +35,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, lexicon=WORDS, top_words=2))
+    prior = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
     assert prior.symbols == SYMBOLS
     assert prior.output.features.row(int(prior.output.class_of[6])) == {
         "NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1
@@ -43,7 +44,7 @@ def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
     lexicon = Lexicon()
     for word, features in WORDS.items():
         lexicon.add(word, features)
-    again = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, lexicon=lexicon, top_words=2))
+    again = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=lexicon), top_words=2))
     assert again.fingerprint == prior.fingerprint
 
 

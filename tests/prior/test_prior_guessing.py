@@ -11,6 +11,7 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.analyses import read_numbers, with_values
 from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, UNITED, Completed, complete
@@ -22,7 +23,12 @@ UNSEEN = ["gyerek", "futott", "egyéb"]
 SYMBOLS = (*SPECIALS, *NOUNS, *VERBS, *UNSEEN)
 COUNTS = np.array([0, 0, 9, 1, *[1, 1, 1, 2] * 4, 0, 0, 0])
 LEXICON = {**dict.fromkeys(NOUNS, ["POS:NOUN"]), **dict.fromkeys(VERBS, ["POS:VERB"])}
-OPTIONS = PriorOptions(counts=COUNTS, lexicon=LEXICON, top_words=0)
+OPTIONS = PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=LEXICON), top_words=0)
+
+
+def of_words(options: PriorOptions = OPTIONS, **known: object) -> PriorOptions:
+    """With other options of the lexicon."""
+    return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
 
 def morphology(prior: Prior, word: str) -> dict[str, float]:
@@ -48,9 +54,9 @@ def test_unseen_words_and_those_seen_once_are_guessed() -> None:
 
 def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -> None:
     strange = {**LEXICON, NOUNS[0]: ["POS:ADV"]}
-    options = replace(OPTIONS, lexicon=strange)
+    options = of_words(lexicon=strange)
     assert morphology(Prior.build(SYMBOLS, options), NOUNS[0]) == {"POS:NOUN": 1.0}
-    assert morphology(Prior.build(SYMBOLS, replace(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
+    assert morphology(Prior.build(SYMBOLS, of_words(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
 
 
 def test_a_guess_of_nothing_takes_the_place_of_an_analysis_too() -> None:
@@ -68,34 +74,34 @@ def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None
     values.write_text("halek\tSize:Log\t0.5\n", encoding="utf-8")
     lexicon = Lexicon()
     lexicon.add("halek", ["POS:NOUN"])
-    united = with_values(lexicon, Lexicon(), read_numbers(PriorOptions(values=values)))
+    united = with_values(lexicon, Lexicon(), read_numbers(LexiconOptions(values=values)))
     assert dict(united.features("halek")) == {"POS:NOUN": 1.0, "Size:Log": 0.5}
     assert dict(lexicon.features("halek")) == {"POS:NOUN": 1.0}
 
 
 def test_words_of_the_lexicon_keep_their_analyses_if_training_lacks_them() -> None:
     more = {**LEXICON, "gyerek": ["POS:PROPN"]}
-    prior = Prior.build(SYMBOLS, replace(OPTIONS, lexicon=more))
+    prior = Prior.build(SYMBOLS, of_words(lexicon=more))
     assert morphology(prior, "gyerek") == {"POS:PROPN": 1.0}
     # a third of the unseen words is known, and so is a third of those seen once
     assert len(guessed(prior)) == 2 + 12 - 4
     reordered = [*SPECIALS, *reversed(SYMBOLS[len(SPECIALS) :])]
     counts = np.array([COUNTS[SYMBOLS.index(word)] for word in reordered])
-    assert guessed(Prior.build(reordered, replace(OPTIONS, lexicon=more, counts=counts))) == guessed(prior)
+    assert guessed(Prior.build(reordered, of_words(replace(OPTIONS, counts=counts), lexicon=more))) == guessed(prior)
 
 
 def test_when_guesses_are_made() -> None:
     everything = {**LEXICON, **dict.fromkeys(UNSEEN, ["POS:X"])}
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=everything))) == set()
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, guess="off"))) == set()
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon={}, guess="on"))) == set()
+    assert guessed(Prior.build(SYMBOLS, of_words(lexicon=everything))) == set()
+    assert guessed(Prior.build(SYMBOLS, of_words(guess="off"))) == set()
+    assert guessed(Prior.build(SYMBOLS, of_words(lexicon={}, guess="on"))) == set()
     all_seen = COUNTS + 2
     assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen))) == set()
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen, guess="on"))) == set(UNSEEN)
+    assert guessed(Prior.build(SYMBOLS, of_words(replace(OPTIONS, counts=all_seen), guess="on"))) == set(UNSEEN)
     worse = dict.fromkeys(UNSEEN, ["POS:X"])
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, lexicon=worse))) == set()
+    assert guessed(Prior.build(SYMBOLS, of_words(lexicon=worse))) == set()
     with pytest.raises(OptionError, match="--guess maybe: expected auto, on, off; correct the spelling"):
-        Prior.build(SYMBOLS, replace(OPTIONS, guess="maybe"))
+        Prior.build(SYMBOLS, of_words(guess="maybe"))
 
 
 def package(kinds: Mapping[str, str]) -> Lexicon:
@@ -158,7 +164,7 @@ def test_lexicon_and_notes_are_left_as_they_were() -> None:
 
 def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
     (tmp_path / "values.tsv").write_text("gyerek\tAge:Years\t7.0\n", encoding="utf-8")
-    prior = Prior.build(SYMBOLS, replace(OPTIONS, values=tmp_path / "values.tsv"))
+    prior = Prior.build(SYMBOLS, of_words(values=tmp_path / "values.tsv"))
     assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0}
     part = prior.find(GuessesPart)
     row = prior.output.features.row(int(prior.output.class_of[prior.index("gyerek")]))
@@ -170,9 +176,9 @@ def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> 
     text = tmp_path / "train.pieces"
     text.write_text("".join(f"▁{word[:2]} {word[2:]}\n" for word in LEXICON if len(word) > 2) + "▁gy erek\n", "utf-8")
     pieces = list(dict.fromkeys(text.read_text(encoding="utf-8").split()))
-    options = PriorOptions(text=text, lexicon=LEXICON, top_words=0, pieces="sentencepiece")
+    options = PriorOptions(text=text, words=LexiconOptions(lexicon=LEXICON), top_words=0, pieces="sentencepiece")
     for mode, expected in (("auto", {}), ("on", {"POS:NOUN": 1.0})):
-        prior = Prior.build([*SPECIALS, *pieces], replace(options, guess=mode))
+        prior = Prior.build([*SPECIALS, *pieces], of_words(options, guess=mode))
         assert morphology(prior, "erek") == expected and prior.find(GuessesPart) is None
 
 
@@ -181,7 +187,7 @@ def test_open_classes_are_of_what_words_probably_are() -> None:
     lexicon = {**LEXICON, **{f"{stem}al": ["POS:NOUN"] if i % 4 else ["POS:VERB"] for i, stem in enumerate("bdfghjkl")}}
     rare = [word for word in lexicon if word.endswith("al")]
     symbols, counts = (*SYMBOLS, *rare), np.array([*COUNTS, *[1] * len(rare)])
-    options = replace(OPTIONS, counts=counts, lexicon=lexicon, open_vocabulary=OpenOptions(types=2))
+    options = of_words(replace(OPTIONS, counts=counts, open_vocabulary=OpenOptions(types=2)), lexicon=lexicon)
     prior = Prior.build(symbols, options)
     assert {morphology(prior, word).get("POS:NOUN") for word in rare} - {0.0, 1.0, None}
     part = prior.find(OpenVocabularyPart)

@@ -11,6 +11,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.languages import FeatureSource, FrequencySource, Package, Spelling, base
 from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.building import build
@@ -22,7 +23,13 @@ COUNTS = np.array([0, 0, 4, 1, 5, 3, 0, 2, 0, 1, 0, 6])
 FREQUENCY = {"ház": 0.01, "házat": 0.002, "házak": 0.004, "kert": 0.001}
 LEAST = 1e-4
 WORDLIST = WordList(SYMBOLS, COUNTS)
-ASKED = PriorOptions(counts=COUNTS, top_words=0, language="Hungarian", lemma_floor=3)
+ASKED = PriorOptions(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
+
+
+def of_words(options: PriorOptions, **known: object) -> PriorOptions:
+    """With other options of the lexicon."""
+    return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
+
 
 
 class _MadeUp:
@@ -83,14 +90,14 @@ def row(prior: Prior, word: str) -> dict[str, float]:
 
 
 def test_lemmas_are_features_where_enough_words_share_them() -> None:
-    built = build(WORDLIST, replace(ASKED, guess="off"))
+    built = build(WORDLIST, of_words(ASKED, guess="off"))
     assert row(built.prior, "házak") == {"NOTTOP": 1, "Lemma:ház": 1}
     assert row(built.prior, "kertet") == {"NOTTOP": 1, "Lemma:kert": 1, "Case:Acc": 1}
     assert row(built.prior, "fut") == {"NOTTOP": 1}  # alone with its lemma
     assert set(built.gathered.pooled) == set(WORDS) - {"fut", ","}
-    none = build(WORDLIST, replace(ASKED, guess="off", lemma_floor=4))
+    none = build(WORDLIST, of_words(ASKED, guess="off", lemma_floor=4))
     assert not len(none.gathered.pooled) and none.prior.output.num_classes < built.prior.output.num_classes
-    assert "Lemma:fut" in row(build(WORDLIST, replace(ASKED, guess="off", lemma_floor=1)).prior, "fut")
+    assert "Lemma:fut" in row(build(WORDLIST, of_words(ASKED, guess="off", lemma_floor=1)).prior, "fut")
 
 
 def test_how_much_is_known_is_counted_of_words_with_letters() -> None:
@@ -107,7 +114,7 @@ def test_how_much_is_known_is_counted_of_words_with_letters() -> None:
 
 
 def test_analyses_are_guessed_and_lemmas_are_not() -> None:
-    built = build(WORDLIST, replace(ASKED, guess="on"))
+    built = build(WORDLIST, of_words(ASKED, guess="on"))
     part = built.prior.find(GuessesPart)
     assert part is not None and part.groups == ("Case",)
     assert "Case:Nom" in row(built.prior, "kertek") and "Lemma:kert" in row(built.prior, "kertek")
@@ -126,7 +133,8 @@ def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("ház kert kertet kertek házak házat fut ,\n" * 3, encoding="utf-8")
     options = replace(ASKED, counts=None, text=text, workers=1, open_vocabulary=OpenOptions(floor=9, types=2))
-    with_lemmas, without = (build(WORDLIST, replace(options, guess="off", lemma_floor=floor)).prior for floor in (1, 9))
+    of_floors = (of_words(options, guess="off", lemma_floor=floor) for floor in (1, 9))
+    with_lemmas, without = (build(WORDLIST, options).prior for options in of_floors)
     assert any(name.startswith("Lemma:") for name in with_lemmas.output.features.names)
     classes = [prior.find(OpenVocabularyPart) for prior in (with_lemmas, without)]
     assert classes[0] is not None and classes[1] is not None
@@ -150,7 +158,8 @@ def test_the_language_s_unigram() -> None:
 
 
 def test_the_language_s_unigram_in_a_mixture() -> None:
-    options = PriorOptions(counts=COUNTS, top_words=0, language="hu", background="0.25 unigram plus 0.75 language")
+    words, mixed = LexiconOptions(language="hu"), "0.25 unigram plus 0.75 language"
+    options = PriorOptions(counts=COUNTS, top_words=0, words=words, background=mixed)
     mixed = Prior.build(SYMBOLS, options)
     alone = [Prior.build(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
     background = mixed.background()
@@ -173,7 +182,7 @@ def test_the_sources_that_were_used_are_kept(tmp_path: Path) -> None:
     assert any(source == "--language hu, lemmas that 3 words share" for source in prior.settings["sources"])
     unweighed = Prior.build(SYMBOLS, ASKED).find(LanguagesPart)
     assert unweighed is not None and [f.source for f in unweighed.findings] == ["stems", "tags"]
-    assert Prior.build(SYMBOLS, replace(ASKED, language=None)).find(LanguagesPart) is None
+    assert Prior.build(SYMBOLS, of_words(ASKED, language=None)).find(LanguagesPart) is None
 
 
 @pytest.mark.parametrize("damage", ['"known": "7"', '"known": true', '"known": 7, "more": 1', '"share": 1'])
@@ -213,7 +222,8 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
 )
 def test_what_makes_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError) as caught:
-        build(WORDLIST, replace(ASKED, **options))  # type: ignore[arg-type]
+        of_prior = {"background": options.pop("background")} if "background" in options else {}
+        build(WORDLIST, of_words(replace(ASKED, **of_prior), **options))  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
 
 

@@ -28,6 +28,7 @@ from hostile_readers import FST, SYMBOLS, TEXT, words
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
@@ -151,7 +152,8 @@ class Base:
         automaton.write_text(FST, encoding="utf-8")
         lemmas.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
         skip = BackgroundOptions(on_zero="skip", unknown_symbols="drop")
-        options = PriorOptions(text=text, top_words=3, suffixes=2, lexicon=lemmas, background_options=skip)
+        words = LexiconOptions(lexicon=lemmas)
+        options = PriorOptions(text=text, top_words=3, suffixes=2, words=words, background_options=skip)
         translations = TranslationOptions(ParallelText.read(text, text, SYMBOLS, SYMBOLS), aligner="ibm1")
         return cls(options, translations, automaton)
 

@@ -28,6 +28,7 @@ from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.languages.gathering import Finding
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.options import (
@@ -54,7 +55,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
     text.write_text(TEXT, encoding="utf-8")
     automaton.write_text(FST, encoding="utf-8")
     parallel = ParallelText.read(text, text, SYMBOLS, SYMBOLS)
-    base = PriorOptions(text=text, top_words=3, suffixes=2, shapes=True, lexicon=LEXICON)
+    base = PriorOptions(text=text, top_words=3, suffixes=2, shapes=True, words=LexiconOptions(lexicon=LEXICON))
     translations = TranslationOptions(parallel, learned=True, aligner="ibm1")
     evidence = EvidenceOptions(("numbers", "names", "copies"), {"x": ["le", "chat"]}, unsupported={"numbers": 0.1})
     skip = BackgroundOptions(on_zero="skip")

@@ -159,6 +159,7 @@ def _identity_floor(args: argparse.Namespace) -> int:
 
 def options(args: argparse.Namespace) -> "PriorOptions":
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
+    from fairseq_llrnn.lexicon import LexiconOptions
     from fairseq_llrnn.prior.options import PriorOptions
 
     check_least("--workers", args.workers, 1, "processes")
@@ -174,23 +175,26 @@ def options(args: argparse.Namespace) -> "PriorOptions":
     background, evidence = prior_background.background_options(args), prior_source.evidence_options(args)
     return PriorOptions(
         text=args.count_text,
-        conllu=args.conllu,
-        lexicon=args.lexicon,
-        unimorph=args.unimorph,
-        language=args.language,
-        lemma_floor=prior_language.floor(args),
-        values=args.values,
-        apertium=args.apertium,
+        words=LexiconOptions(
+            conllu=args.conllu,
+            lexicon=args.lexicon,
+            unimorph=args.unimorph,
+            hunspell=args.hunspell,
+            apertium=args.apertium,
+            language=args.language,
+            lemma_floor=prior_language.floor(args),
+            values=args.values,
+            morphemes=args.morphemes,
+            morpheme_floor=prior_morphemes.floor(args),
+            guess=args.guess or LexiconOptions.guess,
+            keep_case=args.keep_case,
+            lower=args.lower,
+            normalize=args.normalize,
+        ),
         patterns=args.patterns,
         shapes=args.shapes,
         suffixes=args.suffixes,
-        morphemes=args.morphemes,
-        morpheme_floor=prior_morphemes.floor(args),
-        keep_case=args.keep_case,
-        lower=args.lower,
-        normalize=args.normalize,
         pieces=args.pieces,
-        guess=args.guess or PriorOptions.guess,
         top_words=_chosen_top_words(args),
         identity_floor=_identity_floor(args),
         features=args.features,

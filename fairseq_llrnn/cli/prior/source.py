@@ -121,7 +121,6 @@ def translation_options(args: argparse.Namespace, words: WordList) -> "Translati
         "aligner": args.aligner,
         "units": args.lexical_units,
         "form_power": args.lexical_form_power,
-        "hunspell": tuple(args.hunspell) or None,
         "source_lemmas": tuple(args.lexical_source_lemmas) or None,
     }
     from fairseq_llrnn.prior.options import TranslationOptions

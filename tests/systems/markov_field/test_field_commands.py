@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.lexicon import LexiconOptions
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.markov_field import training
@@ -146,7 +147,7 @@ def test_a_field_of_a_priors_features(llrnn: Llrnn, field_text: Path, tmp_path: 
     """Words of one signature differ by their share of it."""
     symbols = ["<s>", "<pad>", "</s>", "<unk>", *"le la un une chat mer voit vert verte".split()]
     lexicon = {"le": {"P:D": 1.0}, "la": {"P:D": 1.0}, "chat": {"P:N": 1.0}, "mer": {"P:N": 1.0}, "voit": {"P:V": 1.0}}
-    prior = Prior.build(symbols, PriorOptions(text=str(field_text), lexicon=lexicon, top_words=0))
+    prior = Prior.build(symbols, PriorOptions(text=str(field_text), words=LexiconOptions(lexicon=lexicon), top_words=0))
     prior.save(tmp_path / "prior")
     out = tmp_path / "field"
     code, _, said = llrnn(
