@@ -20,9 +20,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
-import fairseq_llrnn.plugin  # noqa: F401  (fills the registries)
 from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
+from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.registry import names as plugged_in
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,7 +97,7 @@ def system_of(module: str) -> str:
 
 def of_old_models(system: str) -> Iterator[tuple[str, str]]:
     """Name and rows of our models of fairseq's old kind, which have `add_args` and no dataclass."""
-    for name, model in MODEL_REGISTRY.items():
+    for name, model in sorted(MODEL_REGISTRY.items()):
         if is_ours(model) and system_of(model.__module__) == system and name not in MODEL_DATACLASS_REGISTRY:
             base = next(part for part in model.__mro__ if not is_ours(part))
             whole, of_base = argparse.ArgumentParser(), argparse.ArgumentParser()
@@ -124,7 +124,7 @@ def page(system: str = "") -> str:
         examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
     for option, registry in REGISTRIES:
-        for name, configuration in registry.items():
+        for name, configuration in sorted(registry.items()):
             if is_ours(configuration) and system_of(configuration.__module__) == system:
                 parser = argparse.ArgumentParser()
                 gen_parser_from_dataclass(parser, configuration())
@@ -137,6 +137,7 @@ def page(system: str = "") -> str:
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
+    load_all()
     modules = [*plugged_in("commands").values(), *plugged_in("plugins").values()]
     names = sorted({system_of(module) for module in modules})
     return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "systems" / name / "options.md": page(name) for name in names}

@@ -9,25 +9,38 @@
     tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
     commands.py  fairseq's commands as `llrnn train` and its sisters run them (command_lines.py: what they print)
+    announced.py  names of tasks, models, … are known before their modules are imported
 
-It changes nothing for other tasks: own_tasks.py in compat/ says what is done for ours alone. Users call
-`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. Every file of
-models/, optimizers/ and tasks/ is imported, so that what it registers is known; so is what systems and other packages
-bring for fairseq (registry.py).
+It changes nothing for other tasks: compat/ says what is done for ours alone. Users call
+`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. What systems
+and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
-import importlib
-import pkgutil
+from fairseq.criterions import register_criterion
+from fairseq.models import register_model, register_model_architecture
+from fairseq.optim import register_optimizer
+from fairseq.tasks import register_task
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.plugin import models, optimizers, tasks
+from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 
-for folder in (models, optimizers, tasks):
-    for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
-        importlib.import_module(module.name)
+for name in ("language_modeling", "translation", "classification"):
+    announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
+for name in ("lm", "lbl", "lstm", "encoder_decoder", "rctm", "bag", "classifier"):
+    announce(register_model, f"{__name__}.models.llrnn_{name}", f"llrnn_{name}")
+for module, names in {
+    "llrnn_lm": ("llrnn_lm_char_small", "llrnn_lm_char_large"),
+    "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
+    "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),
+    "translation_presets": ("llrnn_seq2seq", "llrnn_rnnsearch"),
+}.items():
+    announce(register_model_architecture, f"{__name__}.models.{module}", *names)
+announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
+for name in ("llrnn_adagrad", "llrnn_adam"):
+    announce(register_optimizer, f"{__name__}.optimizers.{name}", name)
 load_safely_for(OwnTask)
 registry.load_all("plugins")
 

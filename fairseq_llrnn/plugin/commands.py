@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fairseq import utils
-from fairseq.tasks import TASK_REGISTRY
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
@@ -185,8 +185,8 @@ def _data(given: Sequence[str]) -> str | None:
 
 
 def _is_own(task: str) -> bool:
-    kind = TASK_REGISTRY.get(task)
-    return kind is None or (isinstance(kind, type) and issubclass(kind, OwnTask))  # fairseq says that there is none
+    kind = find_task(task)
+    return kind is None or issubclass(kind, OwnTask)  # fairseq says that there is none
 
 
 def _task_of(data: str | None, prior: str | None) -> str:
@@ -208,7 +208,7 @@ def _of_checkpoint(name: str, path: str, given: Sequence[str], data: str | None)
     """The task of a checkpoint, how it reads text, and the prior. Raises as `added`."""
     state = read_checkpoint(path)
     task = name_of(state["cfg"], "task")
-    if task not in TASK_REGISTRY or not _is_own(task):
+    if find_task(task) is None or not _is_own(task):
         raise DataError(
             f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or say "
             "which --task it is for"

@@ -20,7 +20,7 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.file_io import PathManager
 from fairseq.models import BaseFairseqModel
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from omegaconf import OmegaConf
 from torch import Tensor
@@ -28,6 +28,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
+from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.model_sizes import no_larger_than
@@ -82,8 +83,8 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
     Returns: that of a language model, or those of source and target; none where the folder does not say the languages,
     or for other kinds of tasks.
     """
-    kind = TASK_REGISTRY.get(_name(task))
-    if not isinstance(kind, type):
+    kind = find_task(_name(task))
+    if kind is None:
         return ()
     if issubclass(kind, LanguageModelingTask):
         return ("dict.txt",)

@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from fairseq import checkpoint_utils
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks import FairseqTask
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit, explain_start
 from fairseq_llrnn.plugin.compat.each_model import look_at_each
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
@@ -82,8 +83,8 @@ def _of_own_task(
                 state = checkpoint_utils.load_checkpoint_to_cpu(path)
         except (DataError, OSError):
             return False
-    kinds = (TASK_REGISTRY.get(name) for name in _task_names(state))
-    return any(isinstance(kind, type) and issubclass(kind, own) for kind in kinds)
+    kinds = map(find_task, _task_names(state))
+    return any(kind is not None and issubclass(kind, own) for kind in kinds)
 
 
 def _task_names(state: dict[str, Any]) -> list[str]:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqLanguageModel
+from fairseq.models import FairseqLanguageModel
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.plugin.announced import find_model
 from fairseq_llrnn.plugin.compat.loading import (
     EXPERT_WEIGHTS,
     Places,
@@ -157,8 +158,8 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
 def _check_kind(path: str, cfg: object) -> None:
     """Raise DataError unless the options are those of a language model that predicts the next word."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
-    is_language_model = isinstance(model_class, type) and issubclass(model_class, FairseqLanguageModel)
+    model_class = find_model(model)
+    is_language_model = model_class is not None and issubclass(model_class, FairseqLanguageModel)
     if not is_language_model or task not in (STOCK_TASK, OUR_TASK):
         raise DataError(
             f"{SAID}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of task "

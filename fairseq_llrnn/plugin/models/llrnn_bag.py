@@ -7,6 +7,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.text_vectors import BagOfWords
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
@@ -22,7 +23,7 @@ class LLRNNBagConfig(SourceConfig, TreeConfig):
     dropout: float = field(default=0.0, metadata={"help": "dropout on a text's vector"})
 
 
-@register_model("llrnn_bag", dataclass=LLRNNBagConfig)
+@registered(register_model, "llrnn_bag", dataclass=LLRNNBagConfig)
 class LLRNNBag(LabelModel):
     """The mean of the vectors of a text's words -> log-linear head over its labels."""
 

@@ -10,6 +10,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.networks.text_vectors import POOLINGS, PooledStates
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
@@ -35,7 +36,7 @@ class LLRNNClassifierConfig(SourceConfig, TreeConfig):
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
 
 
-@register_model("llrnn_classifier", dataclass=LLRNNClassifierConfig)
+@registered(register_model, "llrnn_classifier", dataclass=LLRNNClassifierConfig)
 class LLRNNClassifier(LabelModel):
     """A recurrent network in both directions, pooled -> log-linear head over labels."""
 

@@ -8,6 +8,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.maxout_decoder import MaxoutDecoder
 from fairseq_llrnn.plugin.models.options import (
@@ -49,7 +50,7 @@ class LLRNNEncoderDecoderConfig(RecurrentTranslationConfig):
     )
 
 
-@register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
+@registered(register_model, "llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
 class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
     """A summary of the source, of which the decoder reads at every step."""
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
@@ -49,7 +50,7 @@ class LogBilinearDecoder(LogLinearDecoder):
         return HiddenStates(self.network(self.head.embed(nearest, table))[:, -1:])
 
 
-@register_model("llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
+@registered(register_model, "llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
 class LLRNNLogBilinearModel(OwnModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a log-bilinear network (Mnih & Hinton 2007)."""
 

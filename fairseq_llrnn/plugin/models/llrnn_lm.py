@@ -8,6 +8,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.characters import LARGE, SMALL, written
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.character_options import CNN
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
@@ -34,7 +35,7 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
 WIDEST_WINDOW = 1000  # every position is read with as many words
 
 
-@register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
+@registered(register_model, "llrnn_lm", dataclass=LLRNNLanguageModelConfig)
 class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
@@ -66,13 +67,13 @@ class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
         return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))
 
 
-@register_model_architecture("llrnn_lm", "llrnn_lm_char_small")
+@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_small")
 def char_small(args: Namespace) -> None:
     """Words by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(SMALL), "1", 300)
 
 
-@register_model_architecture("llrnn_lm", "llrnn_lm_char_large")
+@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_large")
 def char_large(args: Namespace) -> None:
     """Words by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(LARGE), "2", 650)

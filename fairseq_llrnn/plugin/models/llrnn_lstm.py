@@ -9,6 +9,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
@@ -50,7 +51,7 @@ class LLRNNLSTMConfig(RecurrentTranslationConfig):
     )
 
 
-@register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)
+@registered(register_model, "llrnn_lstm", dataclass=LLRNNLSTMConfig)
 class LLRNNLSTMModel(RecurrentTranslationModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent encoder-decoder."""
 
@@ -101,13 +102,13 @@ def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAtt
     return GlobalAttention(args.attention, args.decoder_hidden_size, source_size)
 
 
-@register_model_architecture("llrnn_lstm", "llrnn_lstm_multi30k")
+@registered(register_model_architecture, "llrnn_lstm", "llrnn_lstm_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size."""
     set_defaults(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
 
 
-@register_model_architecture("llrnn_lstm", "llrnn_lstm_iwslt")
+@registered(register_model_architecture, "llrnn_lstm", "llrnn_lstm_iwslt")
 def iwslt(args: Namespace) -> None:
     """For some hundred thousand sentences: IWSLT's size."""
     set_defaults(

@@ -11,6 +11,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.convolutional_source import ConvolutionalSource
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
 from fairseq_llrnn.plugin.models.options import (
@@ -55,7 +56,7 @@ class LLRNNRCTMConfig(RecurrentTranslationConfig):
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
 
 
-@register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)
+@registered(register_model, "llrnn_rctm", dataclass=LLRNNRCTMConfig)
 class LLRNNRCTMModel(RecurrentTranslationModel):
     """A recurrent language model that reads what convolutions made of the source."""
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -54,7 +55,7 @@ REFUSED = {
 }
 
 
-@register_model("llrnn_transformer")
+@registered(register_model, "llrnn_transformer")
 class LLRNNTransformerModel(OwnModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
@@ -196,13 +197,13 @@ def _configuration(args: Namespace) -> TransformerConfig:
     return TransformerConfig.from_namespace(args)
 
 
-@register_model_architecture("llrnn_transformer", "llrnn_transformer")
+@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer")
 def base(args: Namespace) -> None:
     """fairseq's base architecture."""
     base_architecture(args)
 
 
-@register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
+@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""
     for side in ("encoder", "decoder"):
@@ -212,7 +213,7 @@ def multi30k(args: Namespace) -> None:
     base_architecture(args)
 
 
-@register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
+@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer_iwslt")
 def iwslt(args: Namespace) -> None:
     """For some hundred thousand sentences: fairseq's architecture for IWSLT."""
     transformer_iwslt_de_en(args)

@@ -6,7 +6,7 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError
@@ -14,6 +14,7 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.character_options import (
     CharacterConfig,
     character_options,
@@ -94,8 +95,8 @@ class RecurrentDecoderConfig(DecoderConfig):
 
 def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
     """The prior of the task, which must be `right_task`. Raises OptionError for any other."""
-    prior = getattr(task, "prior", None)
-    if not (isinstance(prior, Prior) and isinstance(task, TASK_REGISTRY[right_task])):
+    prior, kind = getattr(task, "prior", None), find_task(right_task)
+    if not (isinstance(prior, Prior) and kind is not None and isinstance(task, kind)):
         raise OptionError(
             f"a model {arch} needs --task {right_task} --prior DIR, found the task {type(task).__name__}; is it the "
             "right checkpoint, or --arch?"

@@ -12,6 +12,7 @@ from fairseq.optim import register_optimizer
 from omegaconf import II
 from torch import Tensor
 
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import LazyRows, SparseOptimizer
 
 
@@ -34,7 +35,7 @@ class LLRNNAdagradConfig(FairseqDataclass):
     lr: list[float] = II("optimization.lr")
 
 
-@register_optimizer("llrnn_adagrad", dataclass=LLRNNAdagradConfig)
+@registered(register_optimizer, "llrnn_adagrad", dataclass=LLRNNAdagradConfig)
 class LLRNNAdagrad(SparseOptimizer):
     """Adagrad, for dense gradients and sparse ones."""
 

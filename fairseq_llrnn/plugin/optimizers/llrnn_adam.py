@@ -17,6 +17,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.safe_eval import evaluate
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import LazyRows, SparseOptimizer
 
@@ -48,7 +49,7 @@ class LLRNNAdamConfig(FairseqDataclass):
     lr: list[float] = II("optimization.lr")
 
 
-@register_optimizer("llrnn_adam", dataclass=LLRNNAdamConfig)
+@registered(register_optimizer, "llrnn_adam", dataclass=LLRNNAdamConfig)
 class LLRNNAdam(SparseOptimizer):
     """Adam, for dense gradients and, row by row, for sparse ones."""
 

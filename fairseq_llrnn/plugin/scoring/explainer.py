@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from fairseq import utils
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel, FairseqLanguageModel
-from fairseq.tasks import TASK_REGISTRY
+from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
+from fairseq_llrnn.plugin.announced import find_model, find_task
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -237,9 +237,8 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
 def _kind(path: str, cfg: Any) -> type[Explainer]:
     """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
-    task_class = TASK_REGISTRY.get(task)
-    if isinstance(model_class, type) and issubclass(model_class, OwnModel) and isinstance(task_class, type):
+    model_class, task_class = find_model(model), find_task(task)
+    if model_class is not None and issubclass(model_class, OwnModel) and task_class is not None:
         kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
         for kind in kinds:
             if issubclass(model_class, kind.model_class) and issubclass(task_class, kind.task_class):

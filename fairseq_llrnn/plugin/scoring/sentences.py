@@ -18,7 +18,7 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.language_pair_dataset import collate
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
+from fairseq.models import BaseFairseqModel
 from fairseq.models import FairseqEncoderDecoderModel as TranslationModel
 from fairseq.models import FairseqLanguageModel as LanguageModel
 from fairseq.tasks import FairseqTask
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.context_classes import strings_in
+from fairseq_llrnn.plugin.announced import find_model
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -221,9 +222,9 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
 def _check_kind(path: str, cfg: Any) -> None:
     """Raise DataError for what cannot score sentences, by the names in the options, before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class = MODEL_REGISTRY.get(model) or ARCH_MODEL_REGISTRY.get(model)
+    model_class = find_model(model)
     for kind, tasks in TASKS.items():
-        if isinstance(model_class, type) and issubclass(model_class, kind) and task in tasks:
+        if model_class is not None and issubclass(model_class, kind) and task in tasks:
             if getattr(cfg.task, "add_bos_token", False):
                 raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
             return

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.data.labelled_texts import ALL, ONE, LabelledTexts, Labels
@@ -75,7 +76,7 @@ class LLRNNClassificationConfig(PriorConfig):
     seed: int = II("common.seed")
 
 
-@register_task("llrnn_classification", dataclass=LLRNNClassificationConfig)
+@registered(register_task, "llrnn_classification", dataclass=LLRNNClassificationConfig)
 class LLRNNClassificationTask(SourceSide, PriorTask):
     """Texts, each with one or several labels, which have features and a background."""
 

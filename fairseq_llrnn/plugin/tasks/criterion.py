@@ -24,6 +24,7 @@ from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -68,7 +69,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
-@register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
+@registered(register_criterion, "log_linear", dataclass=LogLinearCriterionConfig)
 class LogLinearCriterion(FairseqCriterion):
     """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
 

@@ -11,6 +11,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.open_dictionary import open_words
 from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
@@ -27,7 +28,7 @@ class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
     train_subset: str = II("dataset.train_subset")
 
 
-@register_task("llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
+@registered(register_task, "llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
 class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     """Language modelling over words that have features and a background."""
 

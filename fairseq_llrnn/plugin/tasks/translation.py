@@ -23,6 +23,7 @@ from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.open_dictionary import (
     known_words,
@@ -78,7 +79,7 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TermConfig, Translatio
     seed: int = II("common.seed")
 
 
-@register_task("llrnn_translation", dataclass=LLRNNTranslationConfig)
+@registered(register_task, "llrnn_translation", dataclass=LLRNNTranslationConfig)
 class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 

@@ -1,4 +1,4 @@
-"""What the system brings for fairseq; importing it registers the task, the model and the criterion.
+"""What the system brings for fairseq; importing it announces the task, the model and the criterion.
 
     dataset.py    examples in batches, each of one objective
     task.py       --task discourse
@@ -7,6 +7,12 @@
     encoding.py   vectors of sentences from a checkpoint
 """
 
-from fairseq_llrnn.systems.discourse.plugin import criterion, model, task
+from fairseq.criterions import register_criterion
+from fairseq.models import register_model
+from fairseq.tasks import register_task
 
-__all__ = ["criterion", "model", "task"]
+from fairseq_llrnn.plugin.announced import announce
+
+announce(register_task, f"{__name__}.task", "discourse")
+announce(register_model, f"{__name__}.model", "discourse_encoder")
+announce(register_criterion, f"{__name__}.criterion", "discourse")

@@ -14,6 +14,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.head.source_embedding import check_source_prior
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
@@ -50,7 +51,7 @@ class DiscourseEncoderConfig(CharacterSizes):
     )
 
 
-@register_model("discourse_encoder", dataclass=DiscourseEncoderConfig)
+@registered(register_model, "discourse_encoder", dataclass=DiscourseEncoderConfig)
 class DiscourseEncoder(BaseFairseqModel):
     """Sentences -> vectors -> the answers of an objective."""
 

@@ -14,6 +14,7 @@ from omegaconf import II
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.prior.prior import Prior
@@ -68,7 +69,7 @@ class DiscourseConfig(FairseqDataclass):
     save_dir: str = II("checkpoint.save_dir")
 
 
-@register_task("discourse", dataclass=DiscourseConfig)
+@registered(register_task, "discourse", dataclass=DiscourseConfig)
 class DiscourseTask(OwnTask):
     """Which sentence comes first, which comes next, and how it goes on."""
 

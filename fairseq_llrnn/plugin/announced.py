@@ -1,0 +1,110 @@
+"""Names that fairseq's options may have: the module behind a name is imported when the name is used, not before.
+
+    announce(register_task, "their.package.task", "their_task")          in a module that imports nothing heavy
+
+    @registered(register_task, "their_task", dataclass=TheirConfig)      in their/package/task.py
+    class TheirTask(OwnTask): …
+
+fairseq's registries are dictionaries, whose keys are the choices of --task, --arch, … and whose values are classes,
+dataclasses of their options, and functions of named architectures. Until a name is used, its value is an object that
+imports the module at the first question, and answers as what the module has registered.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY, register_criterion
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    MODEL_REGISTRY,
+    register_model,
+    register_model_architecture,
+)
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY, OPTIMIZER_REGISTRY, register_optimizer
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY, register_task
+
+Registry = dict[str, Any]
+Decorator = Callable[..., Any]  # of fairseq: it takes a name, and returns the decorator of a class
+Registered = TypeVar("Registered")
+# What a model without a dataclass of options is called is the name of an architecture, as --arch has it.
+REGISTRIES: dict[Decorator, tuple[Registry, ...]] = {
+    register_task: (TASK_REGISTRY, TASK_DATACLASS_REGISTRY),
+    register_model: (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, ARCH_MODEL_REGISTRY, ARCH_CONFIG_REGISTRY),
+    register_model_architecture: (ARCH_MODEL_REGISTRY, ARCH_CONFIG_REGISTRY),
+    register_criterion: (CRITERION_REGISTRY, CRITERION_DATACLASS_REGISTRY),
+    register_optimizer: (OPTIMIZER_REGISTRY, OPTIMIZER_DATACLASS_REGISTRY),
+}
+
+
+class Announced:
+    """The value of a name in one of fairseq's registries, before its module is imported."""
+
+    def __init__(self, registry: Registry, name: str, module: str) -> None:
+        self._place = registry, name, module
+
+    def _found(self) -> Any:
+        """What the module registers. Raises RuntimeError: nothing under that name."""
+        registry, name, module = self._place
+        importlib.import_module(module)
+        if isinstance(registry.get(name), Announced | None):
+            raise RuntimeError(f"{module} was announced to register {name!r}, and does not")
+        return registry[name]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found(), name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._found()(*args, **options)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # so that it passes for a class where fairseq asks whether it is one
+        return type(self._found())
+
+
+def announce(how: Decorator, module: str, *names: str) -> None:
+    """Let fairseq know that a module registers these names by its decorator `how`; known names stay what they are."""
+    for registry in REGISTRIES[how]:
+        for name in names:
+            registry.setdefault(name, Announced(registry, name, module))
+
+
+def registered(how: Decorator, *args: str, **options: Any) -> Callable[[Registered], Registered]:
+    """fairseq's decorator `how` with its arguments; what was announced under that name (the last argument) goes."""
+    for registry in REGISTRIES[how]:
+        if type(registry.get(args[-1])) is Announced:
+            del registry[args[-1]]
+    return how(*args, **options)
+
+
+def find_task(name: str) -> type | None:
+    """The class of a task, imported; None: there is none of that name."""
+    return _class_of(name, TASK_REGISTRY)
+
+
+def find_model(name: str) -> type | None:
+    """Likewise of a model, or of an architecture."""
+    return _class_of(name, MODEL_REGISTRY, ARCH_MODEL_REGISTRY)
+
+
+def _class_of(name: str, *registries: Registry) -> type | None:
+    found = next((registry[name] for registry in registries if name in registry), None)
+    if type(found) is Announced:
+        found = found._found()
+    return found if isinstance(found, type) else None
+
+
+def load_all() -> None:
+    """Import every module that was announced, as who lists all options needs it."""
+    for announced in list(_announced()):
+        announced._found()
+
+
+def _announced() -> Iterator[Announced]:
+    for registries in REGISTRIES.values():
+        for registry in registries:
+            yield from (value for value in registry.values() if type(value) is Announced)

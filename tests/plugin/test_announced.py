@@ -1,0 +1,84 @@
+"""Names are known to fairseq before their modules are imported, and mean the same before and after."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RunPython = Callable[[str], str]
+PARSE = """
+import sys
+from fairseq import options
+arguments = ["data", "--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "--criterion", "log_linear"]
+"""
+LISTED = """
+import importlib, pkgutil
+import fairseq_llrnn
+fairseq_llrnn.register()
+from fairseq_llrnn.plugin.announced import REGISTRIES, load_all
+
+names = lambda: {how.__name__: set().union(*registries) for how, registries in REGISTRIES.items()}
+known = names()
+load_all()
+for module in pkgutil.walk_packages(fairseq_llrnn.__path__, "fairseq_llrnn."):
+    importlib.import_module(module.name)
+print({how: after - known[how] for how, after in names().items() if after != known[how]})
+"""
+
+
+@pytest.fixture
+def python(root: Path) -> RunPython:
+    """Run a program in a new Python, and return the last line of its output."""
+    pytest.importorskip("fairseq")
+
+    def run(program: str) -> str:
+        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip().splitlines()[-1]
+
+    return run
+
+
+def test_every_name_is_announced(python: RunPython) -> None:
+    """Importing all modules adds no name; and each announced module registers what it should (load_all)."""
+    assert python(LISTED) == "{}"
+
+
+@pytest.mark.parametrize(
+    ("arch", "imported"), [("llrnn_lstm", "llrnn_lstm"), ("llrnn_transformer_iwslt", "llrnn_transformer")]
+)
+def test_only_what_is_chosen_is_imported(arch: str, imported: str, python: RunPython) -> None:
+    program = f"""{PARSE}
+parsed = options.parse_args_and_arch(options.get_training_parser(), [*arguments, "--arch", "{arch}"])
+print(*(name.split(".")[-1] for name in sys.modules if name.startswith("fairseq_llrnn.plugin.models.llrnn_")))"""
+    assert python(program).split() == [imported]
+
+
+def test_options_of_a_namespace_are_read_before_anything_is_imported(python: RunPython) -> None:
+    """As fairseq reads those of an old checkpoint: it asks registries for dataclasses and never for a parser."""
+    program = """
+from argparse import Namespace
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+import fairseq_llrnn
+fairseq_llrnn.register()
+cfg = convert_namespace_to_omegaconf(Namespace(
+    task="llrnn_translation", arch="llrnn_lstm", criterion="log_linear", optimizer="llrnn_adam", data="d",
+    tie_features=True,
+))
+print(cfg.task._name, cfg.task.data, cfg.model._name, cfg.model.tie_features)
+print(cfg.criterion._name, cfg.optimizer._name)"""
+    assert python(program) == "log_linear llrnn_adam"
+
+
+def test_a_module_that_does_not_register_its_name_is_told(python: RunPython) -> None:
+    program = """
+from fairseq.models import register_model
+from fairseq_llrnn.plugin.announced import announce, find_model
+announce(register_model, "fairseq_llrnn.errors", "nobody")
+try:
+    find_model("nobody")
+except RuntimeError as error:
+    print(error)"""
+    assert python(program) == "fairseq_llrnn.errors was announced to register 'nobody', and does not"
