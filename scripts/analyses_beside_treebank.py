@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from fairseq_llrnn.cli.main import main as llrnn
-from fairseq_llrnn.features.languages import gathering
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers import read_tsv_lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.languages import gathering
+from fairseq_llrnn.lexicon.readers import read_tsv_lexicon
 from fairseq_llrnn.prior import languages
 
 

@@ -50,7 +50,7 @@ from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from itertools import combinations, islice
 from pathlib import Path
 
-from fairseq_llrnn.features.language_check import FEW, has_letters
-from fairseq_llrnn.features.readers.conllu import iter_conllu_words
-from fairseq_llrnn.features.readers.tsv import iter_tsv_rows
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.lexicon.language_check import FEW, has_letters
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
+from fairseq_llrnn.lexicon.readers.tsv import iter_tsv_rows
 
 TREEBANKS = {
     "cs": ("czech-treebanks/*", "czech-treebanks/cs_pud*"),

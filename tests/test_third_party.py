@@ -7,7 +7,7 @@ from shell import Shell, run_script
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, register_part
 from fairseq_llrnn.prior.named_backgrounds import register_background
 

@@ -20,7 +20,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
 from fairseq_llrnn import Prior
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, PriorOptions
 
 Sentence = dict[str, list[int]]

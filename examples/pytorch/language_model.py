@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 
 State = tuple[Tensor, Tensor]  # of the LSTM

@@ -15,11 +15,11 @@ from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_file
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.languages import FrequencySource, Spelling, language_code, sources_of
-from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.features.more_forms import more_forms
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.files.unicode_forms import advice_on_form, known_otherwise
+from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
+from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
+from fairseq_llrnn.lexicon.more_forms import more_forms
 
 NAME = "dictionary"
 HELP = "make a dictionary of a text's words, and of forms of them that the text lacks"

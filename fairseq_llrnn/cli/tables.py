@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairseq_llrnn.errors import as_one_line
-from fairseq_llrnn.features.language_check import is_warning
+from fairseq_llrnn.lexicon.language_check import is_warning
 
 WIDTH = 100
 

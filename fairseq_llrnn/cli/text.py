@@ -7,9 +7,9 @@ from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_outp
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.word_files import add_normalize
 from fairseq_llrnn.features.casing import language_of
-from fairseq_llrnn.features.readers import in_one_word, iter_conllu_sentences, surface_words
-from fairseq_llrnn.features.readers.conllu import SURFACE_ROWS
 from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_sentences, surface_words
+from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS
 
 NAME = "text"
 PARTS = "written together with others"

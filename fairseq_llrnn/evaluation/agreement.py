@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fairseq_llrnn.evaluation.words import has_letters
-from fairseq_llrnn.features.readers.tsv import TsvRow, iter_tsv_rows
 from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.lexicon.readers.tsv import TsvRow, iter_tsv_rows
 
 RARE = 0.02
 SLIPS = "of less than 2 % of a form's occurrences"

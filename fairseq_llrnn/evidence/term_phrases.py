@@ -22,8 +22,8 @@ from functools import cached_property, lru_cache
 from itertools import chain
 
 from fairseq_llrnn.features.agreement import ANY, LASTING, Analysis, Values, agreeing, meet, values_of
-from fairseq_llrnn.features.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
+from fairseq_llrnn.lexicon.word_forms import WordForms
 
 ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"
 CLOSED = frozenset((ADPOSITION, CONJUNCTION, "POS:SCONJ"))

@@ -4,7 +4,7 @@ A phrase matches by its words, or, word by word, by a lemma of the source if the
 lower-cased text it matches in any case. Where matches overlap, the longest counts, then the first in the sentence.
 Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
 however many pieces the dictionary has for it (evidence/piece_table.py).
-The forms of a term are those that its row gives; else those that are known of the lemma (features/word_forms.py), of
+The forms of a term are those that its row gives; else those that are known of the lemma (lexicon/word_forms.py), of
 the part of speech that the row says; else, of a phrase, those of its words that agree (evidence/term_phrases.py); else
 the lemma alone, with a warning.
 """
@@ -28,8 +28,8 @@ from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms_file import check_entry, refuse_other
 from fairseq_llrnn.features.casing import is_lower
-from fairseq_llrnn.features.word_forms import WordForms
 from fairseq_llrnn.files.unicode_forms import form_of, in_form
+from fairseq_llrnn.lexicon.word_forms import WordForms
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
 from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms, worth_naming
 from fairseq_llrnn.explain.source import SourceEvidence
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs

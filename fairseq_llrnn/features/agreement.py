@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.lexicon.features import feature_group
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
 LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations

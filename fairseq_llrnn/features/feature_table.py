@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.lexicon.features import feature_group
 
 NOT_TOP = "NOTTOP"
 TOP_FORM = "TOPFORM"

@@ -14,12 +14,12 @@ from pathlib import Path
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
-from fairseq_llrnn.features.languages.base import Spelling
-from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.files.reading import Paths, as_paths
 from fairseq_llrnn.files.unicode_forms import check_form
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.languages.gathering import LEMMA_FLOOR
+from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 
 MORFESSOR = defaults.MORFESSOR
 
@@ -33,7 +33,7 @@ class LexiconOptions:
     unimorph: Paths = ()
     hunspell: Paths = ()  # FILE.dic, whose forms have lemmas and no features
     apertium: str | None = None
-    language: str | None = None  # whose packages are asked: a code or a name of features/languages/names.py
+    language: str | None = None  # whose packages are asked: a code or a name of lexicon/languages/names.py
     lemma_floor: int = LEMMA_FLOOR  # of `language`: dictionary words that must share a lemma
     values: Paths = ()
     morphemes: str | Path | Mapping[str, Sequence[str]] | None = None  # MORFESSOR; a file, or words, cut into segments

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.features.lexicon import feature_group
-from fairseq_llrnn.features.morphemes import GROUPS
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.morphemes import GROUPS
 from fairseq_llrnn.open_vocabulary.numbers import is_number
 
 LEAST_TYPES = 50  # rare words of a class of its own

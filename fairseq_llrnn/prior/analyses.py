@@ -8,19 +8,19 @@ import numpy as np
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.language_check import words_in_both, words_known
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.features.readers import (
+from fairseq_llrnn.features.subwords import PieceText
+from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.language_check import words_in_both, words_known
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import (
     read_apertium,
     read_conllu,
     read_tsv_lexicon,
     read_unimorph,
     read_values,
 )
-from fairseq_llrnn.features.subwords import PieceText
-from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.files.unicode_forms import in_form
-from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.guessing import Completed, complete
 from fairseq_llrnn.prior.options import PriorOptions
 

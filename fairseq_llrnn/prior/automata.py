@@ -14,9 +14,9 @@ from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import UNK, WordList
-from fairseq_llrnn.features.language_check import tokens_known
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
+from fairseq_llrnn.lexicon.language_check import tokens_known
 from fairseq_llrnn.ngrams.background import check_weighing, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible

@@ -15,15 +15,15 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, load_dictionary
-from fairseq_llrnn.features.language_check import tokens_known
-from fairseq_llrnn.features.languages import language_code
-from fairseq_llrnn.features.languages.gathering import Gathered
-from fairseq_llrnn.features.lexicon import united
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.unicode_forms import warn_of_forms
+from fairseq_llrnn.lexicon.features import united
+from fairseq_llrnn.lexicon.language_check import tokens_known
+from fairseq_llrnn.lexicon.languages import language_code
+from fairseq_llrnn.lexicon.languages.gathering import Gathered
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, read_numbers, with_values
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words

@@ -1,4 +1,4 @@
-"""Completes a lexicon for a dictionary: analyses that it lacks are guessed from spelling (features/guessing.py).
+"""Completes a lexicon for a dictionary: analyses that it lacks are guessed from spelling (lexicon/guessing.py).
 
 A treebank of the training text knows every word of that text and none that it lacks. Then unseen words alone are
 without analyses, and a model learns that such words never come. So they are guessed; and because a guess is not an
@@ -10,7 +10,7 @@ analyses.
 Analyses of a package (`--language`) beside a treebank that knows the text better are not united with the treebank's: it
 lists all readings that a form can have, where the treebank has those that occur, so that words that are alike in the
 one are not in the other, and the model meets more signatures and predicts them worse. They say what kind a word is of
-(features/guessing.py), if known words are then guessed better; if not, they are left out.
+(lexicon/guessing.py), if known words are then guessed better; if not, they are left out.
 
 Sizes: V words of the dictionary.
 """
@@ -25,8 +25,8 @@ import numpy as np
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.guessing import WHOLE, Guesser
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
 
 MODES = defaults.GUESSING
 RARE = 10  # words that are more frequent say little of unseen ones (Brants 2000)

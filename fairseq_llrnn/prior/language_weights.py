@@ -1,4 +1,4 @@
-"""The unigram of a language: how frequent words are in the texts of others (features/languages), `language:uk`.
+"""The unigram of a language: how frequent words are in the texts of others (lexicon/languages), `language:uk`.
 
 It knows words that the counted text lacks. What is no word (punctuation, the end of a sentence, `<unk>`) keeps the
 weight that the counted unigram gives it, because lists of words lack it; the words share the rest:
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.languages.gathering import frequency_source
+from fairseq_llrnn.lexicon.languages.gathering import frequency_source
 
 LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
 

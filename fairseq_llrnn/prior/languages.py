@@ -1,4 +1,4 @@
-"""What packages know of a prior's language: features for its lexicon, and static weights (features/languages).
+"""What packages know of a prior's language: features for its lexicon, and static weights (lexicon/languages).
 
 Sizes: V words of the dictionary.
 """
@@ -11,8 +11,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.languages import language_code
-from fairseq_llrnn.features.languages.gathering import Gathered, frequency_finding, frequency_source, gather
+from fairseq_llrnn.lexicon.languages import language_code
+from fairseq_llrnn.lexicon.languages.gathering import Gathered, frequency_finding, frequency_source, gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.language_weights import LANGUAGE

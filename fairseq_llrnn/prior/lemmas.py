@@ -10,11 +10,11 @@ from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.languages import language_code
-from fairseq_llrnn.features.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.features.named_places import split_place
-from fairseq_llrnn.features.word_forms import KINDS
 from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.lexicon.languages import language_code
+from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
+from fairseq_llrnn.lexicon.named_places import split_place
+from fairseq_llrnn.lexicon.word_forms import KINDS
 from fairseq_llrnn.prior.options import PriorOptions
 
 OPTION = "--lexical-units lemma"

@@ -13,11 +13,11 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.language_check import words_in_both
-from fairseq_llrnn.features.morfessor_segments import segment_by_morfessor
-from fairseq_llrnn.features.morphemes import Segmentations, has_morphemes, morpheme_features
-from fairseq_llrnn.features.readers import read_segmentations
+from fairseq_llrnn.lexicon.language_check import words_in_both
+from fairseq_llrnn.lexicon.morfessor_segments import segment_by_morfessor
+from fairseq_llrnn.lexicon.morphemes import Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
+from fairseq_llrnn.lexicon.readers import read_segmentations
 from fairseq_llrnn.prior.options import PriorOptions
 
 OUTSIDE = "segmented words that the dictionary lacks: ignored"

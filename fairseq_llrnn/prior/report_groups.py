@@ -13,7 +13,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.prior import Prior
 
 MIXED, OTHER, END, UNKNOWN = "mixed", "other", "end", "unknown"

@@ -13,8 +13,8 @@ import numpy as np
 
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.form_analyses import RELEVANT
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.form_analyses import RELEVANT
+from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, pieces_of
 from fairseq_llrnn.prior.prior import Prior
 

@@ -8,8 +8,8 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.features.languages.frequencies import Wordfreq
-from fairseq_llrnn.features.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.languages.frequencies import Wordfreq
+from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 
 LEXICON = "".join(
     f"{form}\t{lemma}\tNOUN\t_\n"

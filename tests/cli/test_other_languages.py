@@ -7,9 +7,9 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.features.casing import lower
-from fairseq_llrnn.features.language_check import tokens_known, words_in_both, words_known
-from fairseq_llrnn.features.languages.base import Spelling
-from fairseq_llrnn.features.word_forms import read_word_forms
+from fairseq_llrnn.lexicon.language_check import tokens_known, words_in_both, words_known
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.word_forms import read_word_forms
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
 OTHERS = "ev kedi köpek masa kapı pencere kitap ağaç çiçek güneş ay deniz gök toprak su ateş ekmek şarap".split()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions
 
 TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"

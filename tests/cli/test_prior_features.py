@@ -5,7 +5,7 @@ import shutil
 import pytest
 from small_corpus import Build, Built, Corpus, Llrnn, read_row, row, weight
 
-from fairseq_llrnn.features.readers.apertium import ANALYSERS_FOLDER
+from fairseq_llrnn.lexicon.readers.apertium import ANALYSERS_FOLDER
 from fairseq_llrnn.prior.prior import Prior
 
 

@@ -7,7 +7,7 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.cli.prior import guessing
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, Completed, Coverage
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior

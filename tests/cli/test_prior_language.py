@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.features.languages import SOURCES, LanguageSource, Package
+from fairseq_llrnn.lexicon.languages import SOURCES, LanguageSource, Package
 from fairseq_llrnn.prior.prior import Prior
 
 PIP = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"

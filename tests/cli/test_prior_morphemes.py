@@ -6,7 +6,7 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.feature_table import TOP_FORM
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Prior, PriorOptions
 
 SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"

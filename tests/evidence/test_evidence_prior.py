@@ -19,8 +19,8 @@ from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart

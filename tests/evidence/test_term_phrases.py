@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_llrnn.evidence import term_phrases
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.word_forms import WordForms
 
 FRENCH = """
 maison maison NOUN Gender=Fem|Number=Sing

@@ -27,7 +27,7 @@ from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import group_equal_rows
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 from toy_french import make_corpus, write_corpus
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
 from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, summary, write_bitext
 from toy_french.bilingual.stock import make_bilingual_stock
 from toy_french.words import Word

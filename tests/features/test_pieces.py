@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.features.spelling import suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText, expected_features, piece_features
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 
 SP, BPE = CONVENTIONS["sentencepiece"], CONVENTIONS["bpe"]

@@ -24,10 +24,10 @@ OTHERS = {
     "prior.automata:_what_is_wrong": "a line for a message",
     # what no file of text is; tested where they are
     "automata.openfst:read_openfst": "a binary file",
-    "features.languages.base:lookup": "a package",
-    "features.readers.apertium:_count": "a program",
-    "features.readers.apertium:read_apertium": "a program",
-    "features.readers.apertium:read_apertium_lemmas": "a program",
+    "lexicon.languages.base:lookup": "a package",
+    "lexicon.readers.apertium:_count": "a program",
+    "lexicon.readers.apertium:read_apertium": "a program",
+    "lexicon.readers.apertium:read_apertium_lemmas": "a program",
 }
 
 

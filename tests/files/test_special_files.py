@@ -12,11 +12,11 @@ import pytest
 
 from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files import special_files
 from fairseq_llrnn.files.special_files import read_whole, refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.nbest.reading import settle
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.rescoring.weights_file import read_weights_file

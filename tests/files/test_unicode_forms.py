@@ -11,13 +11,13 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.languages.base import Spelling
-from fairseq_llrnn.features.readers import read_conllu, read_segmentations, read_tsv_lexicon, read_unimorph, read_values
-from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
-from fairseq_llrnn.features.readers.weights import read_weights
-from fairseq_llrnn.features.word_forms import read_word_forms
 from fairseq_llrnn.files.unicode_forms import FORMS, advice_on_form, form_of, in_form, known_otherwise
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import read_conllu, read_segmentations, read_tsv_lexicon, read_unimorph, read_values
+from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
+from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.prior import PriorOptions
 from fairseq_llrnn.prior.building import build
 

@@ -4,7 +4,7 @@ import torch
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import PriorOptions
 
 CUT = {"unhappy": ["un", "happy"], "unhappiness": ["un", "happi", "ness"], "happy": ["happy"], "lala": ["la", "la"]}

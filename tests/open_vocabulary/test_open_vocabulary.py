@@ -15,7 +15,7 @@ from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of, open_classes

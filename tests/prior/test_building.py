@@ -9,8 +9,8 @@ import torch
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 

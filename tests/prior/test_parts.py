@@ -14,7 +14,7 @@ from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence

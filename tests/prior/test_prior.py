@@ -9,8 +9,8 @@ from prior_of_words import COUNTS, SYMBOLS, build, lexicon, tree
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
 from fairseq_llrnn.files.array_file import write_arrays
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.prior import Prior
 

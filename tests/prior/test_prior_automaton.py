@@ -15,7 +15,7 @@ from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior

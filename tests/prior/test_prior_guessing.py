@@ -10,8 +10,8 @@ import pytest
 
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.analyses import read_numbers, with_values
 from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, UNITED, Completed, complete

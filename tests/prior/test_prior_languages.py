@@ -9,9 +9,9 @@ import pytest
 
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.languages import FeatureSource, FrequencySource, Package, Spelling, base
-from fairseq_llrnn.features.lexicon import Lexicon
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.building import build

@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.report_groups import word_kinds

@@ -28,7 +28,7 @@ from hostile_readers import FST, SYMBOLS, TEXT, words
 from fairseq_llrnn.alignment.parallel_text import ParallelText
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel

@@ -26,9 +26,9 @@ from fairseq_llrnn.cli.show.prior_view import PriorView
 from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols
-from fairseq_llrnn.features.languages.gathering import Finding
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.languages.gathering import Finding
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.options import (

@@ -28,20 +28,20 @@ from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.languages.base import Spelling
-from fairseq_llrnn.features.languages.english import _lemmas as english_lemmas
-from fairseq_llrnn.features.readers.conllu import iter_conllu_words, read_conllu
-from fairseq_llrnn.features.readers.hunspell import iter_hunspell
-from fairseq_llrnn.features.readers.lemma_rows import iter_lemmas
-from fairseq_llrnn.features.readers.segmentations import read_segmentations
-from fairseq_llrnn.features.readers.tsv import read_tsv_lexicon
-from fairseq_llrnn.features.readers.unimorph import read_unimorph
-from fairseq_llrnn.features.readers.values import read_values
-from fairseq_llrnn.features.readers.weights import read_weights
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.features.word_forms import read_word_forms
 from fairseq_llrnn.files.labelled_lines import read_labelled
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words, read_conllu
+from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
+from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
+from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
+from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.lexicon.readers.unimorph import read_unimorph
+from fairseq_llrnn.lexicon.readers.values import read_values
+from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate

@@ -9,7 +9,7 @@ from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
 from fairseq_llrnn.evidence.features import with_slot_features
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
 from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart

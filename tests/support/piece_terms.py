@@ -15,7 +15,7 @@ from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

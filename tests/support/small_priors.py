@@ -3,7 +3,7 @@
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.lexicon import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.prior import Prior
 

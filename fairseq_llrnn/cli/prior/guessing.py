@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.features.guessing import WHOLE
+from fairseq_llrnn.lexicon.guessing import WHOLE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.guessing import Completed

@@ -1,14 +1,14 @@
-"""What `llrnn prior` asks and says about packages that know a language (features/languages)."""
+"""What `llrnn prior` asks and says about packages that know a language (lexicon/languages)."""
 
 import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from fairseq_llrnn.cli.prior.alone import refuse_alone
-from fairseq_llrnn.features.languages import NAMES as LANGUAGES
-from fairseq_llrnn.features.languages import sources_of
-from fairseq_llrnn.features.languages.base import pip_line
-from fairseq_llrnn.features.languages.gathering import LEMMA_FLOOR, Gathered
+from fairseq_llrnn.lexicon.languages import NAMES as LANGUAGES
+from fairseq_llrnn.lexicon.languages import sources_of
+from fairseq_llrnn.lexicon.languages.base import pip_line
+from fairseq_llrnn.lexicon.languages.gathering import LEMMA_FLOOR, Gathered
 
 LIST = "list"
 OTHER_WAYS = {

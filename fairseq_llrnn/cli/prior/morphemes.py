@@ -4,7 +4,7 @@ import argparse
 
 from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.defaults import MORFESSOR
-from fairseq_llrnn.features.morphemes import MORPHEME_FLOOR
+from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 
 
 def add_arguments(group: argparse._ArgumentGroup) -> None:

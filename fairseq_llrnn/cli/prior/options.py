@@ -159,7 +159,7 @@ def _identity_floor(args: argparse.Namespace) -> int:
 
 def options(args: argparse.Namespace) -> "PriorOptions":
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
-    from fairseq_llrnn.lexicon import LexiconOptions
+    from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.prior.options import PriorOptions
 
     check_least("--workers", args.workers, 1, "processes")

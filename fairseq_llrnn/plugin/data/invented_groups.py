@@ -16,7 +16,7 @@ from fairseq.data import FairseqDataset
 from fairseq_llrnn.evidence.table import FUNCTION_WORDS
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
-from fairseq_llrnn.features.word_forms import WordForms
+from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

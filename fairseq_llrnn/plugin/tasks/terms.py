@@ -14,11 +14,11 @@ from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.casing import is_lower
-from fairseq_llrnn.features.languages.base import Spelling
-from fairseq_llrnn.features.languages.lemmas import GROUP
-from fairseq_llrnn.features.lexicon import feature_group
-from fairseq_llrnn.features.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.files.unicode_forms import form_of
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.languages.lemmas import GROUP
+from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.features.guessing import WHOLE
-from fairseq_llrnn.features.lexicon import feature_group
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon import LexiconOptions
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.markov_field import training

@@ -1,0 +1,102 @@
+"""The lexicon: which features a word (type) can have, before anything is known about a sentence.
+
+A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5.2): *couvent* is both a noun
+and a verb, so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value; a
+plain name means 1.0. The readers that fill a lexicon from files are in `fairseq_llrnn.lexicon.readers`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_VALUE
+
+# What feature_table.py says of a word's identity, and evidence/ of strings of the source; a lexicon that says it too
+# would change what words are.
+RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL", "Evidence"})
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+def feature_group(name: str) -> str:
+    """The text before the first colon: `Gender` of `Gender:Fem`."""
+    return name.partition(":")[0]
+
+
+class Lexicon:
+    """word -> {feature name: real value}, in the order in which words came.
+
+    `notes` counts remarks of the readers ("repeated rows", …); the command prints them once.
+    """
+
+    def __init__(self) -> None:
+        self._features: dict[str, dict[str, float]] = {}
+        self._checked_names: set[str] = set()
+        self.notes: Counter[str] = Counter()
+
+    def add(self, word: str, features: Mapping[str, float] | Iterable[str]) -> None:
+        """Unite `features` with those that `word` has; where both have a value, the larger one stays.
+
+        The result does not depend on the order of the calls. A word without any feature is still a member.
+        Raises DataError for an empty word, a name that is not `Group:Value`, and a value that is not finite.
+        """
+        if isinstance(features, str):
+            raise TypeError(f"features is the string {features!r}; give a collection of names or a mapping")
+        values = features if isinstance(features, Mapping) else dict.fromkeys(features, 1.0)
+        if not word:
+            raise DataError(f"a lexicon entry with the features {sorted(values)} has an empty word; remove it")
+        for name, value in values.items():
+            if name not in self._checked_names:
+                self._check_name(word, name)
+            if not abs(value) <= LARGEST_VALUE:  # NaN is not
+                raise DataError(
+                    f"word {word!r}: feature {name!r} has the value {value}; expected a finite number of at most "
+                    f"{LARGEST_VALUE:,.0f}, correct the entry (a logarithm may do) or leave the feature out"
+                )
+        known = self._features.setdefault(word, {})
+        for name, value in values.items():
+            known[name] = max(float(value), known.get(name, float(value)))
+
+    def _check_name(self, word: str, name: str) -> None:
+        group, colon, value = name.partition(":")
+        if not (group and colon and value):
+            raise DataError(
+                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
+            )
+        if group in RESERVED_GROUPS:
+            raise DataError(
+                f"word {word!r}: feature {name!r} is of a group that is kept for word identity and evidence; give it "
+                "another name"
+            )
+        self._checked_names.add(name)
+
+    def features(self, word: str) -> Mapping[str, float]:
+        """The features of `word`, read-only; empty for an unknown word."""
+        known = self._features.get(word)
+        return NOTHING if known is None else MappingProxyType(known)
+
+    def update(self, other: "Lexicon") -> None:
+        """Add every entry of `other`, and its notes."""
+        for word in other:
+            self.add(word, other.features(word))
+        self.notes.update(other.notes)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._features
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._features)
+
+
+def united(lexicon: Lexicon, more: Mapping[str, Mapping[str, float]]) -> Lexicon:
+    """A lexicon's features and more of them; the lexicon itself stays as it is."""
+    if not more:
+        return lexicon
+    both = Lexicon()
+    both.update(lexicon)
+    for word, features in more.items():
+        both.add(word, features)
+    return both

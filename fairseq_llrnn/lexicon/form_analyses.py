@@ -1,0 +1,216 @@
+"""The analyses of the forms of lemmas, those apart that agree with different words; completed by rules.
+
+A treebank shows a form with the analyses that its text happened to need, and a dictionary of lemmas shows none. So what
+a form may be comes from three places: the analyses that the source of forms has; where it has none, the features of the
+word in the prior, if they say one thing only; and rules. A rule is a change from the lemma to the form (`ý -> ého`), of
+adjectives, or of nouns of one gender; it says the analyses that forms made by it were seen with. Where a form has
+neither, its last letters say what most forms that end so are.
+
+Roles: an analysis is of a noun, of a modifier (adjectives, determiners, numerals, participles), of a verb, or of
+another part of speech; one without a part of speech may be any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache, cached_property
+
+from fairseq_llrnn.features.agreement import AGREEING, LASTING, Analysis, Values, meet, values_of
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.word_forms import WordForms
+
+NOUN, MODIFIER, VERB = "noun", "modifier", "verb"
+ROLES = {
+    **dict.fromkeys(("POS:NOUN", "POS:PROPN"), NOUN),
+    **dict.fromkeys(("POS:ADJ", "POS:DET", "POS:NUM"), MODIFIER),
+    **dict.fromkeys(("POS:VERB", "POS:AUX"), VERB),
+}
+MAIN = frozenset(("Case", "Number", "Gender"))
+GENDERS = ("Gender", "Animacy")
+LEAST_SEEN, LEAST_COUNT, LEAST_SHARE = 5, 3, 0.02  # forms of a rule; how many, and what share, show an analysis of it
+LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING = 20, 0.2  # the same of last letters, which say less
+LONGEST_ENDING = 2
+LEAST_SHARE_OF_ROLE = 0.2  # of the analyses of a lemma's forms
+CERTAIN = 0.999  # value of a feature that is not guessed, or guessed by all
+
+Features = Mapping[str, float]
+
+
+class FormAnalyses:
+    """Analyses by lemma, form and role."""
+
+    def __init__(self, forms: WordForms, features: Callable[[], Mapping[str, Features]] = dict) -> None:
+        """features: those of the prior's words, asked for once, when a phrase needs them; RELEVANT ones count."""
+        self.forms, self._features = forms, features
+        self._known: dict[tuple[str, str], list[Analysis]] = {}
+
+    @cached_property
+    def features(self) -> Mapping[str, Features]:
+        """Of the prior's words."""
+        return self._features()
+
+    @cached_property
+    def lemmas_of(self) -> Mapping[str, list[str]]:
+        """The lemmas of each form."""
+        found: dict[str, list[str]] = {}
+        for lemma in self.forms:
+            for form in self.forms.strings(lemma):
+                found.setdefault(form, []).append(lemma)
+        return found
+
+    def roles(self, lemma: str) -> set[str]:
+        """What forms of a lemma may be; nothing where nobody knows a part of speech."""
+        every = [one for form in self.forms.strings(lemma) for one in self._own(lemma, form)]
+        counted = Counter(role for one in every if is_precise(one) for role in _roles(one))
+        often = {role for role, count in counted.items() if count >= LEAST_SHARE_OF_ROLE * counted.total()}
+        return often or {role for one in every for role in _roles(one)}
+
+    def of(self, lemma: str, form: str, role: str) -> set[Analysis]:
+        """What a form may be in a role; nothing where nobody knows."""
+        all_own = self._own(lemma, form)
+        own = [one for one in all_own if role in (_roles(one) or (role,))]
+        found = {_bare(one) for one in own if is_precise(one) and _agrees(one)}
+        if role != VERB and role in (self.roles(lemma) or (role,)):
+            gender = self._gender(lemma) if role == NOUN else None
+            lasting = self._lasting(form, all_own)
+            ruled = self._ruled(role, gender, lemma, form, bool(found))
+            found |= {one for one in ruled if meet(values_of(one, LASTING), lasting) is not None}
+        return _said_most({one for one in found or map(_bare, own) if _agrees(one)})
+
+    def _own(self, lemma: str, form: str) -> list[Analysis]:
+        """Analyses with their parts of speech: of the source, or those of the prior where these say more."""
+        key = lemma, form
+        if key not in self._known:
+            self._known[key] = self._read(lemma, form)
+        return self._known[key]
+
+    def _read(self, lemma: str, form: str) -> list[Analysis]:
+        known = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
+        if any(is_precise(one) and _agrees(one) for one in known):
+            return known
+        features = self.features.get(form, {})
+        possible = _relevant(features)
+        certain = frozenset([name for name in possible if features[name] >= CERTAIN])
+        if is_precise(certain) and _agrees(certain) and _main(possible) <= _main(certain):
+            return [certain]
+        return [one for one in (*known, possible) if one]
+
+    def _lasting(self, form: str, own: Iterable[Analysis]) -> Values:
+        """The degree and polarity of a form; of guessed ones, those that are likely."""
+        best: dict[str, float] = {}
+        features = {name: self.features.get(form, {}).get(name, 1.0) for one in own for name in one}
+        for name, value in features.items():
+            best[_group(name)] = max(value, best.get(_group(name), 0.0))
+        return values_of((name for name, value in features.items() if 2 * value > best[_group(name)]), LASTING)
+
+    def _gender(self, lemma: str) -> Analysis:
+        """The gender of a noun, with its animacy: the lemma's own, or what most of its forms have."""
+        of_lemma = {name for one in self._own(lemma, lemma) for name in one if _group(name) in GENDERS}
+        if len(of_lemma) == len(set(map(_group, of_lemma))) > 0:
+            return frozenset(of_lemma)
+        counted = Counter(
+            frozenset(name for name in one if _group(name) in GENDERS)
+            for form in self.forms.strings(lemma)
+            for one in self._own(lemma, form)
+            if is_precise(one) and NOUN in _roles(one)
+        )
+        return max(counted, key=lambda one: (counted[one], sorted(one)), default=frozenset())
+
+    def _ruled(self, role: str, gender: Analysis | None, lemma: str, form: str, known: bool) -> set[Analysis]:
+        some = self._often((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
+        for length in range(LONGEST_ENDING, 0, -1):
+            if not some and not known and len(form) > length:
+                some = self._often((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
+        return some
+
+    def _often(self, key: Hashable, least: int, share: float) -> set[Analysis]:
+        total, counted = self._totals[key], self._rules.get(key, Counter())
+        if total < least:
+            return set()
+        return {one for one, count in counted.items() if one and count >= max(LEAST_COUNT, share * total)}
+
+    @cached_property
+    def _totals(self) -> Counter[Hashable]:
+        return Counter({key: counted[_ALL] for key, counted in self._rules.items()})
+
+    @cached_property
+    def _rules(self) -> Mapping[Hashable, Counter[Analysis]]:
+        """How often forms of a change, and of last letters, have an analysis."""
+        found: dict[Hashable, Counter[Analysis]] = defaultdict(Counter)
+        for lemma in self.forms:
+            gender = self._gender(lemma)
+            for form in self.forms.strings(lemma):
+                own = [one for one in self._own(lemma, form) if is_precise(one) and _agrees(one)]
+                for role in (NOUN, MODIFIER):
+                    said = {_bare(one) for one in own if role in _roles(one)}
+                    of = gender if role == NOUN else None
+                    keys = [(role, of, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
+                    for key in (*keys, (role, of, *_change(lemma, form))) if said else ():
+                        found[key].update(said)
+                        found[key][_ALL] += 1
+        return found
+
+
+RELEVANT = frozenset((*AGREEING, *LASTING, "POS", "VerbForm"))
+_ALL: Analysis = frozenset()  # counts forms, whatever their analyses
+
+
+@cache
+def _group(name: str) -> str:
+    return feature_group(name)
+
+
+# There are few analyses and many forms: what is said of an analysis is remembered.
+@cache
+def is_precise(analysis: Analysis) -> bool:
+    """Whether it has one value of a group at most, and is of one role."""
+    groups = [_group(name) for name in analysis if _group(name) not in ("POS", "VerbForm")]
+    return len(groups) == len(set(groups)) and len(_roles(analysis)) <= 1
+
+
+@cache
+def _is_relevant(name: str) -> bool:
+    return _group(name) in RELEVANT
+
+
+def _relevant(features: Iterable[str]) -> Analysis:
+    return frozenset(filter(_is_relevant, features))
+
+
+@cache
+def _main(analysis: Analysis) -> frozenset[str]:
+    """The main groups of which an analysis has values."""
+    return MAIN & {_group(name) for name in analysis}
+
+
+@cache
+def _bare(analysis: Analysis) -> Analysis:
+    """Without its part of speech."""
+    return frozenset(name for name in analysis if _group(name) in (*AGREEING, *LASTING))
+
+
+def _said_most(some: set[Analysis]) -> set[Analysis]:
+    """Without those that lack a case, a number or a gender where another one has the same groups and more."""
+    return {one for one in some if not any(_main(one) < _main(more) for more in some)}
+
+
+@cache
+def _agrees(analysis: Analysis) -> bool:
+    return any(_group(name) in AGREEING for name in analysis)
+
+
+@cache
+def _roles(analysis: Analysis) -> frozenset[str]:
+    found = frozenset(ROLES.get(name, "other") for name in analysis if _group(name) == "POS")
+    # a participle agrees as an adjective does
+    return found - {VERB} | {MODIFIER} if VERB in found and "VerbForm:Part" in analysis else found
+
+
+def _change(lemma: str, form: str) -> tuple[str, str]:
+    """What replaces what at the end, with the letter before it where one of both is nothing."""
+    same, shorter = 0, min(len(lemma), len(form))
+    while same < shorter and lemma[same] == form[same]:
+        same += 1
+    same -= same == shorter > 0
+    return lemma[same:], form[same:]

@@ -1,0 +1,164 @@
+"""The contract of a source of knowledge about languages: a package that ships its data.
+
+A source says which languages it knows, what has to be installed for them, and under which licence its data are:
+
+    @register_source
+    class Lemmas(LanguageSource):
+        name = "simplemma"
+        gives = "lemmas"
+        codes = {"hu": "hu", …}
+
+        def packages(self, code): return (Package("simplemma", "simplemma"),)
+        def licence(self, code): return "MIT; …"
+        def read(self, words, spelling): …
+
+A source of features gives a Lexicon (`FeatureSource.read`), one of frequencies weights (`FrequencySource.frequencies`).
+Its package is imported when it is asked for words, not before. A further source is one file here, named in __init__.py.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.lexicon.features import Lexicon
+
+LONGEST_WORD = 100  # some analysers take all too long for what is no word
+TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it does not know"
+
+
+@dataclass(frozen=True)
+class Package:
+    """What `pip install` brings."""
+
+    module: str
+    distribution: str
+
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
+
+    @property
+    def version(self) -> str:
+        return importlib.metadata.version(self.distribution)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the words that are asked for are spelled."""
+
+    lowercase: bool  # whether they come from lower-cased text: names have lost their capitals
+    # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
+    rules: str | None = None
+
+    form: str | None = None  # of unicode_forms.py; None: as words are
+
+    def cased(self, word: str) -> str:
+        """A word of the source in the case of the text."""
+        return lower(word, self.rules) if self.lowercase else word
+
+    def of_text(self, word: str) -> str:
+        """A word of the source as the text has it."""
+        return self.cased(in_form(word, self.form))
+
+
+class LanguageSource(ABC):
+    """A package, and what it knows of which languages (module docstring)."""
+
+    name: ClassVar[str]
+    gives: ClassVar[str]  # in "simplemma (lemmas)"
+    codes: ClassVar[Mapping[str, str]]  # of names.py -> those of the package
+
+    @abstractmethod
+    def packages(self, code: str) -> Sequence[Package]:
+        """All that has to be installed for a language; the first has the version."""
+
+    @abstractmethod
+    def licence(self, code: str) -> str:
+        """Of the program; of its data: `MIT; data: OpenCorpora (CC BY-SA 3.0)`. Semicolons part what fits a line."""
+
+    def listed(self, code: str) -> Iterator[tuple[str, str]]:
+        """Pairs of a form and its lemma, all that it lists of a language, spelled as it spells them; most list none."""
+        yield from ()
+
+    def missing(self, code: str) -> list[str]:
+        """The names by which pip knows what is not installed."""
+        return [package.distribution for package in self.packages(code) if not package.is_installed]
+
+    def need(self, code: str, option: str) -> None:
+        """Raise OptionError, with the line for pip, where something is not installed."""
+        if missing := self.missing(code):
+            raise OptionError(
+                f"{option}: expected the package {missing[0]}, found that it is not installed; {pip_line(missing)}"
+            )
+
+
+class FeatureSource(LanguageSource):
+    """One that knows features of words."""
+
+    is_guessable: ClassVar[bool] = True  # whether the features of words that it lacks can be guessed from their endings
+
+    @abstractmethod
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        """The features of those of the words that it knows; the others are no members."""
+
+    def lookup(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        """As `read`, of words in any Unicode form, where packages have NFC; far too long ones are left out."""
+        count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
+        asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
+        count.left_out[TOO_LONG] += len(words) - len(asked)
+        found = self.read(list(dict.fromkeys(asked.values())), code, spelling)
+        for word, spelled in asked.items():
+            if spelled in found:
+                lexicon.add(word, found.features(spelled))
+                count.read += 1
+            else:
+                count.left_out[UNKNOWN] += 1
+        count.done()
+        return lexicon
+
+
+class FrequencySource(LanguageSource):
+    """One that knows how frequent words are."""
+
+    @abstractmethod
+    def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
+        """(n,) between 0 and 1, of the words' tokens in its texts; 0 for a word that it lacks."""
+
+    @abstractmethod
+    def known(self, code: str) -> Mapping[str, float]:
+        """All words that it lists, with their frequencies."""
+
+    @abstractmethod
+    def least(self, code: str) -> float:
+        """The frequency of the rarest word that it lists."""
+
+
+SOURCES: dict[str, LanguageSource] = {}
+SourceType = TypeVar("SourceType", bound=type[LanguageSource])
+
+
+def register_source(source: SourceType) -> SourceType:
+    """Make a source known, by its name."""
+    SOURCES[source.name] = source()
+    return source
+
+
+def sources_of(code: str) -> list[LanguageSource]:
+    """Those that know a language, in the order of their registration."""
+    return [source for source in SOURCES.values() if code in source.codes]
+
+
+def pip_line(distributions: Sequence[str]) -> str:
+    """What a user types."""
+    return f"install it with pip install {' '.join(distributions)} (all of them: {from_checkout('languages')})"

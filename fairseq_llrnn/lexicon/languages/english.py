@@ -1,0 +1,99 @@
+"""Analyses of English words by the lists of forms that lemminflect ships (B. Jascob), made from the SPECIALIST Lexicon.
+
+The package itself is not imported: its rules for unknown words are pickled, which is code. Its two lists are text:
+
+    lemma_lu.csv    form, category, lemma/lemma
+    infl_lu.csv     lemma, category, forms of the kinds in FORMS, alternatives with slashes between
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+
+PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
+PAST = ("Mood:Ind", "Tense:Past", "VerbForm:Fin")
+PARTICIPLE = ("Tense:Past", "VerbForm:Part")
+COMPARED = (("Degree:Cmp",), ("Degree:Sup",))
+# the lemma's own form, then those of the row; UD English has participles and gerunds of one form
+LEMMAS: dict[str, tuple[str, ...]] = {
+    "noun": ("Number:Sing",),
+    "verb": ("Mood:Ind", "Tense:Pres", "VerbForm:Fin", "VerbForm:Inf"),
+    "adj": ("Degree:Pos",),
+    "adv": ("Degree:Pos",),
+    "aux": (),
+}
+FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "noun": (("Number:Plur",),),
+    "verb": (
+        PAST,
+        PARTICIPLE,
+        ("Tense:Pres", "VerbForm:Ger", "VerbForm:Part"),
+        ("Mood:Ind", "Number:Sing", "Person:3", "Tense:Pres", "VerbForm:Fin"),
+    ),
+    "adj": COMPARED,
+    "adv": COMPARED,
+    "aux": (),
+}
+
+
+@register_source
+class Lemminflect(FeatureSource):
+    """Part of speech and form of each English word that the lists have."""
+
+    name = "lemminflect"
+    gives = "analyses"
+    codes: ClassVar[Mapping[str, str]] = {"en": "en"}
+
+    def packages(self, code: str) -> Sequence[Package]:
+        return (Package("lemminflect", "lemminflect"),)
+
+    def licence(self, code: str) -> str:
+        return "MIT; data: SPECIALIST Lexicon, US National Library of Medicine; free, to be acknowledged"
+
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        spec = importlib.util.find_spec("lemminflect")  # which does not import it
+        folder = Path((spec.submodule_search_locations or [""])[0] if spec else "", "resources")
+        lexicon, asked = Lexicon(), dict[str, list[str]]()
+        for word in words:
+            for form in dict.fromkeys((word, word.lower())):  # in text with capitals, a sentence begins with one
+                asked.setdefault(form, []).append(word)
+        for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
+            for word in asked.get(spelling.cased(form), ()):
+                lexicon.add(word, names)
+        return lexicon
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    for number, line in iter_sentences(path):
+        cells = line.split(",")
+        if len(cells) < 3 or cells[1] not in PART_OF_SPEECH:
+            raise DataError(
+                f"{place(path, number)}: expected a word, a category and forms, found {shown(line)}; install "
+                "lemminflect again, in the version of constraints.txt"
+            )
+        yield cells
+
+
+def _lemmas(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for form, category, *_ in _rows(path):
+        yield form, (PART_OF_SPEECH[category],)
+
+
+def _forms(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for lemma, category, *cells in _rows(path):
+        pos = PART_OF_SPEECH[category]
+        yield lemma, (pos, *LEMMAS[category])
+        if category == "verb" and len(cells) > 1:
+            cells[1] = cells[1] or cells[0]  # walked: the participle is the past form, unless it is told
+        for names, forms in zip(FORMS[category], cells, strict=False):
+            for form in filter(None, forms.split("/")):
+                yield form, (pos, *names)

@@ -1,0 +1,59 @@
+"""Frequencies of words by wordfreq (Speer 2022): web, books, subtitles, Wikipedia, of 42 languages until about 2021."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from fairseq_llrnn.lexicon.languages.base import FrequencySource, Package, register_source
+
+CODES = (
+    "ar bg bn ca cs da de el en es fa fi fr he hi hu id is it ja ko lt lv mk ms nb nl pl pt ro ru sh sk sl sv ta tr uk "
+    "ur vi zh"
+)
+
+
+@register_source
+class Wordfreq(FrequencySource):
+    """wordfreq's largest list of a language."""
+
+    name = "wordfreq"
+    gives = "frequencies"
+    codes: ClassVar[Mapping[str, str]] = {**{code: code for code in CODES.split()}, "tl": "fil"}
+
+    def packages(self, code: str) -> Sequence[Package]:
+        return (Package("wordfreq", "wordfreq"),)
+
+    def licence(self, code: str) -> str:
+        return (
+            "Apache 2.0; data: CC BY-SA 4.0; from Google Books Ngrams, the Leeds Internet Corpus; "
+            "from Wikipedia, ParaCrawl, OpenSubtitles 2018 and others"
+        )
+
+    def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
+        import wordfreq
+        from wordfreq.language_info import get_language_info
+        from wordfreq.preprocess import preprocess_text
+
+        own = self.codes[code]
+        listed = wordfreq.get_frequency_dict(own)
+        # the tokenizers of Chinese, Japanese and Korean are packages of their own; a dictionary's words are whole
+        is_parted_by_blanks = get_language_info(own)["tokenizer"] == "regex"
+
+        def frequency(word: str) -> float:
+            found = listed.get(preprocess_text(word, own), 0.0)
+            # numbers, and words with hyphens and apostrophes, are frequent as their parts are
+            return found or (wordfreq.word_frequency(word, own) if is_parted_by_blanks else 0.0)
+
+        return np.array([frequency(word) for word in words], dtype=np.float64)
+
+    def known(self, code: str) -> Mapping[str, float]:
+        import wordfreq
+
+        found: Mapping[str, float] = wordfreq.get_frequency_dict(self.codes[code])
+        return found
+
+    def least(self, code: str) -> float:
+        return min(self.known(code).values())

@@ -1,0 +1,58 @@
+"""Lemmas of words by simplemma (A. Barbaresi), of 54 languages: lists of forms, and rules for words that they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.language_check import has_letters
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+
+GROUP = "Lemma"
+CODES = (
+    "ar ast bg ca cs cy da de el en enm eo es et fa fi fr ga gd gl grc gv he hi hu hy id is it ka la lb lt lv mk ml ms "
+    "nb nl nn pl pt ro ru se sk sl sq sv sw tl tr uk"
+)
+
+
+@register_source
+class Simplemma(FeatureSource):
+    """`Lemma:ház` for házat, and for ház itself."""
+
+    name = "simplemma"
+    gives = "lemmas"
+    codes: ClassVar[Mapping[str, str]] = {**{code: code for code in CODES.split()}, "sh": "hbs"}
+    is_guessable = False
+
+    def packages(self, code: str) -> Sequence[Package]:
+        return (Package("simplemma", "simplemma"),)
+
+    def licence(self, code: str) -> str:
+        return (
+            "MIT; data: lemmatization lists by M. Měchura (ODbL); Wiktionary by Kaikki, FreeLing, spaCy's lookups; "
+            "UniMorph, Wikinflection by E. Metheniti (CC BY 4.0)"
+        )
+
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        from simplemma.strategies import DefaultStrategy
+
+        strategy, lexicon = DefaultStrategy(), Lexicon()
+        for word in words:
+            if not has_letters(word):
+                continue
+            lemma = strategy.get_lemma(word, self.codes[code])
+            if lemma:
+                lexicon.add(word, [f"{GROUP}:{spelling.of_text(lemma)}"])
+        return lexicon
+
+    def listed(self, code: str) -> Iterator[tuple[str, str]]:
+        from simplemma.strategies.dictionaries import DefaultDictionaryFactory
+
+        for form, lemma in DefaultDictionaryFactory().get_dictionary(self.codes[code]).items():
+            yield _text(form), _text(lemma)
+
+
+def _text(word: str | bytes) -> str:
+    """Some versions keep their words as bytes."""
+    return word if isinstance(word, str) else word.decode("utf-8")

@@ -1,0 +1,205 @@
+"""Morphological analyses by Apertium: words go through `lt-proc` and a compiled analyser (`*.automorf.bin`).
+
+lt-proc answers `^couvent/couvent<n><m><sg>/couver<vblex><pri><p3><pl>$`: the word, then its analyses; `*`
+marks a word that it does not know. In Debian: packages `lttoolbox` (the program) and, for French,
+`apertium-fra-cat`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import upper
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
+
+PROGRAM = "lt-proc"
+ANALYSERS_FOLDER = Path("/usr/share/apertium")
+ENDING = ".automorf.bin"
+WORDS_PER_RUN = 50_000
+
+UNKNOWN = "that it does not know"
+SPLIT = "that it takes for several"
+
+# One lexical unit, ^surface/analysis/analysis$; a backslash takes the special meaning from the next
+# character.
+UNIT = re.compile(r"\^((?:\\.|[^\\/^$])*)((?:/(?:\\.|[^\\/$])*)*)\$", re.DOTALL)
+ANALYSIS = re.compile(r"/((?:\\.|[^\\/])*)", re.DOTALL)
+# + joins the parts of a contraction, as in de<pr>+le<det>; tags stand in angle brackets.
+PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
+SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
+
+
+def read_apertium(
+    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
+) -> Lexicon:
+    """The lexicon of `words`, each with the union of its analyses; a word without an analysis is no member.
+
+    `analyser` is the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
+    `lowercase` says that the words come from lower-cased text: `lyon`, without an analysis, is then looked up
+    as Lyon and LYON, with the capitals of `language` (casing.py). Raises DataError where lt-proc or the analyser is
+    missing or fails, or does not know a single word.
+    """
+    lexicon, count = Lexicon(), ReadCount(analyser, "words")
+    for word, analyses in _analysed(words, analyser, lowercase, language):
+        names = [] if analyses is None else [name for one in analyses for name in analysis_features(one)]
+        _count(count, analyses, any_use=bool(names))
+        if names:
+            lexicon.add(word, names)
+    count.done()
+    return lexicon
+
+
+def read_apertium_lemmas(
+    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Of the words that have some: lemma, word and features of each analysis that is not of several words.
+
+    Takes and raises what read_apertium does.
+    """
+    count = ReadCount(analyser, "words")
+    for word, analyses in _analysed(words, analyser, lowercase, language):
+        rows = [(_analysis_lemma(one), one) for one in analyses or ()]
+        _count(count, analyses, any_use=any(lemma is not None for lemma, _ in rows))
+        for lemma, one in rows:
+            if lemma is not None:
+                yield lemma, word, analysis_features(one)
+    count.done()
+
+
+def _count(count: ReadCount, analyses: list[str] | None, any_use: bool) -> None:
+    """A word that was asked for."""
+    count.found += 1
+    if any_use:
+        count.read += 1
+    else:
+        count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
+
+
+def _analysed(
+    words: Iterable[str], analyser: str | Path, lowercase: bool, language: str | None
+) -> Iterator[tuple[str, list[str] | None]]:
+    """The analyses of each word, those of the first spelling that has some; None where it is taken for several words.
+
+    Raises DataError as read_apertium, for words of which none is known at the end.
+    """
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise DataError(
+            f"the program {PROGRAM} is not installed; it is in Debian's package lttoolbox (apt install "
+            "lttoolbox)"
+        )
+    automaton = find_analyser(analyser)
+    remaining = iter(words)
+    asked = known = 0
+    while batch := list(islice(remaining, WORDS_PER_RUN)):
+        asked += len(batch)
+        spellings = [_spellings(in_form(word, "nfc"), lowercase, language) for word in batch]
+        answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
+        for word, group in zip(batch, spellings, strict=True):
+            analyses = _first_analyses([(spelling, next(answers)) for spelling in group])
+            known += bool(analyses)
+            yield word, analyses
+    if asked and not known:
+        raise DataError(
+            f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
+            "language?"
+        )
+
+
+def find_analyser(analyser: str | Path) -> Path:
+    """The automaton at this path, or else of this mode among those installed under /usr/share/apertium."""
+    if os.path.isfile(analyser):
+        return Path(analyser).resolve()
+    paths = sorted(ANALYSERS_FOLDER.glob(f"apertium-*/*{ENDING}"))
+    installed = {path.name.removesuffix(ENDING): path for path in paths}
+    if str(analyser) in installed:
+        return installed[str(analyser)]
+    raise DataError(
+        f"there is no Apertium analyser {str(analyser)!r}: expected the path of an *{ENDING} or one of the "
+        f"installed modes ({', '.join(installed) or 'none'}); Debian's package apertium-fra-cat brings "
+        "fra-cat for French"
+    )
+
+
+def _spellings(word: str, lowercase: bool, language: str | None) -> list[str]:
+    if not lowercase:
+        return [word]
+    # Saint-Denis: every part of a hyphenated name has its capital.
+    title = "-".join(upper(part[:1], language) + part[1:] for part in word.split("-"))
+    return list(dict.fromkeys((word, title, upper(word, language))))
+
+
+def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
+    # -z: a zero byte ends a text, so that neighbours are never analysed as one expression of several words.
+    texts = [SPECIAL.sub(r"\\\1", word.replace("\0", "")) + "\0" for word in words]
+    command = [program, "-z", str(automaton)]
+    sent = "".join(texts).encode("utf-8", "replace")
+    result = subprocess.run(command, input=sent, capture_output=True, check=False)
+    answers = result.stdout.decode("utf-8", "replace").split("\0")
+    if result.returncode or len(answers) < len(words):
+        said = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
+        raise DataError(
+            f"{' '.join(command)}: failed with status {result.returncode}, after {len(answers) - 1} of "
+            f"{len(words)} words, saying: {said}; is the file a compiled analyser?"
+        )
+    return answers
+
+
+def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
+    """The analyses of the first spelling of a word that has some with features; None: it is taken for several words."""
+    is_split = False
+    for spelling, answer in answers:
+        units = list(lexical_units(answer))
+        if len(units) == 1 and units[0][0] == spelling:
+            if any(map(analysis_features, units[0][1])):
+                return units[0][1]
+        elif len(units) > 1:
+            is_split = True
+    return None if is_split else []
+
+
+def lexical_units(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The lexical units in Apertium's stream format: surface form, and analyses; an unknown word (`*`) has none.
+
+    What stands between the units is passed over.
+    """
+    for unit in UNIT.finditer(text):
+        yield _unescaped(unit[1]), [one for one in ANALYSIS.findall(unit[2]) if not one.startswith("*")]
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
+def _analysis_lemma(analysis: str) -> str | None:
+    """The lemma, with what follows its tags (`cul<n># de sac`); None for joined parts, as in de<pr>+le<det>."""
+    end, joined, rest = None, False, 0
+    for part in PART_OR_TAG.finditer(analysis):
+        if part[2] is not None:
+            end = part.start() if end is None else end
+            rest = part.end()
+        elif part[1] and end is not None:
+            joined = True
+    if joined or end is None:
+        return None
+    return _unescaped(analysis[:end] + analysis[rest:].removeprefix("#"))
+
+
+def analysis_features(analysis: str) -> tuple[str, ...]:
+    """The feature names of one analysis, those of all its parts."""
+    parts: list[list[str]] = [[]]
+    for plus, tag in PART_OR_TAG.findall(analysis):
+        # A plus sign may also be part of a lemma (c++<n>): it joins only what has its tags already.
+        if plus and parts[-1]:
+            parts.append([])
+        elif tag:
+            parts[-1].append(tag)
+    return tuple(name for tags in parts for name in tags_features(tags))

@@ -1,0 +1,260 @@
+"""CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
+
+Words are the syntactic ones (rows with a whole-number ID): features are theirs. Multi-word surface rows (`8-9 des`) say
+how some of them are written together: `surface_words`. Empty nodes (`8.1`) are left out. What is counted are rows.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_id_value, parse_int_value, parse_line
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import is_blank, place, refuse_blank, shown, warn_of_blanks
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.readers.ud import as_upos, feats_features, pos_feature
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+# DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
+FIELDS_READ = COLUMNS[:8]
+
+SURFACE_ROWS = "for words written together"
+EMPTY_NODES = "for empty nodes"
+
+
+class Token(NamedTuple):
+    """A syntactic word of a treebank; `_` has become None where nothing is annotated."""
+
+    form: str
+    lemma: str
+    upos: str | None
+    feats: tuple[str, ...]  # feature names, Gender:Fem
+    head: int | None  # the governor's ID, counted from 1; 0 is the root
+    deprel: str | None
+    line: int  # of the file, counted from 1
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Part of speech and FEATS as feature names."""
+        return self.feats if self.upos is None else (pos_feature(self.upos), *self.feats)
+
+
+class Span(NamedTuple):
+    """A multi-word surface row: syntactic words that are written together."""
+
+    first: int  # IDs
+    last: int
+    form: str
+    line: int
+
+
+class Sentence(NamedTuple):
+    """The syntactic words of a sentence, and which are written together, in the order of the rows."""
+
+    words: list[Token]
+    spans: list[Span]
+
+
+# IDs, heads and FEATS repeat all the time; with them remembered a treebank takes a third less time to read.
+@lru_cache(maxsize=4096)
+def _parse_id(text: str) -> int | tuple[int, str, int] | None:
+    try:
+        return parse_id_value(text)
+    except ParseException as error:
+        raise ParseException(
+            f"expected a number (1), a range (1-2) or an empty node (1.1), found {shown(text)}"
+        ) from error
+
+
+@lru_cache(maxsize=4096)
+def _parse_head(text: str) -> int | None:
+    try:
+        return parse_int_value(text)
+    except ParseException as error:
+        raise ParseException(f"expected a number or _, found {shown(text)}") from error
+
+
+def _parse_feats(text: str) -> tuple[str, ...]:
+    # The library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`.
+    try:
+        return feats_features(text)
+    except ValueError as error:
+        raise ParseException(str(error)) from error
+
+
+FIELD_PARSERS = {
+    "id": lambda cells, column: _parse_id(cells[column]),
+    "feats": lambda cells, column: _parse_feats(cells[column]),
+    "head": lambda cells, column: _parse_head(cells[column]),
+}
+
+
+def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = None) -> Iterator[list[Token]]:
+    """The syntactic words of each sentence, all of them; other arguments and errors as of `iter_conllu_sentences`."""
+    count = ReadCount(path)
+    for sentence in iter_conllu_sentences(count, lowercase, language):
+        count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        count.read += len(sentence.words)
+        yield sentence.words
+
+
+def iter_conllu_tokens(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Token]:
+    """The syntactic words, one after the other; arguments and errors as of `iter_conllu_sentences`."""
+    for sentence in iter_conllu_sentences(count, lowercase, language):
+        count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        yield from sentence.words
+
+
+def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Sentence]:
+    """Sentence by sentence.
+
+    Args:
+        count: of the treebank; whoever uses words and spans counts them as read. lowercase: lower-case forms, by the
+            rules of `language` (casing.py).
+
+    Raises:
+        DataError: with file and line, rows that are not CoNLL-U; a file without any sentence.
+    """
+    path = count.file
+    sentence, spans = list[Token](), list[Span]()
+    sentences, blank = 0, list[int]()
+    for number, line in chain(count.lines(_is_row, rest=True), [(0, "")]):  # the last sentence ends with the file
+        if not line.strip(" \t"):
+            if sentence:
+                sentences += 1
+                yield Sentence(_checked_heads(sentence, path), spans)
+            elif spans:
+                _refuse(spans[0], path)
+            sentence, spans = [], []
+        elif not line.startswith("#"):
+            row = _parse_row(line, number, path, len(sentence) + 1)
+            if row is None:
+                count.left_out[EMPTY_NODES] += 1
+                continue
+            row = row._replace(form=lower(row.form, language)) if lowercase else row
+            if is_blank(row.form):  # as a soft hyphen by itself, which real texts have
+                blank.append(number)
+            if isinstance(row, Token):
+                sentence.append(row)
+            else:
+                spans.append(row)
+    count.done()
+    warn_of_blanks(path, "words", blank)
+    if not sentences:
+        raise DataError(
+            f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
+        )
+
+
+def _is_row(line: str) -> bool:
+    return bool(line.strip(" \t")) and not line.startswith("#")
+
+
+def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
+    """The words as they are written, `des` and not `de les`.
+
+    Raises:
+        DataError: a row of several words that does not stand right before the first of them.
+    """
+    written, spans, done = list[str](), iter(sentence.spans), 0
+    span = next(spans, None)
+    for number, word in enumerate(sentence.words, start=1):
+        if span is not None and span.line < word.line:
+            if not (number == span.first > done and span.last <= len(sentence.words)):
+                _refuse(span, path)
+            written.append(span.form)
+            done, span = span.last, next(spans, None)
+        if number > done:
+            written.append(word.form)
+    if span is not None:
+        _refuse(span, path)
+    return written
+
+
+def _refuse(span: Span, path: Path | str) -> NoReturn:
+    raise DataError(
+        f"{place(path, span.line)}: expected the row of the words {span.first}-{span.last} right before the first of "
+        f"them, within the sentence, and apart from others, found {shown(span.form)} elsewhere; correct the IDs, or "
+        "write the syntactic words"
+    )
+
+
+def in_one_word(form: str) -> str:
+    """A form that holds blanks (10 000) as texts must have it, where blanks part words: 10_000."""
+    return form if form.isalnum() else "_".join(form.split())
+
+
+def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> Token | Span | None:
+    """None for an empty node."""
+    columns = line.count("\t") + 1
+    if columns != len(COLUMNS):
+        raise DataError(
+            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
+            f"{shown(line)}; give a treebank in CoNLL-U, and text to --count-text"
+        )
+    while "  " in line:
+        # The library also splits at two spaces, which would shift the columns of such a row.
+        line = line.replace("  ", " ")
+    try:
+        row = parse_line(line, FIELDS_READ, FIELD_PARSERS)
+    except ParseException as error:
+        raise DataError(f"{place(path, number)}: {error}") from error
+    token_id = row["id"]
+    if isinstance(token_id, tuple):
+        first, mark, last = token_id
+        if mark == "-" and not row["form"].strip():
+            refuse_blank(row["form"], place(path, number), "column 2 (FORM)")
+        return Span(first, last, row["form"], number) if mark == "-" else None
+    if token_id != expected_id:
+        raise DataError(
+            f"{place(path, number)}: expected the ID {expected_id}, found "
+            f"{shown(line.partition(chr(9))[0])}; word IDs run 1, 2, 3, … in a "
+            "sentence, and an empty line ends it"
+        )
+    form, upos = row["form"], row["upos"]
+    if not form.strip():
+        refuse_blank(form, place(path, number), "column 2 (FORM)")
+    deprel = row["deprel"]
+    return Token(
+        form=form,
+        lemma=row["lemma"],
+        upos=None if upos in ("_", "") else as_upos(upos),
+        feats=row["feats"],
+        head=row["head"],
+        deprel=None if deprel in ("_", "") else deprel,
+        line=number,
+    )
+
+
+def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
+    for token in sentence:
+        if token.head is not None and not 0 <= token.head <= len(sentence):
+            raise DataError(
+                f"{place(path, token.line)}: HEAD is {token.head}, but the sentence has {len(sentence)} "
+                f"words; expected 0 to {len(sentence)}, or _"
+            )
+    return sentence
+
+
+def read_conllu(
+    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
+) -> Lexicon:
+    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences.
+
+    `lowercase`, `language`: as for `iter_conllu_sentences`; `form`: of unicode_forms.py.
+    """
+    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
+    seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
+    for token in iter_conllu_tokens(count, lowercase, language):
+        count.read += 1
+        analysis = (token.form, token.upos, token.feats)
+        if analysis not in seen:
+            seen.add(analysis)
+            lexicon.add(in_one_word(token.form), token.features)
+    return lexicon

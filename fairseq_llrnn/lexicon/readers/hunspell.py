@@ -1,0 +1,108 @@
+"""Forms of lemmas from dictionaries of hunspell: FILE.dic, words with the names of rules, and FILE.aff, the rules.
+
+    kabina/ZQ                   a word, and the rules (flags) that apply to it
+    SFX Z a ách [^ij]a          rule Z: of a word that ends so, take `a` away and add `ách`; 0: nothing
+
+A rule may name further flags, for one more suffix or a prefix behind it (`ing/S`); prefixes and suffixes cross where
+both say Y. The word is what its forms are forms of, unless it says another (`st:`). What hunspell knows beside it, such
+as compounds and replacements for suggestions, is not read. Format: hunspell(5).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
+
+MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
+WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
+STEM = re.compile(r"(?:^|\s)st:(\S+)")
+ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and flags, and a number of AM
+logger = logging.getLogger(__name__)
+
+
+def iter_hunspell(
+    path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str, form: str | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """Lemmas and their forms, in the order of FILE.dic; its rules stand beside it in FILE.aff.
+
+    Args:
+        words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
+            how the text spells a form; it may not change its length. form: of unicode_forms.py, in which both files are
+            read.
+
+    What has no effect, rules that apply to no word and flags that nothing defines, is counted in a warning at the end.
+
+    Raises:
+        DataError: a file that is missing, or is not in the format, with line.
+    """
+    rules = Path(path).with_suffix(".aff")
+    if Path(path).suffix != ".dic" or not os.path.exists(rules):
+        raise DataError(
+            f"{path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
+            f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"
+        )
+    affixes = read_affixes(rules, form)
+    prefixes = {(spelled(rule.add), spelled(rule.strip)) for own in affixes.prefixes.values() for rule in own}
+    begins = None if words is None else _begins(words, prefixes)
+    count = ReadCount(path, "words")
+    for number, line in iter_encoded(path, affixes.encoding, form):
+        if number == 1:
+            if not line.split() or not line.split()[0].isdecimal():
+                raise DataError(
+                    f"{place(path, 1)}: expected the number of words, found {shown(line)}; is it a dictionary of "
+                    "hunspell?"
+                )
+            continue
+        if not line.strip(" \t") or line.startswith(("\t", "# ")):
+            continue
+        count.found += 1
+        where = place(path, number)
+        text, _, said = line.partition("\t")
+        if affixes.morphology and (alias := ALIAS.fullmatch(line)):
+            text, said = alias[1], affixes.said(int(alias[2]), where)
+        elif morphology := MORPHOLOGY.search(text):
+            text, said = text[: morphology.start()], text[morphology.start() :] + said
+        word, flags = split_flags(text.strip(" "), affixes, where)
+        if not word:
+            count.left_out[WITHOUT_WORD] += 1
+            continue
+        refuse_blank(word, where, "the word")
+        affixes.meet(word, flags)
+        if affixes.has(flags, "forbidden"):
+            count.left_out[FORBIDDEN] += 1
+            continue
+        # what suffixes leave of a lemma must be the beginning of a word, or none of its forms is one
+        if begins is not None and not any(spelled(word)[: len(word) - n] in begins for n in affixes.strips(flags)):
+            count.left_out[NOT_IN_TEXT] += 1
+            continue
+        forms = affixes.forms(word, flags)
+        if words is None or any(spelled(form) in words for form in forms):
+            count.read += 1
+            stem = STEM.search(said)
+            yield stem[1] if stem else word, forms
+        else:
+            count.left_out[NOT_IN_TEXT] += 1
+    count.done()
+    if not count.found:
+        raise DataError(f"{path}: expected words, found none; is the file empty?")
+    notes = affixes.without_effect()
+    if not count.read and words is not None:
+        notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language?")
+    if notes:
+        logger.warning(f"{path}: {'; '.join(notes)}")
+
+
+def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:
+    """All beginnings of words, with and without the prefixes that they may have: what one adds, and strips."""
+    found = set(words)
+    for add, strip in prefixes:
+        found.update(strip + word[len(add) :] for word in words if word.startswith(add))
+    return frozenset(word[:end] for word in found for end in range(len(word) + 1))

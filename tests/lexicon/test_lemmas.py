@@ -1,0 +1,113 @@
+"""Lemmas: from files and packages, guessed by endings; and the forms of them that a text lacks."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.lemma_rules import LemmaRules
+from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
+from fairseq_llrnn.lexicon.more_forms import more_forms
+from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
+
+PAIRS = [
+    *((f"{stem}ách", f"{stem}a") for stem in ("kabin", "lamp", "rann", "maš")),
+    *((f"{stem}ou", f"{stem}a") for stem in ("kabin", "lamp")),
+    *((word, word) for word in ("lampa", "kabina", "malý")),
+    ("nohou", "noha"), ("velkou", "velký"), ("malou", "malý"),
+]  # fmt: skip
+
+
+def test_a_lemma_is_guessed_by_the_longest_known_ending() -> None:
+    rules = LemmaRules.learn(PAIRS)
+    assert rules.guess("vodách") == "voda"  # a lemma that nobody listed
+    assert rules.guess("rannou") == "ranna" and rules.known_lemma("rannou") == "ranna"  # as of rannách
+    assert rules.guess("tmavách") == "tmava"
+    assert rules.guess("lampě") is None  # no pair ends so
+    assert rules.guess("12") is None and rules.guess("ách") is None and rules.guess("x2ách") is None
+
+
+def test_a_known_lemma_goes_before_a_frequent_ending() -> None:
+    pairs = [(f"{stem}ou", f"{stem}a") for stem in ("kabin", "lamp", "vod")]
+    pairs += [(f"{stem}ou", f"{stem}ý") for stem in ("mal", "dlouh")]
+    assert LemmaRules.learn(pairs).guess("novou") == "nova"
+    assert LemmaRules.learn([*pairs, ("nového", "nový")]).guess("novou") == "nový"
+
+
+def test_an_ending_that_one_pair_shows_is_no_rule() -> None:
+    assert LemmaRules.learn([("psovi", "pes"), ("kočce", "kočka")]).guess("hadovi") is None
+
+
+FILES = {
+    "conllu": "1\tPsi\tpes\tNOUN\t_\t_\t0\troot\t_\t_\n2\t10 000\t10000\tNUM\t_\t_\t1\tnum\t_\t_\n"
+    "3\tx\t_\tX\t_\t_\t1\tx\t_\t_\n\n",
+    "lexicon": "Psi\tpes\tNOUN\t_\nx\t_\tX\t_\n",
+    "unimorph": "pes\tPsi\tN;NOM;PL\npes\t-\tN;VOC;PL\npes\tPsi mí\tN;VOC;PL\n",
+}
+
+
+@pytest.mark.parametrize("kind", list(FILES))
+def test_pairs_of_files(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(FILES[kind], encoding="utf-8")
+    more = [("10_000", "10000")] if kind == "conllu" else []
+    assert list(iter_lemmas(path, kind, lowercase=True)) == [("psi", "pes"), *more]
+    assert list(iter_lemmas(path, kind, lowercase=False)) == [("Psi", "pes"), *more]
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path) -> Path:
+    path = tmp_path / "lexicon.tsv"
+    rows = [*PAIRS, ("ženou", "žena"), ("ženou", "hnát")]
+    path.write_text("".join(f"{form}\t{lemma}\tX\t_\n" for form, lemma in rows), encoding="utf-8")
+    return path
+
+
+def test_lemmas_of_words(lexicon: Path) -> None:
+    lemmas = Lemmas.read(LemmaSources([("lexicon", str(lexicon))]), "--option")
+    assert lemmas.of("ženou") == ("hnát", "žena")
+    assert lemmas.of("vodách") == ("voda",) == lemmas.of("vodách")
+    assert lemmas.of("12") == ()
+
+
+def test_no_source_of_lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match=r"--option: expected a source of lemmas, found none; give --conllu"):
+        Lemmas.read(LemmaSources(), "--option")
+    monkeypatch.setitem(sys.modules, "simplemma", None)
+    with pytest.raises(OptionError, match=r"expected a source of lemmas, found none"):
+        Lemmas.read(LemmaSources(language="cs"), "--option")
+
+
+def test_packages_list_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed(self: Simplemma, code: str) -> Iterator[tuple[str, str]]:
+        assert code == "cs"
+        yield "Psi", "Pes"
+
+    monkeypatch.setattr(Simplemma, "listed", listed)
+    monkeypatch.setattr(Simplemma, "missing", lambda self, code: [])
+    for lowercase, expected in ((True, ("psi", "pes")), (False, ("Psi", "Pes"))):
+        sources = LemmaSources(language="cs", lowercase=lowercase).pairs()
+        assert {name: list(pairs) for _, name, pairs in sources}["simplemma cs"] == [expected]
+
+
+def test_forms_that_a_text_lacks(lexicon: Path) -> None:
+    lemmas = Lemmas.read(LemmaSources([("lexicon", str(lexicon))]), "--option")
+    text = ("lampa", "žena", "malý", "vodou")
+    found = more_forms(text, lemmas)
+    assert found.listed == ("lampou", "lampách", "malou", "ženou") and found.guessed == ()
+    frequencies = {"lampách": 0.1, "ženou": 0.2, "vodách": 0.3, "kabina": 0.4, "lampa": 0.5, "rybách": 0.1, "2": 0.1}
+    found = more_forms(text, lemmas, frequencies)
+    assert found.listed == ("ženou", "lampách") and found.guessed == ("vodách",) and found.unheard == 2
+    assert found.all(None, frequencies) == ["vodách", "ženou", "lampách"]
+    assert found.all(2, frequencies) == ["vodách", "ženou"]
+
+
+def test_simplemma_lists_forms() -> None:
+    source = Simplemma()
+    if source.missing("cs"):
+        pytest.skip("simplemma is not installed")
+    pairs: Mapping[str, str] = dict(source.listed("cs"))
+    assert pairs["kočkou"] == "kočka"

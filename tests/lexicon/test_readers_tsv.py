@@ -1,0 +1,178 @@
+"""Tab-separated lexicons: union, counted remarks, and every malformed row."""
+
+import gzip
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.readers import read_tsv_lexicon
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
+
+FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
+
+
+def write(path: Path, *rows: str) -> Path:
+    path.write_text("".join(row.replace(" ", "\t") + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_columns_in_another_order_are_noticed(tmp_path: Path) -> None:
+    """Lemmas where parts of speech should be; and real tags, however many rows there are."""
+    words = [f"w{i}" for i in range(300)]
+    swapped = write(tmp_path / "swapped.tsv", *(f"{word} NOUN {word} _" for word in words))
+    note = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
+    assert read_tsv_lexicon(swapped, lowercase=False).notes == {note: 300}
+    right = write(tmp_path / "right.tsv", *(f"{word} {word} NOUN _" for word in words))
+    assert not read_tsv_lexicon(right, lowercase=False).notes
+
+
+def contents(lexicon: Lexicon) -> dict[str, dict[str, float]]:
+    return {word: dict(lexicon.features(word)) for word in lexicon}
+
+
+def test_rows_become_features(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.tsv",
+        "couvent couvent NOUN Gender=Masc|Number=Sing",
+        "couvent couver VERB _",
+        "hé hé _ _",
+    )
+    assert contents(read_tsv_lexicon(path, lowercase=False)) == {
+        "couvent": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Number:Sing": 1.0, "POS:VERB": 1.0},
+        "hé": {},
+    }
+
+
+def test_further_columns_a_header_and_gzip_are_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(
+        gzip.compress(b"form\tlemma\tUPOS\tFEATS\tcount\n\nchat\tchat\tNOUN\t\t12\n# \t#\tSYM\t_\t3\n")
+    )
+    lexicon = read_tsv_lexicon(path, lowercase=False)
+    assert contents(lexicon) == {"chat": {"POS:NOUN": 1.0}, "#": {"POS:SYM": 1.0}}
+    assert not lexicon.notes
+
+
+def test_the_word_form_is_no_header(tmp_path: Path) -> None:
+    lexicon = read_tsv_lexicon(write(tmp_path / "a.tsv", "form form NOUN Number=Sing"), lowercase=False)
+    assert contents(lexicon) == {"form": {"POS:NOUN": 1.0, "Number:Sing": 1.0}}
+
+
+def test_a_header_further_down_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "chat chat NOUN _", "form lemma UPOS FEATS")
+    with pytest.raises(
+        DataError, match="a.tsv, line 2: expected FEATS that are _ or Key=Value.*found 'FEATS'"
+    ):
+        read_tsv_lexicon(path, lowercase=False)
+
+
+def test_lower_casing_unites_without_remarks(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.tsv", "Pierre Pierre PROPN _", "pierre pierre NOUN Gender=Fem", "PIERRE pierre NOUN _"
+    )
+    lexicon = read_tsv_lexicon(path, lowercase=True)
+    assert contents(lexicon) == {"pierre": {"POS:PROPN": 1.0, "POS:NOUN": 1.0, "Gender:Fem": 1.0}}
+    assert not lexicon.notes
+
+
+def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.tsv",
+        "du _ _ _ 4",
+        "tour tour NOUN Gender=Masc 3",
+        "tour tour NOUN Gender=Masc 9",
+        "tour tour NOUN Gender=Fem 2",
+        "tour tour NOUN Gender=Masc 1",
+        "tour tourer VERB _ 2",
+    )
+    lexicon = read_tsv_lexicon(path, lowercase=False)
+    assert contents(lexicon) == {
+        "tour": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Gender:Fem": 1.0, "POS:VERB": 1.0}
+    }
+    assert lexicon.notes == {FURTHER: 1}  # what is left out, tests/files/test_read_counts.py asks
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            ["chat chat NOUN"],
+            r"line 1: expected at least 4 columns \(form, lemma, UPOS, FEATS\) separated by tabs, ",
+        ),
+        (["chat chat NOUN"], "found 3: 'chat.tchat.tNOUN'"),
+        (["chat"], "found 1: 'chat'"),
+        (
+            ["chat chat NOUN _ 3", "chien chien NOUN _"],
+            "line 2: expected 5 columns, as in the rows before, separated",
+        ),
+        (
+            ["chat chat NOUN _", "chien chien NOUN _ 2"],
+            "line 2: expected 4 columns, as in the rows before, .* found 5",
+        ),
+        (["chat chat NOUN Fem"], "line 1: expected FEATS that are _ or Key=Value pairs .*found 'Fem'"),
+        ([" chat NOUN _"], r"line 1: column 1 \(form\) is empty; expected a word"),
+        ([], "a.tsv: expected rows with form, lemma, UPOS, FEATS, found none; is the file empty?"),
+        (["form lemma UPOS FEATS"], "found none; is the file empty?"),
+        (["du _ _ _"], "found none; is the file empty?"),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path: Path, rows: list[str], message: str) -> None:
+    path = write(tmp_path / "a.tsv", *rows)
+    with pytest.raises(DataError, match=message) as error:
+        read_tsv_lexicon(path, lowercase=False)
+    assert str(error.value).startswith(str(path))
+
+
+def test_bad_encoding_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes("chat\tchat\tNOUN\t_\nété\tété\tNOUN\t_\n".encode("latin-1"))
+    with pytest.raises(DataError, match="a.tsv, line 2, byte 1: expected UTF-8, found the byte 0xe9"):
+        read_tsv_lexicon(path, lowercase=False)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["la", "tour", "Tour", "form"]),
+        st.sampled_from(["le", "tour", "_"]),
+        st.sampled_from(["DET", "NOUN"]),
+        st.sampled_from(["_", "Gender=Fem", "Gender=Masc", "Gender=Fem,Masc|Number=Sing"]),
+    ),
+    min_size=1,
+)
+
+
+@settings(deadline=None)
+@given(rows=ROWS, random=st.randoms(), lowercase=st.booleans())
+def test_the_order_of_rows_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, rows: list, random: Random, lowercase: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    straight = read_tsv_lexicon(write(folder / "a", *map(" ".join, rows)), lowercase=lowercase)
+    random.shuffle(rows)
+    shuffled = read_tsv_lexicon(write(folder / "b", *map(" ".join, rows)), lowercase=lowercase)
+    assert contents(straight) == contents(shuffled)
+    assert straight.notes == shuffled.notes
+
+
+@pytest.mark.real_data("ud-french-gsd-1.4")
+def test_the_french_lexicon(shared_data: Path) -> None:
+    lexicon = read_tsv_lexicon(shared_data / "ud-french-gsd-1.4" / "lexicon.tsv.gz", lowercase=True)
+    assert len(lexicon) == 42_493
+    assert lexicon.notes == {FURTHER: 1494}
+    assert {"POS:VERB", "Gender:Fem", "VerbForm:Part"} <= set(lexicon.features("représentée"))
+
+
+@pytest.mark.parametrize("tag", ["noun", "Noun", "NOUN", "nOuN"])
+def test_parts_of_speech_in_any_case(tag: str, tmp_path: Path) -> None:
+    (tmp_path / "lexicon.tsv").write_text(f"chat\tchat\t{tag}\t_\nchat\tchat\tNOUN\t_\nmer\tmer\tNCfs\t_\n")
+    lexicon = read_tsv_lexicon(tmp_path / "lexicon.tsv", lowercase=False)
+    assert set(lexicon.features("chat")) == {"POS:NOUN"} and set(lexicon.features("mer")) == {"POS:NCfs"}
+    row = "1\tchat\tchat\t{}\t_\t_\t_\t_\t_\t_\n"
+    (tmp_path / "a.conllu").write_text(row.format(tag) + row.format("NCfs").replace("1\tchat", "2\tmer"))
+    words = next(iter_conllu_words(tmp_path / "a.conllu", False))
+    assert [word.features for word in words] == [("POS:NOUN",), ("POS:NCfs",)]
