@@ -2,7 +2,7 @@
 
     group      what a name stands for                                      in systems/SYSTEM/
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
-    parts      parts of priors and the backgrounds that make them:         part.py
+    parts      parts of priors and the backgrounds that make them:         part.py (ours: prior/parts/NAME.py)
                a module that registers them (prior/part.py)
     plugins    fairseq tasks, models, criteria: a module that registers    plugin.py, or a folder plugin/
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
@@ -17,37 +17,34 @@ Another package needs no file of ours: it announces each name as an entry point,
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import OptionError
 
-SYSTEMS = Path(__file__).parent / "systems"
-GROUPS = ("commands", "parts", "plugins", "readers")
+PACKAGE = Path(__file__).parent
+FILES = {  # of a group, in this package
+    "commands": ("systems/*/commands/[a-z]*.py", "systems/*/commands/*/[a-z]*.py"),
+    "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
+    "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
+    "readers": (),
+}
 
 
-def names(group: str, folder: Path = SYSTEMS) -> dict[str, str]:
+def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
     """Every name of a group, and where it is: `package.module`, or `package.module:object`. None is imported."""
-    return _in_systems(group, folder) | {
-        point.name: point.value for point in entry_points(group=f"fairseq_llrnn.{group}")
-    }
-
-
-def _in_systems(group: str, folder: Path) -> dict[str, str]:
     found = {}
-    for pattern in {
-        "commands": ("*/commands/*.py", "*/commands/*/*.py"),
-        "parts": ("*/part.py",),
-        "plugins": ("*/plugin.py", "*/plugin/__init__.py"),
-    }.get(group, ()):
-        for file in sorted(folder.glob(pattern)):
-            system, *rest = file.relative_to(folder).with_suffix("").parts
-            if group == "commands" and rest[-1] != "__init__":
-                found[" ".join(rest[1:]).replace("_", "-")] = ".".join(("fairseq_llrnn.systems", system, *rest))
-            elif group != "commands":
-                found[system] = f"fairseq_llrnn.systems.{system}.{rest[0]}"
-    return found
+    for file in sorted(file for pattern in FILES[group] for file in package.glob(pattern)):
+        place = file.relative_to(package).with_suffix("").parts
+        module = ".".join((PACKAGE.name, *place)).removesuffix(".__init__")
+        if group == "commands":
+            found[" ".join(place[3:]).replace("_", "-")] = module
+        else:
+            found[place[1] if place[0] == "systems" else place[-1]] = module
+    return found | {point.name: point.value for point in entry_points(group=f"{PACKAGE.name}.{group}")}
 
 
 def load(place: str) -> Any:
@@ -67,3 +64,21 @@ def load_all(group: str) -> None:
     """Import everything of a group, so that it registers itself."""
     for place in names(group).values():
         load(place)
+
+
+def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """`__getattr__` of a package whose names are imported when they are first used.
+
+    Args:
+        places: module of ours -> the names that it has, with blanks between.
+    """
+    modules = {name: module for module, names in places.items() for name in names.split()}
+
+    def found(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"fairseq_llrnn.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return found

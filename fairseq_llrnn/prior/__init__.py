@@ -18,17 +18,21 @@
     report_groups.py  groups of words by which losses are reported
 """
 
-from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import parts as parts  # which registers them
-from fairseq_llrnn.prior.options import (
-    BackgroundOptions,
-    EvidenceOptions,
-    OpenOptions,
-    PriorOptions,
-    TranslationOptions,
-)
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-from fairseq_llrnn.prior.prior import Prior
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.registry import lazily
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.lexicon.options import LexiconOptions
+    from fairseq_llrnn.prior.options import (
+        BackgroundOptions,
+        EvidenceOptions,
+        OpenOptions,
+        PriorOptions,
+        TranslationOptions,
+    )
+    from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+    from fairseq_llrnn.prior.prior import Prior
 
 __all__ = [
     "BackgroundOptions",
@@ -43,3 +47,13 @@ __all__ = [
     "TranslationOptions",
     "register_part",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "lexicon.options": "LexiconOptions",
+        "prior.options": "BackgroundOptions EvidenceOptions OpenOptions PriorOptions TranslationOptions",
+        "prior.part": "BuildContext Part SavedPart register_part",
+        "prior.prior": "Prior",
+    },
+)

@@ -11,7 +11,7 @@ from fairseq_llrnn.files.atomic_write import set_aside
 from fairseq_llrnn.files.special_files import refuse_special
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.part import KINDS, Part
-from fairseq_llrnn.registry import load_all
+from fairseq_llrnn.registry import load, load_all, names
 
 FORMAT = "fairseq_llrnn prior"
 VERSION = 4
@@ -69,8 +69,11 @@ def read_description(directory: Path) -> dict[str, Any]:
 def part_class(name: str) -> type[Part]:
     """The class of a part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered one."""
     kind = name.partition(".")[0]
+    places = names("parts")
+    if kind not in KINDS and kind in places:
+        load(places[kind])
     if kind not in KINDS:
-        load_all("parts")
+        load_all("parts")  # some module has parts that are called otherwise
     if kind not in KINDS:
         raise PriorError(
             f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; import the module "

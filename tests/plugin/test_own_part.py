@@ -14,6 +14,7 @@ from tiny_world import USER_DIR, World, build, randomise
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior import Prior, part
+from fairseq_llrnn.registry import load_all
 from fairseq_llrnn.testing import check_background
 
 RECENT = '''
@@ -76,6 +77,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """It as a module, in this process for one test."""
+    load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
     monkeypatch.setattr("fairseq_llrnn.prior.manifest.KINDS", part.KINDS)
     spec = importlib.util.spec_from_file_location("recent_words", folder / "__init__.py")

@@ -54,9 +54,9 @@ def test_a_name_that_nobody_registered_is_a_file() -> None:
     assert kind_of("language:fr") == ("static", "language:fr")
 
 
-def test_parts_of_extras_are_found_by_their_files(tmp_path: Path) -> None:
+def test_parts_of_systems_are_found_by_their_files(tmp_path: Path) -> None:
     for name in ("one/part.py", "one/other.py", "two/deep/part.py", "three/part.py"):
-        file = tmp_path / name
+        file = tmp_path / "systems" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     assert registry.names("parts", tmp_path) == {

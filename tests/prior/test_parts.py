@@ -19,6 +19,7 @@ from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart, LexicalPart
+from fairseq_llrnn.registry import load_all
 
 SYMBOLS = (*SPECIALS, "le", "chat", "12")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3])
@@ -33,6 +34,7 @@ def plain() -> Prior:
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
     """A part with an array, a number and a file."""
+    load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
     monkeypatch.setattr("fairseq_llrnn.prior.manifest.KINDS", part.KINDS)
 

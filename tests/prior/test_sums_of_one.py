@@ -30,6 +30,7 @@ from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.part import KINDS
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.registry import load_all
 
 ELSEWHERE = {"model"}  # kinds of parts that need fairseq: scripts/torture.py feeds them
 
@@ -57,6 +58,7 @@ def test_a_setting_without_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_kind_of_part_is_among_the_priors(priors: dict[str, Path]) -> None:
+    load_all("parts")
     own = {kind for kind, part in KINDS.items() if part.__module__.startswith("fairseq_llrnn.prior.")}
     assert own - ELSEWHERE <= {part.kind for place in priors.values() for part in Prior.load(place).parts}
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_llrnn import registry
 
-SYSTEMS = sorted(path.name for path in registry.SYSTEMS.iterdir() if (path / "README.md").exists())
+SYSTEMS = sorted(path.name for path in (registry.PACKAGE / "systems").iterdir() if (path / "README.md").exists())
 EVERYTHING = """
 import importlib, pkgutil
 import fairseq_llrnn
@@ -25,7 +25,7 @@ print(fairseq_llrnn.__path__[0])
 def test_commands_and_plugins_are_found_by_their_files(tmp_path: Path) -> None:
     for name in ("one/plugin.py", "one/commands/__init__.py", "one/commands/a_b.py", "two/plugin/__init__.py",
                  "two/plugin/task.py", "two/commands/c.py", "two/math.py", "three/README.md"):  # fmt: skip
-        file = tmp_path / name
+        file = tmp_path / "systems" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("raise SystemExit('imported')\n", encoding="utf-8")
     start = "fairseq_llrnn.systems."
