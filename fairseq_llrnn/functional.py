@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_llrnn.backgrounds.log_sums import log_shares
-from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses
+from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses, log_shares
 
 
 class _ClassScore(torch.autograd.Function):

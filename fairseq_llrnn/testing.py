@@ -1,6 +1,5 @@
 """The laws that every background obeys, fast or slow, for tests of this package and of users' own backgrounds.
 
-    from fairseq_llrnn.testing import check_background
 
     class NoRepetition(Background):
         '''Forbids the last word, a smaller number for each row.'''

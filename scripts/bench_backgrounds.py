@@ -44,11 +44,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 from measuring import add_device_option, add_threads_option, check_device, clock, in_turns, timed
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn import Prior
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.tree_layer import TreeLayer

@@ -1,10 +1,8 @@
 """Word alignment of a bitext, and the translation table t(x | s) made of it.
 
-    parallel_text.py      a parallel text in the words of two dictionaries
-    bitext_files.py       a parallel text with all its words
-    bitext.py             sentence pairs as arrays of word ids, and links between their tokens
-    ibm1.py, eflomal.py   aligners: from sentence pairs to links, or to weights of pairs of words
-    aligners.py           which of them, and the translation table that follows
+    bitext.py             sentence pairs as arrays of word ids, of two dictionaries or of all words, and links of tokens
+    aligners.py           who aligns them, and the translation table that follows; eflomal
+    ibm1.py               IBM Model 1: links, or weights of pairs of words
     translation_table.py  t(target word | source word), sparse
     lemma_forms.py        the forms of lemmas, where these are what is aligned
     source_lemmas.py      translations of source lemmas, which rare forms fall back on

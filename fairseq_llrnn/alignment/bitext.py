@@ -1,13 +1,24 @@
 """A bitext as arrays of word ids, and links between its tokens.
 
 Sizes: I sentence pairs, L links.
+
+A bitext from two text files, with all its words: what phrases and rare words are found in.
+
+A parallel text in the words of two dictionaries, to align its words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.features.text_words import read_ids
+from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import check_as_long
 
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # source words, target words, weights
 
@@ -55,3 +66,67 @@ class Links:
 
     source: np.ndarray
     target: np.ndarray
+
+
+@dataclass(frozen=True)
+class TextBitext:
+    """Sentences and their translations as ids of the words that occur in them, numbered as they come."""
+
+    bitext: Bitext
+    source_words: tuple[str, ...]  # U
+    target_words: tuple[str, ...]  # V
+
+
+def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
+    """Read two tokenised texts, a sentence and its translation in each line.
+
+    Raises:
+        DataError: a file that cannot be read, or texts of different lengths.
+    """
+    found = bitext_of(*((line.split() for _, line in iter_sentences(path)) for path in (source, target)))
+    check_as_long(source, target, len(found.bitext.source), len(found.bitext.target))
+    return found
+
+
+def bitext_of(source: Iterable[Sequence[str]], target: Iterable[Sequence[str]]) -> TextBitext:
+    """The same of sentences and their translations, in words."""
+    (sources, source_words), (targets, target_words) = _numbered(source), _numbered(target)
+    return TextBitext(Bitext(sources, targets), source_words, target_words)
+
+
+def _numbered(lines: Iterable[Sequence[str]]) -> tuple[BitextSide, tuple[str, ...]]:
+    places: dict[str, int] = {}
+    rows = [np.zeros(0, dtype=np.int64)]
+    for line in lines:
+        rows.append(np.array([places.setdefault(word, len(places)) for word in line], dtype=np.int64))
+    return BitextSide(np.concatenate(rows), np.cumsum([len(row) for row in rows])), tuple(places)
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Sentences and their translations, and what they were read from."""
+
+    bitext: Bitext
+    source_symbols: tuple[str, ...]
+    files: tuple[Path, ...]  # source, target
+
+    @classmethod
+    def read(
+        cls, source: Path | str, target: Path | str, source_symbols: Sequence[str], target_symbols: Sequence[str]
+    ) -> ParallelText:
+        """Read two tokenised texts, a sentence and its translation in each line.
+
+        Raises:
+            DataError: a file that cannot be read, or texts of different lengths.
+        """
+        sides = [_sentences(path, symbols) for path, symbols in ((source, source_symbols), (target, target_symbols))]
+        check_as_long(source, target, *map(len, sides))
+        return cls(Bitext(*sides), tuple(source_symbols), (Path(source), Path(target)))
+
+
+def _sentences(path: Path | str, symbols: Sequence[str]) -> BitextSide:
+    """The lines of a text, each with </s> behind it, words that the symbols lack as <unk>."""
+    words, lengths = read_ids([path], symbols, symbols.index(UNK))
+    ends = lengths.cumsum()
+    tokens = np.insert(words.astype(np.int64), ends, symbols.index(EOS))
+    return BitextSide(tokens, np.concatenate([[0], ends + np.arange(1, len(ends) + 1)]))

@@ -2,7 +2,7 @@
 
 A text shows some forms of a lemma and not others, so that t(word | s) reaches the shown ones only. Aligned and counted
 together, t(lemma | s) says of all forms what the shown ones have taught; what a lemma's mass is shared by is for
-backgrounds/form_shares.py.
+backgrounds/source.py.
 
 A lemma is called by its *head*, the form that the text shows most often, so that a lemma is a word's id and a table of
 lemmas (translation_table.py) is one of words. A token is counted for one lemma alone, that of its word's lemmas whose

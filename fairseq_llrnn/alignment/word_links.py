@@ -12,9 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import is_alignable
+from fairseq_llrnn.alignment.aligners import eflomal_links, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, Links
-from fairseq_llrnn.alignment.eflomal import eflomal_links
 from fairseq_llrnn.alignment.ibm1 import ibm1_links
 
 METHODS = ("grow-diag-final-and", "intersect", "union")

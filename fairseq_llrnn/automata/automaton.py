@@ -8,7 +8,7 @@ Allauzen, Mohri & Roark 2003, "Generalized Algorithms for Constructing Statistic
     log b(ROOT, x) = log b₀(x), the static weights of the prior;   log b(NOTHING, x) = −inf
 
 `</s>` is a symbol like others: a state is final if it has weight on it. After it a new sentence begins, in starts[0].
-A chain of failures that ends in NOTHING has one step only: flattening.py writes longer ones out as arcs. So a state
+A chain of failures that ends in NOTHING has one step only: trimming.py writes longer ones out as arcs. So a state
 either has all of its words on arcs, or gives every word that b₀ gives.
 
 An automaton may hold the same model F times, as estimated from all of a text and without each of its folds

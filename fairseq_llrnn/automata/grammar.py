@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.budget import Budget, TooMuchWorkError
 from fairseq_llrnn.automata.grammar_bounds import (
     NO_LIMIT,
     derives_itself,
@@ -28,6 +27,7 @@ from fairseq_llrnn.automata.grammar_bounds import (
     names_in,
 )
 from fairseq_llrnn.automata.grammar_file import Alternative, Grammar, parse_grammar
+from fairseq_llrnn.automata.limits import Budget, TooMuchWorkError
 from fairseq_llrnn.automata.shared_nodes import NOWHERE, SharedNodes, Weighted
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.files.text_lines import shown

@@ -19,8 +19,7 @@ from heapq import nlargest
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.budget import Budget, TooMuchWorkError
-from fairseq_llrnn.automata.mass import check_mass
+from fairseq_llrnn.automata.limits import Budget, TooMuchWorkError, check_mass
 from fairseq_llrnn.automata.trimming import trim
 
 EMPTY = -1

@@ -1,31 +1,183 @@
-"""The entry point: an automaton from a file in any of the formats.
+"""Automata in OpenFst's binary files, read through pynini (extra `[automata]`).
+
+Symbols are those of the file's own table, by name; without one, the file's labels are the ids of the dictionary. Label
+0 reads nothing. Weights are −log, whichever semiring the file has: paths with the same words are summed, and a file all
+of whose weights are 0 is a set of strings. The head of the file is read here first: OpenFst would load a shared library
+for a kind that it does not know, and memory for as many states as the file claims.
+
+The entry point: an automaton from a file in any of the formats.
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
     *.words       words, one a line, spelled in the dictionary's symbols: characters (characters.py)
-    OpenFst       a binary file of OpenFst, known by its first bytes (openfst.py; needs pynini)
+    OpenFst       a binary file of OpenFst, known by its first bytes (reading.py; needs pynini)
     anything else text as fstprint writes it (text_format.py)
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.characters import read_words
 from fairseq_llrnn.automata.grammar import read_grammar
-from fairseq_llrnn.automata.mass import InfiniteMassError
-from fairseq_llrnn.automata.openfst import is_openfst, read_openfst
+from fairseq_llrnn.automata.limits import InfiniteMassError
+from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
 from fairseq_llrnn.automata.regular import read_regular
-from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.automata.text_format import read_text
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.files.numbers import LARGEST_LOG
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import shown
+
+MAGIC = (2125659606).to_bytes(4, "little")
+LONGEST_NAME = 64
+KINDS = (b"vector", b"const")
+SEMIRINGS = (b"standard", b"log", b"log64")
+
+
+def is_openfst(path: Path | str) -> bool:
+    """Whether a file begins as OpenFst's do; a file that cannot be read does not."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
+    """The automaton of a binary file.
+
+    Raises:
+        DataError: no pynini; a file that OpenFst cannot read; a transducer; unknown symbols, with the state.
+        ValueError: as `to_automaton`.
+    """
+    fst = _load(Path(path))
+    labels = _Labels(path, fst.input_symbols(), symbols)
+    paths, count = Paths(num_states=0), ReadCount(path, "arcs")
+    start = fst.start()
+    if start < 0:
+        raise ValueError("the automaton accepts no string: it has no start")
+    # states are numbered anew, the start first
+    number = {start: 0}
+    number.update((state, i) for i, state in enumerate((s for s in fst.states() if s != start), 1))
+    paths.num_states = len(number)
+    for state, origin in number.items():
+        for arc in fst.arcs(state):
+            if arc.ilabel != arc.olabel:
+                reads, writes = labels.name(arc.ilabel), labels.name(arc.olabel)
+                raise DataError(
+                    f"{path}, state {state}: expected an acceptor, found an arc that reads {reads} and writes "
+                    f"{writes}; project the transducer first (fstproject)"
+                )
+            symbol = labels.find(arc.ilabel, state)
+            count.found += 1
+            if symbol is None:
+                count.left_out[LACKED] += 1
+            else:
+                count.read += 1
+                paths.add(origin, symbol, number[arc.nextstate], _log_weight(arc.weight, path, state, paths))
+        final = fst.final(state)
+        if float(final) != math.inf:
+            paths.finals[origin] = _log_weight(final, path, state, paths)
+    symbols.refuse_unknown()
+    count.done()
+    return to_automaton(paths, len(symbols))
+
+
+def _load(path: Path) -> Any:
+    _check_head(path)
+    try:
+        import pywrapfst
+    except ImportError:
+        raise DataError(
+            f"{path}: expected pynini, which reads OpenFst's binary files, found none; "
+            f"{from_checkout('automata')}, or write the file as text (fstprint)"
+        ) from None
+    try:
+        fst = pywrapfst.Fst.read(str(path))
+    except (pywrapfst.FstError, ValueError) as error:
+        raise DataError(f"{path}: expected a whole file of OpenFst, found: {error}; write it again") from None
+    if not fst.verify():
+        raise DataError(f"{path}: expected arcs between its states, found others; write it again")
+    return fst
+
+
+def _check_head(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            file.read(len(MAGIC))
+            kind, semiring = _name(file), _name(file)
+            # version, flags, properties, start, states, arcs
+            states = struct.unpack("<iiQqqq", file.read(40))[4]
+            size = path.stat().st_size
+    except (OSError, struct.error) as error:
+        raise DataError(f"{path}: expected a whole file of OpenFst, found: {error}; write it again") from None
+    if kind not in KINDS:
+        raise DataError(f"{path}: expected a vector or const automaton, found {kind!r}; use fstconvert")
+    if semiring not in SEMIRINGS:
+        raise DataError(f"{path}: expected standard, log or log64 weights, found {semiring!r}; use fstmap")
+    if not 0 <= states <= size:
+        raise DataError(f"{path}: expected a whole file of OpenFst, found {states:,} states in {size:,} bytes")
+
+
+def _name(file: BinaryIO) -> bytes:
+    (length,) = struct.unpack("<i", file.read(4))
+    if not 0 <= length <= LONGEST_NAME:
+        raise struct.error(f"a name of {length} bytes")
+    return file.read(length)
+
+
+def _log_weight(weight: Any, path: Path | str, state: int, paths: Paths) -> float:
+    number = float(weight)
+    if not math.isfinite(number):
+        raise DataError(f"{path}, state {state}: expected finite weights, found {number}; leave out what has none")
+    if abs(number) > LARGEST_LOG:
+        raise DataError(
+            f"{path}, state {state}: expected −log weights between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found "
+            f"{number:g}; fix the automaton"
+        )
+    paths.weighted |= number != 0.0
+    return -number
+
+
+class _Labels:
+    """From a file's labels to symbols of the dictionary, each looked up once."""
+
+    def __init__(self, path: Path | str, table: Any, symbols: Symbols) -> None:
+        self.path, self.table, self.symbols = path, table, symbols
+        self.known: dict[int, int | None] = {0: EMPTY}
+
+    def name(self, label: int) -> str:
+        if self.table is not None:
+            return shown(self.table.find(label)) if self.table.member(label) else f"the label {label} without a name"
+        return shown(self.symbols.names[label]) if 0 <= label < len(self.symbols) else f"the label {label}"
+
+    def find(self, label: int, state: int) -> int | None:
+        if label not in self.known:
+            where = f"{self.path}, state {state}"
+            if self.table is not None and self.table.member(label):
+                name = self.table.find(label)
+            elif self.table is None and 0 <= label < len(self.symbols):
+                name = self.symbols.names[label]
+            else:
+                raise DataError(
+                    f"{where}: label {label} is in no table of symbols; give the file one (fstsymbols), or labels from "
+                    f"0 to {len(self.symbols) - 1}"
+                )
+            self.known[label] = self.symbols.find(name, where)
+        return self.known[label]
+
 
 Reader = Callable[[Path, Symbols], Automaton]
 # by the end of the file's name

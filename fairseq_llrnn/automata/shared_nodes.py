@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.budget import Budget
+from fairseq_llrnn.automata.limits import Budget
 from fairseq_llrnn.automata.nondeterministic import log_sum
 
 NOWHERE = -1  # the node of no string at all

@@ -11,8 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
-from fairseq_llrnn.files.text_lines import shown
-from fairseq_llrnn.files.unicode_forms import form_hint
+from fairseq_llrnn.files.text_lines import form_hint, shown
 
 EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
 UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary

@@ -22,11 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import ROOT, Automaton
-from fairseq_llrnn.automata.flattening import flatten
-from fairseq_llrnn.automata.mass import check_mass
+from fairseq_llrnn.automata.limits import check_mass
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton, untrimmed
 from fairseq_llrnn.automata.symbols import EMPTY_NAMES, LACKED, Symbols
-from fairseq_llrnn.automata.trimming import trim
+from fairseq_llrnn.automata.trimming import flatten, trim
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.read_count import ReadCount

@@ -18,7 +18,7 @@ vocabulary has, and which class a token is of depends on the context: ask `class
 A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
 obviously right default, which a faster subclass overrides. fairseq_llrnn/testing.py checks that it says the same.
 
-Backgrounds form an algebra: product.py, mixture.py and tempered.py make one of others. What a background needs for that
+Backgrounds form an algebra: algebra.py, mixture.py and algebra.py make one of others. What a background needs for that
 besides: `explicit`, where it can list the words that it weighs otherwise than its root (explicit_words.py).
 """
 
@@ -33,9 +33,9 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
 from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY as NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.masses import Masses as Masses
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 
 
 class Background(ExactBuffers):

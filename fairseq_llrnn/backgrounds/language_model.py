@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 
 NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
 

@@ -13,11 +13,11 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A word that b₀ forbids is in no table, and stays forbidden.
 
 Training is leave-one-out: of the links that t(x | s) was estimated from, those of the sentence at hand are taken away
-(`given(source, leave_out)`, source_rows.py). What a text was estimated from is known of no other text: a word that
+(`given(source, leave_out)`, source.py). What a text was estimated from is known of no other text: a word that
 occurs once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
-A rare source word may say what its lemma says (source_rows.py). The table may be one of lemmas of the target:
-t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows (form_shares.py). A lemma is
+A rare source word may say what its lemma says (source.py). The table may be one of lemmas of the target:
+t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows (source.py). A lemma is
 the id of one of its forms.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
@@ -35,10 +35,9 @@ from torch import Tensor, nn
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.form_shares import FormShares
 from fairseq_llrnn.backgrounds.lexical_mixture import LexicalMixture, sum_runs
-from fairseq_llrnn.backgrounds.log_sums import log_odds
-from fairseq_llrnn.backgrounds.source_rows import SourceRows
+from fairseq_llrnn.backgrounds.masses import log_odds
+from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 

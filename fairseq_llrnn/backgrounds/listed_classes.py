@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.masses import Entries, Masses
+from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, no_entries
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 
 
 class StaticBackground(Background):

@@ -16,7 +16,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_words import count_words
-from fairseq_llrnn.files.unicode_forms import advice_on_form, known_otherwise
+from fairseq_llrnn.files.text_lines import advice_on_form, known_otherwise
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
 from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.lexicon.more_forms import more_forms

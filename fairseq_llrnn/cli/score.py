@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_text(args.text)
     need_fairseq()
-    from fairseq_llrnn.evaluation.text_case import CapitalWords
+    from fairseq_llrnn.evaluation.texts import CapitalWords
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.files.unicode_forms import FORMS
+from fairseq_llrnn.files.text_lines import FORMS
 
 
 def add_word_files(group: argparse._ArgumentGroup) -> None:

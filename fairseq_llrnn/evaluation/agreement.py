@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from fairseq_llrnn.evaluation.words import has_letters
+from fairseq_llrnn.evaluation.texts import has_letters
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.lexicon.readers.tsv import TsvRow, iter_tsv_rows
 

@@ -5,13 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairseq_llrnn.evaluation.agreement import Agreement, Roles, count_errors
-from fairseq_llrnn.evaluation.corpus_metrics import TOKENIZERS
-from fairseq_llrnn.evaluation.differences import Piece, most_different, pieces, shortened
 from fairseq_llrnn.evaluation.facts import Fact
-from fairseq_llrnn.evaluation.scores import MetricScores, corpus_scores, sentence_scores
+from fairseq_llrnn.evaluation.metrics import (
+    TOKENIZERS,
+    MetricScores,
+    Piece,
+    corpus_scores,
+    most_different,
+    pieces,
+    sentence_scores,
+    shortened,
+)
 from fairseq_llrnn.evaluation.tallies import RuleTally, Tally, by_facts, by_frequency, by_rule
-from fairseq_llrnn.evaluation.texts import Texts
-from fairseq_llrnn.evaluation.words import has_letters, words
+from fairseq_llrnn.evaluation.texts import Texts, has_letters, words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
 EXAMPLES = 30

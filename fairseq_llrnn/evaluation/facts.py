@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.words import occurrences, words
+from fairseq_llrnn.evaluation.texts import occurrences, words
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.text_lines import place, shown
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairseq_llrnn.evaluation.facts import Fact
-from fairseq_llrnn.evaluation.words import clipped, has_letters, occurrences
+from fairseq_llrnn.evaluation.texts import clipped, has_letters, occurrences
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
 Sentences = Sequence[Sequence[str]]  # words

@@ -1,6 +1,6 @@
 """Evidence that finds no room in the slots of its sentence: one warning, with the count of all sentences.
 
-Where a data set is loaded, they are counted beforehand (plugin/data/evidence_warnings.py). Where sentences come
+Where a data set is loaded, they are counted beforehand (plugin/data/evidence_data.py). Where sentences come
 one after the other (fairseq-interactive, `llrnn explain`, `llrnn rescore`), only the end of the process knows their
 number.
 """

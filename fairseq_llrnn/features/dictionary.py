@@ -20,8 +20,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.text_words import count_blocks
 from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import is_blank, opened, place, warn_of_blanks
-from fairseq_llrnn.files.unicode_forms import warn_of_forms
+from fairseq_llrnn.files.text_lines import is_blank, opened, place, warn_of_blanks, warn_of_forms
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)

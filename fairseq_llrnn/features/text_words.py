@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
-from fairseq_llrnn.files.unicode_forms import warn_of_forms
+from fairseq_llrnn.files.text_lines import warn_of_forms
 
 
 def counts_of_block(block: Block) -> tuple[dict[str, int], int]:

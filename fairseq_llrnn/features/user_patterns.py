@@ -21,7 +21,7 @@ import regex  # type: ignore[import-untyped]
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.expression_limits import refused
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.special_files import read_whole
+from fairseq_llrnn.files.reading import read_whole
 from fairseq_llrnn.files.text_lines import shown
 
 # A pattern may spend this much processor time in one go, and earns a little with each word, so that a large

@@ -1,15 +1,12 @@
 """Text files, line by line, and files that are written as a whole or not at all.
 
-    text_lines.py    plain or gzip, with errors that name the place
+    text_lines.py    plain or gzip, with errors that name the place; NFC and NFD
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     labelled_lines.py texts with labels
-    reading.py       what is said where a file cannot be read
+    reading.py       what is said where a file cannot be read; devices and pipes are known before they are opened
     read_count.py    entries read, and left out for a reason
-    unicode_forms.py NFC and NFD
-    special_files.py devices and pipes are known before they are opened
     array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be
-    atomic_write.py  written under a temporary name, then renamed or exchanged
-    leftovers.py     the temporary files, which end with their process
+    atomic_write.py  written under a temporary name that ends with its process, then renamed or exchanged
 """

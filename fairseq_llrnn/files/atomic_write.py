@@ -1,4 +1,11 @@
-"""Writes files and folders that are whole or not there: under a temporary name beside their own, then renamed.
+"""Temporary files and folders that live as long as the process that made them, also where that is killed.
+
+They lie beside what they are for, so that a rename can put them there, and are called `.NAME.xxxxxxxx.tmp`. Whoever
+makes one holds a lock on it (flock), which ends with the process, however it ends, and is seen by every machine that
+shares the disk. What is not locked is a leftover: the next one to write NAME removes it, and never that of a living
+process. Where the file system has no locks, nothing is removed.
+
+Writes files and folders that are whole or not there: under a temporary name beside their own, then renamed.
 
 A folder that is already there is exchanged for the new one in one step, where the system can (renameat2 of Linux).
 Where it cannot, there is a moment in which the name is free: a process that is killed then leaves the earlier folder
@@ -9,14 +16,143 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from fairseq_llrnn.files.leftovers import leftovers, remove_leftovers, temporary_file, temporary_folder
+LOCK = "lock"  # the file in a temporary folder that is locked; it is made first, and removed last
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+
+
+def temporary_name(name: str) -> str:
+    """A new name for what is to be called `name`."""
+    return f".{name}.{secrets.token_hex(4)}.tmp"
+
+
+@contextmanager
+def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A new file beside `path`, open to write, and its name; removed at the end, unless it was renamed.
+
+    Raises OSError.
+    """
+    remove_leftovers(path.parent, path.name.__eq__)
+    temporary = path.with_name(temporary_name(path.name))
+    try:  # from here on, it may be there, and a signal may come
+        while (file := _new(temporary)) is None:
+            temporary = path.with_name(temporary_name(path.name))
+        with file:
+            yield file, temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _leave(leftover: Path) -> None:
+    """Nothing of it is worth to be rescued."""
+
+
+@contextmanager
+def temporary_folder(path: Path, rescue: Callable[[Path], None] = _leave) -> Iterator[Path]:
+    """A new folder beside `path`, for the files that become `path`; removed at the end with all that it then holds.
+
+    It holds a file LOCK.
+
+    Args:
+        rescue: as of `remove_leftovers`.
+
+    Raises OSError.
+    """
+    remove_leftovers(path.parent, path.name.__eq__, rescue)
+    held = None
+    try:
+        while held is None:
+            folder = path.with_name(temporary_name(path.name))
+            folder.mkdir()
+            with suppress(FileNotFoundError):  # another process took the folder, still empty, for a leftover
+                held = _new(folder / LOCK)
+        with held:
+            yield folder
+    finally:
+        with suppress(OSError):  # what cannot be removed now is a leftover later
+            _remove(folder)
+
+
+def _new(path: Path) -> BinaryIO | None:
+    """A new file, locked; None if another process took it for a leftover before it was, and removes it."""
+    file = open(path, "xb")  # noqa: SIM115
+    if not is_held(file.fileno()) and os.fstat(file.fileno()).st_nlink:
+        return file
+    file.close()
+    return None
+
+
+def lock(descriptor: int) -> bool:
+    """Lock an open file for as long as it is open; whether that was possible: where it was not, another may hold it."""
+    return _lock(descriptor) == 0
+
+
+def is_held(descriptor: int) -> bool:
+    """Whether another process holds the lock of an open file. If not, we do, where the file system has locks."""
+    return _lock(descriptor) in (errno.EWOULDBLOCK, errno.EACCES)
+
+
+def _lock(descriptor: int) -> int | None:
+    """0 for an open file that is now locked, else the error's number."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def remove_leftovers(folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = _leave) -> None:
+    """Remove the temporaries that processes left which live no more; what cannot be removed stays.
+
+    Args:
+        is_name: tells by the names that they were to take which ones are meant.
+        rescue: is called with a leftover folder before it is removed.
+    """
+    for leftover in leftovers(folder, is_name):
+        with suppress(OSError):
+            if not leftover.is_dir():
+                with open(leftover, "r+b") as file:
+                    if lock(file.fileno()):
+                        leftover.unlink()
+            elif not (leftover / LOCK).exists():
+                leftover.rmdir()  # killed before it made the lock, or after it removed it; or about to make it
+            else:
+                with closing(open(leftover / LOCK, "r+b")) as file:
+                    if lock(file.fileno()):
+                        rescue(leftover)
+                        _remove(leftover)
+
+
+def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[Path]:
+    """The temporaries in a folder for what has such names, whether or not their processes live."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [folder / name for name in names if (found := _TEMPORARY.fullmatch(name)) and is_name(found["name"])]
+
+
+def _remove(folder: Path) -> None:
+    for found in folder.iterdir():
+        if found.name == LOCK:
+            continue
+        if found.is_dir() and not found.is_symlink():
+            shutil.rmtree(found)
+        else:
+            found.unlink()
+    (folder / LOCK).unlink(missing_ok=True)
+    folder.rmdir()
+
 
 NEW, EARLIER = "new", "earlier"  # in the temporary folder
 _RELATIVE_TO_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.files.text_lines import in_form, iter_lines
 
 logger = logging.getLogger(__name__)
 

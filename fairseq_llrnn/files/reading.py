@@ -1,11 +1,17 @@
-"""What is said where the system lets no file be read: no such file, no right to it, a disk that fails; and hashes."""
+"""What is said where the system lets no file be read: no such file, no right to it, a disk that fails; and hashes.
+
+What is no ordinary file is known before it is opened: a device may never end, a pipe without a writer never begins.
+
+Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
@@ -38,3 +44,57 @@ Paths = str | Path | Sequence[str | Path]
 def as_paths(given: Paths) -> list[str]:
     """One path or several."""
     return [str(given)] if isinstance(given, (str, Path)) else [str(path) for path in given]
+
+
+MOST_OF_A_PIPE = 1 << 26  # bytes of a file that is read as a whole
+FOLDER, PIPE = "a folder", "a pipe"
+_OF_THE_KERNEL = ("/proc", "/sys")
+
+
+def kind_of(found: os.stat_result) -> str | None:
+    """What is no ordinary file, in words; None for one."""
+    if stat.S_ISREG(found.st_mode):
+        return "a file that the kernel makes up" if _is_made_up(found.st_dev) else None
+    kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
+    return next((name for is_kind, name in kinds if is_kind(found.st_mode)), "a device")
+
+
+def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
+    """Refuse what is neither a file nor, where that `may_be`, a pipe. What is not there, opening it will tell.
+
+    Raises:
+        DataError: a device other than /dev/null, a socket, a file that the kernel makes up as it is read.
+    """
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return
+    kind = kind_of(found)
+    is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
+    if not is_welcome and os.path.realpath(path) != os.devnull:
+        expected = "a file or a pipe" if may_be_pipe else "a file"
+        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file")
+
+
+def read_whole(path: Path | str) -> bytes:
+    """All of a file that is not large, or of a pipe.
+
+    Raises:
+        OSError: it cannot be read. DataError: as `refuse_special`; a pipe with more than MOST_OF_A_PIPE bytes.
+    """
+    refuse_special(path)
+    with open(path, "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        content = file.read(MOST_OF_A_PIPE + 1)
+    if len(content) > MOST_OF_A_PIPE:
+        raise DataError(f"{path}: expected at most {MOST_OF_A_PIPE:,} bytes through a pipe, found more; give a file")
+    return content
+
+
+def _is_made_up(device: int) -> bool:
+    for place in _OF_THE_KERNEL:
+        with suppress(OSError):
+            if os.stat(place).st_dev == device and device != os.stat("/").st_dev:
+                return True
+    return False

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.slots import SlotRows
 from fairseq_llrnn.experts.features import ExpertFeatures

@@ -23,7 +23,7 @@ class LemmaSources:
     language: str | None = None  # a code of lexicon/languages/names.py, whose packages list words
     lowercase: bool = True
     rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
-    form: str | None = None  # of unicode_forms.py
+    form: str | None = None  # of text_lines.py
     words: Collection[str] | None = None  # of the text; dictionaries of hunspell are read for these
     option: str | None = None  # that names the files, where none is called like their kind
 

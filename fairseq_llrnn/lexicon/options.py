@@ -15,7 +15,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.files.reading import Paths, as_paths
-from fairseq_llrnn.files.unicode_forms import check_form
+from fairseq_llrnn.files.text_lines import check_form
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.gathering import LEMMA_FLOOR

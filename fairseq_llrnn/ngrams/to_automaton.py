@@ -28,7 +28,7 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import LONGEST_CHAIN, ROOT, Automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
-from fairseq_llrnn.files.unicode_forms import warn_of_forms
+from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams
 
 NO_STATE = -1

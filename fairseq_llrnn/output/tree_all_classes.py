@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums, log_sum
+from fairseq_llrnn.backgrounds.masses import class_log_sums, log_sum
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_masses import kept_masses
 

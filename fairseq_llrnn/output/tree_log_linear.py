@@ -21,8 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.log_sums import log_shares
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.output.tree_all_classes import all_log_probs

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
-from fairseq_llrnn.backgrounds.masses import Entries, Masses
+from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums
 from fairseq_llrnn.output.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it

@@ -10,7 +10,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.subwords import PieceText
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.files.text_lines import in_form
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import words_in_both, words_known
 from fairseq_llrnn.lexicon.options import LexiconOptions

@@ -19,7 +19,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.files.unicode_forms import warn_of_forms
+from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.lexicon.features import united
 from fairseq_llrnn.lexicon.language_check import tokens_known
 from fairseq_llrnn.lexicon.languages import language_code

@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import recover, whole_folder
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH, VERSION, read_description
 from fairseq_llrnn.prior.part import Part
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.files.atomic_write import set_aside
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.part import KINDS, Part
 from fairseq_llrnn.registry import load, load_all, names

@@ -17,7 +17,7 @@ import numpy as np
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.aligners import choose_aligner
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, check_factor
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.unicode_forms import advice_on_form, in_form
+from fairseq_llrnn.files.text_lines import advice_on_form, in_form
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 CASE, UNICODE = "case", "Unicode form"

@@ -2,7 +2,6 @@
 
     rescoring.py     models score hypotheses, a weighted sum ranks them
     phrases.py       … how well a phrase table covers them
-    tuning.py        the weights, for BLEU or chrF of a development set
+    tuning.py        the weights, for BLEU or chrF of a development set, and their file
     score_cache.py   scores on disk, to continue a run
-    weights_file.py  tuned weights on disk
 """

@@ -20,7 +20,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.evaluation.metrics import CorpusMetric
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.text_lines import iter_lines, shown

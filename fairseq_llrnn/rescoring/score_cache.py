@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.leftovers import is_held
+from fairseq_llrnn.files.atomic_write import is_held
 from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 
 NAME, VERSION = "llrnn rescore", 1
 MAX_LINE_BYTES = 1 << 26  # some thousand sentences; what is longer is another kind of file

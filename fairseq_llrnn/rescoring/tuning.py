@@ -8,15 +8,24 @@ starts from the weights at hand, so that the result is never below them. It was 
 search (2003; eight restarts, coordinates and random directions) on lists of 600 sentences, 50 hypotheses and 5 scores:
 in the same two seconds its dev scores were equal or better, 62.64 against 62.32 and 66.83 against 66.83, its test
 scores the same. It needs a twentieth of the code, and no second implementation of the metrics.
+
+Tuned weights on disk: a small JSON file that says what they weigh and how they were found.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import differential_evolution
 from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
+from fairseq_llrnn.files.reading import read_whole, reading
 
 POPULATION = 15  # candidates per weight, scipy's default
 GENERATIONS = 150
@@ -110,3 +119,36 @@ def tune(
     if after < before:  # by a rounding that decides between equals
         weights, after = start / scale, before
     return Tuned(weights, before, after)
+
+
+def write_weights(path: Path, names: Sequence[str], weights: np.ndarray, facts: dict[str, Any]) -> None:
+    """`facts`: what else a person may want to know of them, such as the metric and the dev scores."""
+    record = {"weights": dict(zip(names, weights.tolist(), strict=True)), **facts}
+    with whole_file(path) as file:
+        file.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
+    """Weights (D,) of these features.
+
+    Raises:
+        DataError: it cannot be read, is no such file, or weighs other features.
+    """
+    with reading(path):
+        content = read_whole(path)
+    try:
+        record = json.loads(content)
+        found = {str(name): float(value) for name, value in record["weights"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError(
+            f'{path}: expected weights that `llrnn rescore --tune` wrote ({{"weights": {{"model": 0.3, …}}}}), found '
+            "something else; tune again"
+        ) from None
+    if sorted(found) != sorted(names):
+        raise DataError(
+            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(found)}; give the same models, "
+            "and a list of the same kind, as when they were tuned"
+        )
+    if not all(abs(weight) <= LARGEST_SCORE for weight in found.values()):
+        raise DataError(f"{path}: expected finite weights, found {found}; tune again ({LARGEST_SCORE:g} is the most)")
+    return np.array([found[name] for name in names])

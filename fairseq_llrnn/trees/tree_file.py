@@ -17,7 +17,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import whole_binary
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.trees.tree import Tree
 
 _BYTES = 32

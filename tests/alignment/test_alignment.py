@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment.aligners import LONGEST, choose_aligner, translation_table
+from fairseq_llrnn.alignment.aligners import LONGEST, choose_aligner, eflomal_counts, translation_table
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.eflomal import eflomal_counts
 from fairseq_llrnn.alignment.ibm1 import ibm1
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.alignment import ibm1, phrase_extraction
 from fairseq_llrnn.alignment.aligners import LONGEST
-from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links
-from fairseq_llrnn.alignment.bitext_files import read_text_bitext
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
 from fairseq_llrnn.alignment.ibm1 import ibm1_links
 from fairseq_llrnn.alignment.phrase_extraction import count_phrases
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs

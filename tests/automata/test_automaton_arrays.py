@@ -8,7 +8,7 @@ import pytest
 from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_automaton
 
 from fairseq_llrnn.automata.automaton import NOTHING, ROOT, Automaton
-from fairseq_llrnn.automata.flattening import flatten
+from fairseq_llrnn.automata.trimming import flatten
 
 # 0 and 1 are never predicted, 2 is </s>
 TWO = from_states([{3: (-0.5, 1), 2: (-1.0, 0)}, {4: (0.0, 0)}], 5)

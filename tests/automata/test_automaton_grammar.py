@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.budget import Budget
 from fairseq_llrnn.automata.grammar import grammar_automaton
 from fairseq_llrnn.automata.grammar_bounds import NO_LIMIT, derives_itself, least_depth, least_words, most
 from fairseq_llrnn.automata.grammar_file import Alternative, Grammar
+from fairseq_llrnn.automata.limits import Budget
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
@@ -221,7 +221,7 @@ def test_grammars_that_explode_are_refused_before_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """Steps stand for time and memory: at the default, a few seconds, and 400 MB at most."""
-    monkeypatch.setattr("fairseq_llrnn.automata.budget.MOST_STEPS", 100_000)
+    monkeypatch.setattr("fairseq_llrnn.automata.limits.MOST_STEPS", 100_000)
     message = r"more than 100,000 steps to be made deterministic, most for 'N\d+' \(line \d+\) before [\d,]+ different"
     with pytest.raises(
         DataError, match=rf"small.grammar: .*{message} continuations: put fewer nonterminals .*; fix the file"

@@ -10,8 +10,7 @@ import pytest
 from automata import string_weights
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.openfst import is_openfst
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.reading import is_openfst, read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 

@@ -114,7 +114,7 @@ def test_an_empty_expression_is_the_empty_string(tmp_path: Path) -> None:
 def test_expressions_that_explode_are_refused_before_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, piece: str
 ) -> None:
-    monkeypatch.setattr("fairseq_llrnn.automata.budget.MOST_STEPS", 100_000)
+    monkeypatch.setattr("fairseq_llrnn.automata.limits.MOST_STEPS", 100_000)
     message = f"more than 100,000 steps to be made deterministic: of .* states, .* and more, most of them for {piece}"
     with pytest.raises(DataError, match=rf"some.regex: .*{message}: a string may be at many of .*; fix the file"):
         read(tmp_path, text)

@@ -186,6 +186,6 @@ def test_a_set_of_strings_may_go_round(tmp_path: Path) -> None:
 def test_what_has_too_many_states_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The 20th word from the end is `le`: every subset of the last 20 words is a state."""
     chain = "".join(f"{i} {i + 1} {w}\n" for i in range(1, 20) for w in ("le", "la"))
-    monkeypatch.setattr("fairseq_llrnn.automata.budget.MOST_STEPS", 10_000)
+    monkeypatch.setattr("fairseq_llrnn.automata.limits.MOST_STEPS", 10_000)
     with pytest.raises(DataError, match="more than 10,000 steps .*: of 21 states, .* make it deterministic first"):
         read(tmp_path, f"0 0 le\n0 0 la\n0 1 le\n{chain}20\n")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 
-from fairseq_llrnn.backgrounds.log_sums import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.ngrams.unigram import SMOOTHINGS, unigram_weights

@@ -11,14 +11,13 @@ from automata import ngram_like, random_automaton
 from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexical, root
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words
 from fairseq_llrnn.testing import check_background

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.form_shares import FormShares, shared_table
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.source import FormShares, shared_table
 from fairseq_llrnn.testing import check_background
 
 BOS, PAD, EOS, UNK = range(4)

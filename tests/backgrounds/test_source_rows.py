@@ -15,9 +15,8 @@ from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.form_shares import FormShares
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.source_rows import SourceRows
+from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.testing import check_background
 
 BOS, PAD, EOS, UNK = range(4)
@@ -27,7 +26,7 @@ NUM_SOURCES, NUM_WORDS, KAPPA = len(LEMMAS), 9, 1.5
 SPEAKS = np.arange(NUM_SOURCES) >= 3
 IS_SOURCE, IS_WORD = np.arange(NUM_SOURCES) >= 4, np.arange(NUM_WORDS) >= 4
 # each source word is linked to the target word in its place. What the sentence can have given is told by how often
-# words come in it, so no sentence has a pair that is not linked in it and is in another (min(a, b), source_rows.py)
+# words come in it, so no sentence has a pair that is not linked in it and is in another (min(a, b), source.py)
 PAIRS = [
     ([4, 5], [4, 4]), ([4, 4, 7], [4, 4, 5]), ([5], [6]), ([6], [4]), ([7, 6], [5, 6]), ([7], [7]), ([9], [8]),
     ([5, 6], [6, 6]),

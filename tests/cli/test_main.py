@@ -19,8 +19,7 @@ import pytest
 import fairseq_llrnn
 from fairseq_llrnn.cli import main as llrnn
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import whole_file, whole_folder
-from fairseq_llrnn.files.leftovers import temporary_folder
+from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file, whole_folder
 
 Streams = pytest.CaptureFixture[str]
 Install = Callable[[Callable[[argparse.Namespace], int]], None]

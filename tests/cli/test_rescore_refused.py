@@ -8,7 +8,7 @@ import pytest
 from nbest_lists import AS_FAIRSEQ, AS_JSON, MOSES, Write
 from small_corpus import Done, Llrnn
 
-from fairseq_llrnn.files.leftovers import lock, temporary_name
+from fairseq_llrnn.files.atomic_write import lock, temporary_name
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.corpus_metrics import METRICS, CorpusMetric
+from fairseq_llrnn.evaluation.metrics import METRICS, CorpusMetric
 
 REFERENCES = ["deux hommes sont ici , dans la rue .", "un chat noir dort", "", "L' été , il fait très chaud ."]
 HYPOTHESES = [

@@ -14,12 +14,17 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation import evaluate
 from fairseq_llrnn.evaluation.agreement import count_errors, read_roles
-from fairseq_llrnn.evaluation.differences import MOST_WORDS, most_different, pieces, shortened
 from fairseq_llrnn.evaluation.facts import read_facts
-from fairseq_llrnn.evaluation.scores import corpus_scores, sentence_scores
+from fairseq_llrnn.evaluation.metrics import (
+    MOST_WORDS,
+    corpus_scores,
+    most_different,
+    pieces,
+    sentence_scores,
+    shortened,
+)
 from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule
-from fairseq_llrnn.evaluation.texts import Texts, count_words, read_texts
-from fairseq_llrnn.evaluation.words import occurrences, plain, words
+from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
 LEXICON = """\

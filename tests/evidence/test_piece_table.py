@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.background import EvidenceBackground

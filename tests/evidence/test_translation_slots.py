@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.product import Product
+from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots

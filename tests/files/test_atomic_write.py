@@ -10,9 +10,18 @@ from typing import Any, BinaryIO
 import pytest
 from killed_at_steps import killed_before
 
-from fairseq_llrnn.files import atomic_write, leftovers
-from fairseq_llrnn.files.atomic_write import exchange, set_aside, whole_binary, whole_file, whole_folder
-from fairseq_llrnn.files.leftovers import LOCK, lock, temporary_folder, temporary_name
+from fairseq_llrnn.files import atomic_write
+from fairseq_llrnn.files.atomic_write import (
+    LOCK,
+    exchange,
+    lock,
+    set_aside,
+    temporary_folder,
+    temporary_name,
+    whole_binary,
+    whole_file,
+    whole_folder,
+)
 
 
 @pytest.fixture(params=["exchanged", "renamed twice"])
@@ -95,7 +104,7 @@ def test_what_was_set_aside_is_put_back_before_the_next_is_written(
 
 def test_what_is_set_aside_at_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer is killed while ours looks for leftovers: whichever search finds them rescues what is in them."""
-    path, search = tmp_path / "folder", leftovers.remove_leftovers
+    path, search = tmp_path / "folder", atomic_write.remove_leftovers
     write_folder(path, "old")
 
     def search_later(*given: Any) -> None:
@@ -106,13 +115,13 @@ def test_what_is_set_aside_at_the_last_moment_is_put_back(tmp_path: Path, monkey
             os.replace(path, leftover / atomic_write.EARLIER)
         search(*given)
 
-    monkeypatch.setattr(leftovers, "remove_leftovers", search_later)
+    monkeypatch.setattr(atomic_write, "remove_leftovers", search_later)
     with pytest.raises(OSError, match="full"), whole_folder(path):
         raise OSError("full")
     assert content(path) == "old" and os.listdir(tmp_path) == ["folder"]
 
 
-@pytest.mark.parametrize("make", [leftovers.temporary_file, leftovers.temporary_folder])
+@pytest.mark.parametrize("make", [atomic_write.temporary_file, atomic_write.temporary_folder])
 def test_a_new_temporary_that_another_process_takes_for_a_leftover(
     make: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +135,7 @@ def test_a_new_temporary_that_another_process_takes_for_a_leftover(
             assert lock(taken[0][1].fileno())
         return file
 
-    monkeypatch.setattr(leftovers, "open", open_late, raising=False)
+    monkeypatch.setattr(atomic_write, "open", open_late, raising=False)
     with make(tmp_path / "name") as made:
         [(path, file)] = taken
         path.unlink()

@@ -23,7 +23,7 @@ OTHERS = {
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.automata:_what_is_wrong": "a line for a message",
     # what no file of text is; tested where they are
-    "automata.openfst:read_openfst": "a binary file",
+    "automata.reading:read_openfst": "a binary file",
     "lexicon.languages.base:lookup": "a package",
     "lexicon.readers.apertium:_count": "a program",
     "lexicon.readers.apertium:read_apertium": "a program",

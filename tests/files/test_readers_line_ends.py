@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fairseq_llrnn.alignment.bitext_files import read_text_bitext
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.cli.stdin import text_lines
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import read_texts

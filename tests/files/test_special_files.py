@@ -13,13 +13,13 @@ import pytest
 from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files import special_files
-from fairseq_llrnn.files.special_files import read_whole, refuse_special
+from fairseq_llrnn.files import reading
+from fairseq_llrnn.files.reading import read_whole, refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.nbest.reading import settle
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.rescoring.weights_file import read_weights_file
+from fairseq_llrnn.rescoring.tuning import read_weights_file
 
 READERS: dict[str, Callable[[Path, Path], object]] = {
     "lines": lambda path, scratch: list(iter_lines(path)),
@@ -67,7 +67,7 @@ def test_a_pipe_is_read(reader: str, tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_does_not_end_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(special_files, "MOST_OF_A_PIPE", 1000)
+    monkeypatch.setattr(reading, "MOST_OF_A_PIPE", 1000)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     program = f"open({str(path)!r}, 'w').write('x' * 5000)"

@@ -11,7 +11,7 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.unicode_forms import FORMS, advice_on_form, form_of, in_form, known_otherwise
+from fairseq_llrnn.files.text_lines import FORMS, advice_on_form, form_of, in_form, known_otherwise
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import read_conllu, read_segmentations, read_tsv_lexicon, read_unimorph, read_values

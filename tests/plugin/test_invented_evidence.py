@@ -9,7 +9,7 @@ import pytest
 import torch
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import kept_offers

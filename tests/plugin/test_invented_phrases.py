@@ -11,8 +11,8 @@ from one_pair import EPOCHS, inventing, make_prior
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
 from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases, runs
-from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 CZECH = {

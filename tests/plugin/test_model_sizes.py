@@ -15,8 +15,8 @@ from torch import nn
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat import user_errors
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import BESIDE_AT_ONCE, BESIDE_TENSORS, no_larger_than
 from fairseq_llrnn.plugin.compat.loading import Places
-from fairseq_llrnn.plugin.compat.model_sizes import BESIDE_AT_ONCE, BESIDE_TENSORS, no_larger_than
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
 LINEAR = {"weight": torch.zeros(3, 2), "bias": torch.zeros(3)}

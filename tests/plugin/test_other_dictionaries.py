@@ -1,5 +1,5 @@
 """Models over other words than those of the data at hand, of the same number: refused where the data folder of their
-training is still there to say so (plugin/compat/dictionary_check.py)."""
+training is still there to say so (plugin/compat/dictionaries.py)."""
 
 import shutil
 from argparse import Namespace

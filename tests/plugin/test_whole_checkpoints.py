@@ -19,9 +19,9 @@ from shell import Shell, assert_says, run_script
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.leftovers import temporary_name
+from fairseq_llrnn.files.atomic_write import temporary_name
 from fairseq_llrnn.plugin.compat import whole_checkpoints
-from fairseq_llrnn.plugin.compat.checkpoint_files import check_file, damage
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.whole_checkpoints import go_on_from_newest_whole, newest_whole, whole_saving
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn import registry
+from fairseq_llrnn.backgrounds.algebra import Tempered
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.tempered import Tempered
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.leaves import kind_of, read_background
 from fairseq_llrnn.prior.named_backgrounds import Given, named_background, register_background

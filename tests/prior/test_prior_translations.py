@@ -9,8 +9,7 @@ import pytest
 import torch
 from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays, tree
 
-from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError

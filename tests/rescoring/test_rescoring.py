@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.corpus_metrics import CorpusMetric
+from fairseq_llrnn.evaluation.metrics import CorpusMetric
 from fairseq_llrnn.rescoring import rescoring
 from fairseq_llrnn.rescoring.rescoring import PENALTY, Job, Model, Weighing, open_job, score_list
 from fairseq_llrnn.rescoring.score_cache import ScoreFile

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.evaluation.corpus_metrics import METRICS, CorpusMetric
+from fairseq_llrnn.evaluation.metrics import METRICS, CorpusMetric
 from fairseq_llrnn.rescoring.tuning import DevSet, tune
 
 WORDS = "un deux chat chien noir dort ici bien".split()

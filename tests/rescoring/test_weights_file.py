@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
+from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
 
 NAMES = ("list", "model", "words")
 

@@ -12,7 +12,7 @@ import pytest
 from example_modules import SCRIPTS, load
 
 from fairseq_llrnn.evaluation.facts import read_facts
-from fairseq_llrnn.evaluation.words import words
+from fairseq_llrnn.evaluation.texts import words
 
 PAIRS = [
     ("two men ride behind a woman .", "deux hommes roulent derrière une femme ."),

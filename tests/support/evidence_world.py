@@ -168,7 +168,7 @@ def make(
     evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
 ) -> Setting:
     """A model with random weights; searches know not what was said. `loaded`: a prior in the place of that on disk."""
-    from fairseq_llrnn.plugin.compat.open_dictionary import open_source, open_target
+    from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target
 
     setting = build([*evidence.train_args(arch, prior), "--evidence-freely", *options], loaded)
     if loaded is not None:  # which has a table of its own for strings outside the dictionaries

@@ -25,7 +25,7 @@ from fuzz_targets import Target, check_said
 from hostile_priors import WrongProbabilitiesError
 from hostile_readers import FST, SYMBOLS, TEXT, words
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.options import LexiconOptions

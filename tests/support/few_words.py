@@ -11,12 +11,12 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.automata.automaton import NOTHING, ROOT, Automaton
+from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.product import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules

@@ -21,7 +21,7 @@ from fuzz_targets import Target, check_said
 from hostile_readers import FST, SYMBOLS, TEXT, words
 from mutations import mutate, mutate_arrays, mutate_json
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.cli.show.prior_view import PriorView
 from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.alignment.bitext_files import read_text_bitext
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.alignment.phrase_table import read_phrase_table
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import dispatch
@@ -51,7 +50,7 @@ from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
-from fairseq_llrnn.rescoring.weights_file import read_weights_file, write_weights
+from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
 from fairseq_llrnn.systems.discourse.paragraphs import iter_paragraphs
 from fairseq_llrnn.systems.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.trees.tree import Tree

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms

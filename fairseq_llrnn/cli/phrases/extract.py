@@ -5,8 +5,7 @@ import argparse
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
-from fairseq_llrnn.alignment.bitext import Bitext
-from fairseq_llrnn.alignment.bitext_files import read_text_bitext
+from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
 from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
 from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
 from fairseq_llrnn.alignment.phrase_table import FACTOR

@@ -16,7 +16,7 @@ from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.sentences import Scorer

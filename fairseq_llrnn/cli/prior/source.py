@@ -11,8 +11,7 @@ import numpy as np
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.aligners import ALIGNERS
-from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.cli.prior.numbers import number_or_learned
 from fairseq_llrnn.cli.with_fairseq import need_fairseq

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
-from fairseq_llrnn.alignment.bitext import Links
-from fairseq_llrnn.alignment.bitext_files import TextBitext, bitext_of
+from fairseq_llrnn.alignment.bitext import Links, TextBitext, bitext_of
 from fairseq_llrnn.alignment.rare_words import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.alignment.word_links import forward_links

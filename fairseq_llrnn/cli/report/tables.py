@@ -10,7 +10,7 @@ from fairseq_llrnn.cli.tables import WIDTH, columns, cut, left, many, printable
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation import Evaluation
     from fairseq_llrnn.evaluation.agreement import Agreement
-    from fairseq_llrnn.evaluation.scores import MetricScores
+    from fairseq_llrnn.evaluation.metrics import MetricScores
     from fairseq_llrnn.evaluation.tallies import RuleTally, Tally
 
 NOTHING = "–"  # a share of nothing

@@ -24,12 +24,11 @@ from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.files.leftovers import temporary_folder
+from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evaluation.corpus_metrics import Comparison, CorpusMetric
+    from fairseq_llrnn.evaluation.metrics import Comparison, CorpusMetric
     from fairseq_llrnn.rescoring.rescoring import Job, Model, Weighing
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 
@@ -105,9 +104,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:
-    from fairseq_llrnn.evaluation.corpus_metrics import TOKENIZERS, CorpusMetric
+    from fairseq_llrnn.evaluation.metrics import TOKENIZERS, CorpusMetric
     from fairseq_llrnn.rescoring.rescoring import Weighing
-    from fairseq_llrnn.rescoring.weights_file import read_weights_file
+    from fairseq_llrnn.rescoring.tuning import read_weights_file
 
     job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
     dev = _open(args, args.tune, scratch / "dev") if args.tune else None
@@ -178,10 +177,9 @@ def _tune(
     """Weights that are best for the dev list, written beside --out, and the dev scores."""
     import numpy as np
 
-    from fairseq_llrnn.evaluation.corpus_metrics import Comparison
+    from fairseq_llrnn.evaluation.metrics import Comparison
     from fairseq_llrnn.rescoring.rescoring import WORDS
-    from fairseq_llrnn.rescoring.tuning import tune
-    from fairseq_llrnn.rescoring.weights_file import write_weights
+    from fairseq_llrnn.rescoring.tuning import tune, write_weights
 
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.tables import many, note, percent
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evaluation.corpus_metrics import Comparison
+    from fairseq_llrnn.evaluation.metrics import Comparison
     from fairseq_llrnn.rescoring.rescoring import Job, Weighing
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 

@@ -30,7 +30,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.files.text_lines import in_form
 from fairseq_llrnn.lexicon.features import Lexicon
 
 LONGEST_WORD = 100  # some analysers take all too long for what is no word
@@ -61,7 +61,7 @@ class Spelling:
     # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
     rules: str | None = None
 
-    form: str | None = None  # of unicode_forms.py; None: as words are
+    form: str | None = None  # of text_lines.py; None: as words are
 
     def cased(self, word: str) -> str:
         """A word of the source in the case of the text."""

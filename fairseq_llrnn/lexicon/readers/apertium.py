@@ -16,7 +16,7 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import upper
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.files.text_lines import in_form
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
 

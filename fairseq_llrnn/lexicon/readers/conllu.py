@@ -247,7 +247,7 @@ def read_conllu(
 ) -> Lexicon:
     """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences.
 
-    `lowercase`, `language`: as for `iter_conllu_sentences`; `form`: of unicode_forms.py.
+    `lowercase`, `language`: as for `iter_conllu_sentences`; `form`: of text_lines.py.
     """
     lexicon, count = Lexicon(), ReadCount(path, "rows", form)
     seen: set[tuple[str, str | None, tuple[str, ...]]] = set()

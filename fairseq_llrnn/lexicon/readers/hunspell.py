@@ -35,7 +35,7 @@ def iter_hunspell(
 
     Args:
         words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
-            how the text spells a form; it may not change its length. form: of unicode_forms.py, in which both files are
+            how the text spells a form; it may not change its length. form: of text_lines.py, in which both files are
             read.
 
     What has no effect, rules that apply to no word and flags that nothing defines, is counted in a warning at the end.

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, opened, place, shown
-from fairseq_llrnn.files.unicode_forms import in_form
+from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, in_form, opened, place, shown
 
 MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
 MOST_TRIES = 100_000

@@ -26,7 +26,7 @@ def iter_lemmas(
     Args:
         kind: "conllu", "lexicon" (form, lemma, UPOS, FEATS), "unimorph" or "hunspell". lowercase: lower-case both, by
             the rules of `language` (casing.py). words: of a text; a dictionary of hunspell gives no forms of a lemma
-            of which none is among them. form: of unicode_forms.py.
+            of which none is among them. form: of text_lines.py.
 
     Raises:
         DataError: as the readers of features do.

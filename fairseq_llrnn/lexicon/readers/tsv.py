@@ -79,7 +79,7 @@ def read_tsv_lexicon(
 ) -> Lexicon:
     """Each form with the union of its rows. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
 
-    `form`: of unicode_forms.py.
+    `form`: of text_lines.py.
 
     Raises DataError as iter_tsv_rows does.
     """

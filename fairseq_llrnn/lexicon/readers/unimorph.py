@@ -27,7 +27,7 @@ def read_unimorph(
 ) -> Lexicon:
     """Each form with the union of its analyses. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
 
-    `form`: of unicode_forms.py.
+    `form`: of text_lines.py.
 
     Raises DataError, with file and line, for a row of another shape, and for a file without rows.
     """

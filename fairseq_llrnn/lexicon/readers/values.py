@@ -14,7 +14,7 @@ def read_values(
 ) -> Lexicon:
     """Each word with its features and their values; blank lines are skipped.
 
-    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of unicode_forms.py.
+    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of text_lines.py.
 
     Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
     feature given twice, and a file without rows.

@@ -9,8 +9,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place
-from fairseq_llrnn.files.unicode_forms import form_hint
+from fairseq_llrnn.files.text_lines import form_hint, place
 
 
 def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:

@@ -10,8 +10,7 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.compat.checkpoint_files import check_file, is_text
-from fairseq_llrnn.plugin.compat.checkpoint_tensors import check_tensors
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, check_tensors, is_text
 
 # A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
 OF_OPTIONS = (

@@ -10,9 +10,21 @@ import os
 from collections.abc import Sequence
 
 from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.tasks.translation import TranslationTask
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import load_dictionary
+
+
+class TwoDictionaries:
+    """A task of ours with a source and a target, each with its words in a file dict.LANGUAGE.txt of the data folder."""
+
+    source_dictionary: Dictionary
+    target_dictionary: Dictionary
+
+
+TWO_DICTIONARIES = (TranslationTask, TwoDictionaries)
 
 
 def data_folder(data: str) -> str:

@@ -30,8 +30,8 @@ from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
-from fairseq_llrnn.plugin.compat.data_folders import data_folder
-from fairseq_llrnn.plugin.compat.model_sizes import no_larger_than
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import no_larger_than
+from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
     fingerprint_in,
@@ -45,7 +45,6 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
-from fairseq_llrnn.plugin.compat.two_dictionaries import TWO_DICTIONARIES
 from fairseq_llrnn.prior.prior import JSON_FILE
 
 

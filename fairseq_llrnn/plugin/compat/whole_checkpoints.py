@@ -26,9 +26,8 @@ from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import whole_binary
-from fairseq_llrnn.files.leftovers import remove_leftovers
-from fairseq_llrnn.plugin.compat.checkpoint_files import check_file, damage
+from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage
 
 LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file
 OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # what fairseq calls them beside LAST

@@ -2,14 +2,12 @@
 
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
     labelled_texts.py     texts with labels
-    evidence_data.py      copied words read as unknown ones
+    evidence_data.py      copied words read as unknown ones, targets with slots as tokens, what finds no room
     invented_evidence.py  invented unknown words on both sides
     invented_terms.py     lemmas and phrases of the target, required as terms
     invented_groups.py    which these are, with their forms
     invented_phrases.py   which phrases of the targets are among them
     term_columns.py       tokenisers that leave the terms behind a line as they are
-    merged_targets.py     targets with slots as tokens
     rare_word_aliases.py  rare words read and written as unknown ones
-    evidence_warnings.py  evidence that finds no room
     zero_mass.py          targets that the background forbids
 """

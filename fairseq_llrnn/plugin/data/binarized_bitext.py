@@ -10,8 +10,7 @@ import numpy as np
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.parallel_text import ParallelText
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 

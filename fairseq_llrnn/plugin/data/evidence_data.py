@@ -1,4 +1,11 @@
-"""Training with unknown words: sources some of whose words are read as <unk> and have to be copied.
+"""Targets in which slots stand for the pieces, or words, that spell them (evidence/merged_targets.py).
+
+What a source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
+search writes it.
+
+What a data set loses of its evidence: one warning when it is loaded.
+
+Training with unknown words: sources some of whose words are read as <unk> and have to be copied.
 
 Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown
 ones. So a share of the known source words that are copied (their string, or what it is mapped to, is in the target)
@@ -9,13 +16,78 @@ what an unbroken one does.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
+from torch import Tensor
 
+from fairseq_llrnn.evidence.merged_targets import merged_target
+from fairseq_llrnn.evidence.overflow import no_room
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.term_marks import plain
+
+
+class MergedTargets(BaseWrapperDataset):
+    """Pairs with merged targets. Lengths are those before, which are no shorter."""
+
+    def __init__(self, dataset: FairseqDataset, table: EvidenceTable) -> None:
+        super().__init__(dataset)
+        self.table = table
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        pair: dict[str, Any] = self.dataset[index]
+        if pair["target"] is None:
+            return pair
+        return pair | {"target": merged_target(self.table, pair["source"], pair["target"])}
+
+    @property
+    def src(self) -> Any:
+        """The sources, for what asks fairseq's data set of pairs for them."""
+        return self.dataset.src
+
+    @property
+    def tgt(self) -> Any:
+        return self.dataset.tgt
+
+
+AT_ONCE = 4096  # sentences: one operation for many, so that a look at a million of them takes seconds
+
+logger = logging.getLogger(__name__)
+
+
+def warn_of_lost_evidence(
+    table: EvidenceTable, split: str, sources: Sequence[Tensor], unk: int, binary: bool
+) -> None:
+    """Warn of strings that find no room in the slots, and of unknown words that a binary data set has as <unk>.
+
+    No slot can bring back the latter. Words that training reads as unknown (plugin/data/evidence_data.py) are not
+    counted: they are others in every epoch.
+    """
+    table.left_out.all_said()
+    widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
+    unknown = strings = sentences = 0
+    for first in range(0, len(sources), AT_ONCE):
+        rows = [plain(sources[i].numpy()) for i in range(first, min(first + AT_ONCE, len(sources)))]
+        tokens = np.concatenate(rows)
+        unknown += int((tokens == unk).sum())
+        offering = np.concatenate([[0], table.some(tokens).cumsum()])
+        many = np.diff(offering[np.cumsum([0, *map(len, rows)])])  # words that offer something, of each sentence
+        for i in np.flatnonzero(many * widest > table.max_slots).tolist():
+            left_out = max(0, table.strings(rows[i]) - table.max_slots)
+            strings += left_out
+            sentences += left_out > 0
+    if strings:
+        logger.warning(no_room(strings, f"{sentences:,} of the {len(sources):,} {split} sources", table.max_slots))
+    if unknown and binary:
+        logger.warning(
+            f"evidence: {unknown} unknown words of the {split} sources are no more than <unk> in the binary data set; "
+            "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
+            "--dataset-impl raw"
+        )
 
 
 class ChangedPairs(BaseWrapperDataset):

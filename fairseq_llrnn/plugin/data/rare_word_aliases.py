@@ -14,7 +14,7 @@ import torch
 from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
 
 from fairseq_llrnn.open_vocabulary.table import OpenTable
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior

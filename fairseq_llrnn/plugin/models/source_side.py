@@ -14,7 +14,7 @@ from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes, source_character_options
 
 SOURCE_CHARACTERS = {

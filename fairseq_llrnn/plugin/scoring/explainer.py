@@ -21,6 +21,7 @@ from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.announced import find_model, find_task
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -30,7 +31,6 @@ from fairseq_llrnn.plugin.compat.loading import (
     read_checkpoint,
     take_places,
 )
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters

@@ -16,8 +16,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
 

@@ -28,7 +28,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.head.records import Step
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     LONGEST,
     EncoderOut,

@@ -34,7 +34,7 @@ from fairseq_llrnn.plugin.search.columns import (
     is_ours,
     may_not_end,
 )
-from fairseq_llrnn.plugin.search.length_limit import refuse_nothing_found, refuse_unreachable
+from fairseq_llrnn.plugin.search.length import refuse_nothing_found, refuse_unreachable
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()

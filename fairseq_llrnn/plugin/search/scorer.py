@@ -14,7 +14,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.search.columns import has_slots, with_unknown_slots
 
 

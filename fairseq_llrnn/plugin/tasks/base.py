@@ -23,9 +23,9 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options

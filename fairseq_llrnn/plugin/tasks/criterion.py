@@ -25,7 +25,7 @@ from fairseq_llrnn.head.records import Batch
 from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.open_dictionary import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.parts import AutomatonPart

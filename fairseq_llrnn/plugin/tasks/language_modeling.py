@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.compat.open_dictionary import open_words
+from fairseq_llrnn.plugin.compat.dictionaries import open_words
 from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel

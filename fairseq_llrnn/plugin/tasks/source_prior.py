@@ -16,10 +16,9 @@ from fairseq.data import Dictionary
 
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.head.source_embedding import OPTION, unused_parts
-from fairseq_llrnn.plugin.compat.data_folders import data_folder
-from fairseq_llrnn.plugin.compat.open_dictionary import OpenDictionary
+from fairseq_llrnn.plugin.compat.data_folders import TwoDictionaries, data_folder
+from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
-from fairseq_llrnn.plugin.compat.two_dictionaries import TwoDictionaries
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import check_symbols
 from fairseq_llrnn.prior.manifest import REBUILD

@@ -14,7 +14,7 @@ from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.casing import is_lower
-from fairseq_llrnn.files.unicode_forms import form_of
+from fairseq_llrnn.files.text_lines import form_of
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP

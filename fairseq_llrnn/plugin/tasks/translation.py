@@ -25,25 +25,23 @@ from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
-from fairseq_llrnn.plugin.compat.open_dictionary import (
+from fairseq_llrnn.plugin.compat.dictionaries import (
     known_words,
     open_source,
     open_target,
     open_words,
 )
-from fairseq_llrnn.plugin.data.evidence_data import UnknownAliases
-from fairseq_llrnn.plugin.data.evidence_warnings import warn_of_lost_evidence
+from fairseq_llrnn.plugin.data.evidence_data import MergedTargets, UnknownAliases, warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
 from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
-from fairseq_llrnn.plugin.data.merged_targets import MergedTargets
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.data.term_columns import before_tab
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
-from fairseq_llrnn.plugin.search.empty_sources import search_where_there_are_words
+from fairseq_llrnn.plugin.search.length import search_where_there_are_words
 from fairseq_llrnn.plugin.tasks.base import (
     PriorConfig,
     PriorTask,
@@ -126,7 +124,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
         (plugin/data/rare_word_aliases.py). Over pieces, and with terms, targets have slots as tokens
-        (plugin/data/merged_targets.py).
+        (plugin/data/evidence_data.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         with named_split(split, self.cfg.data):

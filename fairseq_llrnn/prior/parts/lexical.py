@@ -79,7 +79,7 @@ class LexicalPart(Part):
         """t(word | s), for people."""
         if self.forms is None:
             return self.unit_table
-        from fairseq_llrnn.backgrounds.form_shares import shared_table
+        from fairseq_llrnn.backgrounds.source import shared_table
 
         return shared_table(self.unit_table, self.forms, self.form_power)
 
@@ -128,8 +128,8 @@ class LexicalPart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
 
-        from fairseq_llrnn.backgrounds.form_shares import FormShares
         from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+        from fairseq_llrnn.backgrounds.source import FormShares
 
         prior = context.prior
         words = torch.from_numpy(is_word(prior.symbols))

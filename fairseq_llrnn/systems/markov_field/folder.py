@@ -25,7 +25,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import recover, whole_folder
-from fairseq_llrnn.files.special_files import refuse_special
+from fairseq_llrnn.files.reading import refuse_special
 
 FORMAT, VERSION = "fairseq_llrnn markov field", 1
 JSON_FILE, ARRAYS_FILE, TRAINING_FILE = "field.json", "arrays.npz", "training.npz"

@@ -4,6 +4,21 @@ Sizes: N hypotheses, B batch, T time, L source length, H hidden width, M pairs o
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
 are kept bit by bit. Only a part with `growth` may have a state that gets wider.
+
+A background with a temperature: b(K, x)^(1/T), nearer to uniform where T is large.
+
+Sizes: N hypotheses, V words. Each word's weight is tempered, so that masses of signatures change as well. Words that
+are forbidden stay so. What the part can list, this lists; else answers need all words.
+
+A product of backgrounds: every one must allow a word, and each has its say (grammar × statistics).
+
+Sizes: N hypotheses, V words, E words listed in all rows.
+
+    b(K, x)  =  Π_i b_i(K, x)                                             not normalised: p(x | K) is
+
+Where a part lists all words that it allows (a grammar), only these are looked at: the others are asked for their
+weights of E words. Else, where all parts have a root, the product of the roots is the root, and listed is what any part
+lists.
 """
 
 from __future__ import annotations
@@ -18,6 +33,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
+from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
+from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 
 
 @dataclass(frozen=True)
@@ -144,3 +161,116 @@ def _unpacked(columns: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Te
     if dtype.is_floating_point:
         columns = columns.contiguous().view(torch.float64)
     return columns.to(dtype).reshape(len(columns), *shape)
+
+
+class Tempered(Combined):
+    """b^(1/T)."""
+
+    def __init__(self, part: Background, temperature: float) -> None:
+        """temperature: T, of TEMPERATURES; 1 changes nothing.
+
+        Raises:
+            ValueError: another temperature.
+        """
+        if not is_temperature(temperature):
+            raise ValueError(f"temperature {temperature}: expected {said_of_temperatures()}")
+        root = part.root_log_weights()
+        super().__init__([part], None if root is None else root / temperature)
+        self.temperature, self.lists_all = temperature, part.lists_all
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        ((part, own),) = self.of_parts(state)
+        weights = part.explicit(own)
+        if weights is None:
+            return None
+        by = self.temperature
+        return ExplicitWeights(
+            weights.num_words, weights.keys, weights.log_weights / by, weights.constant / by, weights.rooted
+        )
+
+    def dense_log_weights(self, state: Tensor) -> Tensor:
+        ((part, own),) = self.of_parts(state)
+        return part.log_weights(own) / self.temperature
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        ((part, own),) = self.of_parts(state)
+        return part.log_weights_at(own, rows, tokens) / self.temperature
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        ((part, own),) = self.of_parts(state)
+        return part.steps_to_end(own)
+
+    def within(self, remaining: int) -> Background:
+        if self.each()[0].within(remaining) is self.each()[0]:
+            return self
+        made = self.copied()
+        made.remaining = remaining
+        return made
+
+
+class Product(Combined):
+    """Π b_i.
+
+    `steps_to_end` is the most that any part needs: exact where no more than one part (a grammar) cares when a string
+    ends, and a lower bound where several do, for the words that end one need not be those that end the other.
+    """
+
+    def __init__(self, parts: Sequence[Background]) -> None:
+        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+
+        Raises:
+            ValueError: no parts, or parts over other words or signatures.
+        """
+        check_parts("Product", parts)
+        closed = [part for part in parts if part.lists_all and part.root_log_weights() is not None]
+        roots = [part.root_log_weights() for part in (closed[:1] or parts)]
+        known = [root for root in roots if root is not None]
+        super().__init__(parts, torch.stack(known).sum(0) if known and len(known) == len(roots) else None)
+        self.lists_all = bool(closed)
+
+    # ---- weights ----------------------------------------------------------------------------------------------------
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        if self.root is None:
+            return None
+        parts = self.of_parts(state)
+        if self.lists_all:
+            return self._of_the_closed(parts)
+        found = [weights for part, own in parts if (weights := part.explicit(own)) is not None]
+        roots = [root for part, _ in parts if (root := part.root_log_weights()) is not None]
+        keys, log_weights = side_by_side(found, roots)
+        rooted = [weights.rooted for weights in found if weights.rooted is not None]
+        return ExplicitWeights(
+            num_words=len(self.class_of),
+            keys=keys,
+            log_weights=torch.stack(log_weights).sum(0),
+            constant=torch.stack([weights.constant for weights in found]).sum(0),
+            rooted=torch.stack(rooted).all(0) if rooted else None,
+        )
+
+    def _of_the_closed(self, parts: list[tuple[Background, Tensor]]) -> ExplicitWeights | None:
+        """What the first part allows that lists all of its words, weighed by the others, too."""
+        which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
+        part, own = parts[which]
+        weights = part.explicit(own)
+        assert weights is not None
+        rows, tokens = weights.rows, weights.tokens
+        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
+        log_weights = sum(others, weights.log_weights)
+        return ExplicitWeights(weights.num_words, weights.keys, log_weights, weights.constant, weights.rooted)
+
+    def dense_log_weights(self, state: Tensor) -> Tensor:
+        weights = [part.log_weights(own) for part, own in self.of_parts(state)]
+        return sum(weights[1:], weights[0]).expand(len(state), -1)
+
+    # ---- limits of length -------------------------------------------------------------------------------------------
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return torch.stack([part.steps_to_end(own) for part, own in self.of_parts(state)]).amax(0)
+
+    def within(self, remaining: int) -> Background:
+        if all(part.within(remaining) is part for part in self.each()):
+            return self
+        made = self.copied()
+        made.remaining = remaining
+        return made

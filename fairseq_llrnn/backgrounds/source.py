@@ -1,0 +1,218 @@
+"""A background that its source makes another one: by itself it is the background below.
+
+What a subclass supplies is `given`.
+
+How a lemma's part of a lexical background is shared among its forms.
+
+With n(x) how often the text shows form x of lemma ℓ,
+
+    share(x | ℓ)  =  (n(x) + ½)^γ / Σ_x' (n(x') + ½)^γ          over all forms x' of ℓ, those with n = 0 as well
+
+γ = 1: forms are as likely as they are frequent. γ = 0: all alike, and the features of the forms decide, with what the
+network makes of them. Between the two, frequent forms are ahead of others by less than they are in the text.
+
+Training is leave-one-out here, too: n(x) is what remains without the sentence at hand. So a form that the text
+shows once has, where it is the target, the very share of a form that the text does not show; otherwise the network
+would learn to trust a count that no unseen form has.
+
+Sizes: B sentences, V words, E entries (a sentence and a lemma), F entries (a sentence and a form of the lemma).
+
+What the tokens of source sentences say of target units: rows of links, the sentence at hand left out in training.
+
+A unit is a word of the target or a lemma. A token s has the row n(s, ·) of its word and, where source lemmas are known
+(alignment/source_lemmas.py), that of its lemma l, n(l, ·). With n(s) the sum of a row,
+
+    t(u | s)  =  (n(s, u) + κ n(l, u) / n(l)) / (n(s) + κ)         n(s, u) / n(s) where n(l) = 0, or without lemmas
+
+Training is leave-one-out: a sentence with the row's word or lemma in a places and the unit in b has given at most
+min(a, b) of the links, if each is of one place with one. So many are taken away from n(s, u) and n(l, u), down to 0,
+before anything is divided: t is then what the other sentences say, and a word that they do not show says what its
+lemma says in them.
+
+Sizes: B sentences of length L, T target length, V target words, U source words, R tokens' rows (L, or 2 L with lemmas),
+E links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
+from fairseq_llrnn.backgrounds.explicit_words import expanded
+
+
+class BySource(Background):
+    """The background `base`, until `given(source)` is asked."""
+
+    def __init__(self, base: Background) -> None:
+        super().__init__(base.class_of, base.num_classes)
+        self.base = base
+        self.constant = base.constant
+
+    def start(self, n: int) -> Tensor:
+        return self.base.start(n)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return self.base.advance(state, tokens)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self.base.log_weights(state)
+
+    def with_hidden(self, hidden: Tensor) -> Background:
+        """As `within`: what `base` is."""
+        chosen = self.base.with_hidden(hidden)
+        return self if chosen is self.base else chosen
+
+    def within(self, remaining: int) -> Background:
+        """Within a limit it is what `base` is; itself where that changes nothing."""
+        limited = self.base.within(remaining)
+        return self if limited is self.base else limited
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return self.base.steps_to_end(state)
+
+
+PSEUDO_COUNT = 0.5
+
+
+class FormShares(ExactBuffers):
+    """Shares of forms; buffers that no checkpoint holds."""
+
+    head_of: Tensor  # (V,)
+    starts: Tensor  # (V + 1,)
+    words: Tensor  # (entries,) forms
+    counts: Tensor  # (entries,)
+
+    def __init__(self, forms: LemmaForms, power: float, dtype: torch.dtype) -> None:
+        """power: γ."""
+        super().__init__()
+        self.power = power
+        for name, value in (
+            ("head_of", torch.from_numpy(forms.head_of.copy())),
+            ("starts", torch.from_numpy(forms.offsets.copy())),
+            ("words", torch.from_numpy(forms.forms.copy())),
+            ("counts", torch.from_numpy(forms.counts.copy()).to(dtype)),
+        ):
+            self.register_buffer(name, value, persistent=False)
+
+    def spread(self, keys: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of lemmas as weights of their forms.
+
+        Args:
+            keys: (E,) sentence · V + head. weights: (E,). leave_out: (B, T) words of the sentence itself, if it was
+                among those that were counted.
+
+        Returns:
+            sentence · V + form, weights, and which of the lemmas each is of: (F,).
+        """
+        size = len(self.head_of)
+        sentence, head = keys // size, keys % size
+        rows, places = expanded(self.starts[head], self.starts[head + 1] - self.starts[head])
+        said = sentence[rows] * size + self.words[places]
+        counts = self.counts[places]
+        if leave_out is not None:
+            counts = (counts - occurrences(leave_out, said, size)).clamp_min(0)
+        shares = (counts + PSEUDO_COUNT) ** self.power
+        totals = shares.new_zeros(len(keys)).index_add(0, rows, shares)
+        return said, weights[rows] * shares / totals[rows], rows
+
+
+def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
+    """How often each word (keys: sentence · size + word, any shape) occurs in its sentence (B, T)."""
+    first = torch.arange(len(sentences), device=sentences.device).unsqueeze(1) * size
+    there, many = torch.unique((first + sentences).flatten(), return_counts=True)  # rising
+    place = torch.searchsorted(there, keys).clamp_max(len(there) - 1)
+    return torch.where(there[place] == keys, many[place], 0)
+
+
+def shared_table(table: LexicalTable, forms: LemmaForms, power: float) -> LexicalTable:
+    """A table of lemmas as one of words: t(x | s) = Σ_ℓ t(ℓ | s) share(x | ℓ), the whole text counted."""
+    sources = np.repeat(np.arange(table.num_sources), np.diff(table.offsets))
+    size = len(forms.head_of)
+    keys, weights, _ = FormShares(forms, power, torch.float64).spread(
+        torch.from_numpy(sources * size + table.targets), torch.from_numpy(table.probabilities.astype(np.float64)), None
+    )
+    once, which = np.unique(keys.numpy(), return_inverse=True)
+    summed = np.bincount(which, weights.numpy(), len(once))
+    words = LexicalTable.from_pairs(once // size, once % size, summed, table.num_sources, size)
+    return replace(words, links=table.links)
+
+
+LEAST_LINKS = 1e-5  # what is less is left by rounding, of links that the sentence alone has given
+
+
+class SourceRows(ExactBuffers):
+    """Rows of links; buffers that no checkpoint holds."""
+
+    starts: Tensor  # (rows + 1,); U rows of words, behind them U of lemmas
+    units: Tensor  # (entries,)
+    links: Tensor  # (entries,) expected links
+    unit_of: Tensor  # (V,)
+    lemma_row_of: Tensor  # (U,), or (0,) without lemmas
+
+    def __init__(
+        self, table: LexicalTable, unit_of: Tensor, lemmas: SourceLemmas | None, dtype: torch.dtype
+    ) -> None:
+        """unit_of: (V,) the unit of every word, by which the tables' targets are called as well."""
+        super().__init__()
+        tables = [table] if lemmas is None else [table, lemmas.table]
+        self.pseudo_links = 0.0 if lemmas is None else lemmas.pseudo_links
+        sizes = torch.cat([torch.from_numpy(t.offsets).diff() for t in tables])
+        row = torch.zeros(0, dtype=torch.long)
+        if lemmas is not None:
+            row = table.num_sources + torch.from_numpy(lemmas.head_of.copy())
+        for name, value in (
+            ("starts", torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])),
+            ("units", unit_of[torch.cat([torch.from_numpy(t.targets) for t in tables])]),
+            ("links", torch.cat([torch.from_numpy(t.expected_links) for t in tables]).to(dtype)),
+            ("unit_of", unit_of),
+            ("lemma_row_of", row),
+        ):
+            self.register_buffer(name, value, persistent=False)
+
+    def said(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What each token says of units; what two rows of a token say stands apart.
+
+        Args:
+            source: (B, L). leave_out: (B, T), the target of each sentence if the links were estimated from it too.
+
+        Returns:
+            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each; and whether
+            anything is known of a token, (B, L) bool.
+        """
+        batch, length = source.shape
+        rows = torch.cat([source, self.lemma_row_of[source]], 1) if len(self.lemma_row_of) else source  # shape: (B, R)
+        starts = self.starts[rows].flatten()
+        of_row, where = expanded(starts, self.starts[rows.flatten() + 1] - starts)
+        sentence = of_row // rows.size(1)
+        keys, links = sentence * len(self.unit_of) + self.units[where], self.links[where]
+        if leave_out is not None:
+            # shape: (E,), how often the sentence has the row's word or lemma, and the unit
+            numbered = rows + torch.arange(batch, device=rows.device).unsqueeze(1) * len(self.starts)
+            _, which, many = numbered.flatten().unique(return_inverse=True, return_counts=True)
+            taken = torch.minimum(
+                many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
+            )
+            links = links - taken
+            links = links.masked_fill(links < LEAST_LINKS, 0.0)
+        totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)
+        weights = self._weights(totals, length)
+        shares = links * (weights / totals.clamp_min(torch.finfo(links.dtype).tiny)).flatten()[of_row]
+        token = sentence * length + of_row % rows.size(1) % length
+        return keys, shares, token, (totals.view(batch, -1, length) > 0).any(1)
+
+    def _weights(self, totals: Tensor, length: int) -> Tensor:
+        """Of rows with so many links: (B, R). A token's sum to one, where one of its rows has any."""
+        own, shared = totals[:, :length], totals[:, length:]
+        if not shared.size(1):
+            return (own > 0).to(own.dtype)
+        own_weight = torch.where(shared > 0, own / (own + self.pseudo_links), (own > 0).to(own.dtype))
+        return torch.cat([own_weight, (1 - own_weight) * (shared > 0)], 1)
