@@ -10,10 +10,10 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.convolutional_source import ConvolutionalSource
+from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.computation_options import computation_target
-from fairseq_llrnn.plugin.models.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
+from fairseq_llrnn.systems.translators.plugin.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
 from fairseq_llrnn.plugin.models.options import (
     CELL,
     build_head,

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.networks.encoder import roll_rows, word_table
 from fairseq_llrnn.networks.recurrent import dropout
-from fairseq_llrnn.networks.sentence_convolutions import (
+from fairseq_llrnn.systems.translators.sentence_convolutions import (
     LONGEST,
     InvertedNgramModel,
     NgramModel,
     SentenceModel,
     stretch,
 )
-from fairseq_llrnn.networks.target_length import PoissonLength, most_probable
+from fairseq_llrnn.systems.translators.target_length import PoissonLength, most_probable
 
 
 class ConvolutionalSource(nn.Module):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.networks.convolutional_source import ConvolutionalSource
-from fairseq_llrnn.networks.target_length import log_prob
+from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
+from fairseq_llrnn.systems.translators.target_length import log_prob
 from fairseq_llrnn.plugin.models.hidden_states import Term
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.recurrent_translation import SourceEncoder
