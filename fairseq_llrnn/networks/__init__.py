@@ -6,10 +6,6 @@
     computation_target.py    the penalty that teaches them how much
     encoder.py    recurrent encoder of source sentences
     log_bilinear.py  the last few words, each by the matrix of its distance
-    maxout.py     a layer of maxout units
-    sentence_convolutions.py  sentences as a vector, or as vectors of n-grams, by convolutions
-    target_length.py          how long a translation will be
-    convolutional_source.py   these as an encoder
     attention.py  attention of a decoder on a source
     characters.py a vector for a word from its characters
     text_vectors.py  a vector for a text

@@ -2,8 +2,8 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_encoder_decoder, llrnn_rctm, llrnn_transformer, llrnn_bag,
-               llrnn_classifier; decoders that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, llrnn_bag, llrnn_classifier; decoders that they
+               share
     optimizers/  llrnn_adagrad, llrnn_adam, which take sparse gradients
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
@@ -29,13 +29,12 @@ from fairseq_llrnn.plugin.tasks.own import OwnTask
 
 for name in ("language_modeling", "translation", "classification"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
-for name in ("lm", "lbl", "lstm", "encoder_decoder", "rctm", "bag", "classifier"):
+for name in ("lm", "lbl", "lstm", "bag", "classifier"):
     announce(register_model, f"{__name__}.models.llrnn_{name}", f"llrnn_{name}")
 for module, names in {
     "llrnn_lm": ("llrnn_lm_char_small", "llrnn_lm_char_large"),
     "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
     "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),
-    "translation_presets": ("llrnn_seq2seq", "llrnn_rnnsearch"),
 }.items():
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from available import available
 from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
@@ -61,7 +62,7 @@ def test_language_models_train_all_weights_and_search_as_they_score(world: World
             torch.testing.assert_close(step[:, 0], whole[:, t])
 
 
-@pytest.mark.parametrize("name", TRANSLATORS)
+@pytest.mark.parametrize("name", available(TRANSLATORS))
 def test_translation_models_train_all_weights_and_search_as_they_score(
     translation: TranslationWorld, name: str
 ) -> None:

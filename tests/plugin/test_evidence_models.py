@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from available import available
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from tiny_world import build, randomise
 
@@ -24,7 +25,7 @@ def loss_of(setting: Any, sample: dict[str, Any]) -> torch.Tensor:
     return setting.criterion(setting.model, sample)[0]
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", available(VARIANTS))
 def test_the_criterion_is_the_sum_over_words_and_slots_and_trains_everything(
     evidence: EvidenceWorld, name: str
 ) -> None:

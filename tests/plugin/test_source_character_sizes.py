@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from available import is_there
 from shell import Shell
 from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
@@ -37,7 +38,10 @@ def sizes_of(network: CharacterNetwork) -> CharacterOptions:
 # ---- options --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_transformer"])
+ARCHITECTURES = ["llrnn_lstm", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_transformer"]
+
+
+@pytest.mark.parametrize("arch", filter(is_there, ARCHITECTURES))
 def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld, arch: str) -> None:
     model = build([*translation.train_args(arch), *SOURCE, *SIZES]).model
     read = reader_of(model)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from available import available, is_there
 from dynamic_prior import LINES
 from tiny_world import Setting, build, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
@@ -56,17 +57,18 @@ def make(translation: TranslationWorld, variant: list[str], prior: str = "prior"
     return setting
 
 
+AND_SYSTEMS = filter(is_there, ["llrnn_encoder_decoder", "llrnn_rctm"])
 WITHOUT_TABLE = {"llrnn_rctm": ["--source-characters", "cnn"]}  # vectors that are products themselves
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", available(VARIANTS))
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: TranslationWorld, name: str) -> None:
     """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     assert_steps_agree(setting, pairs(setting.task, LINES))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", available(VARIANTS))
 def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: TranslationWorld, name: str) -> None:
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     sample = pairs(setting.task, LINES)
@@ -150,7 +152,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", available(REFUSED))
 def test_options_that_are_refused(translation: TranslationWorld, name: str) -> None:
     variant, message = REFUSED[name]
     with pytest.raises(OptionError) as error:
@@ -163,7 +165,7 @@ def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
         make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer", "llrnn_encoder_decoder", "llrnn_rctm"])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer", *AND_SYSTEMS])
 def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -> None:
     losses: list[Any] = []
     for options in ([], ["--bf16-products"]):
@@ -189,7 +191,7 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
 
 @pytest.mark.parametrize(
     "arch, option, value, layers",
-    [
+    filter(is_there, [
         ("llrnn_lstm_multi30k", "dropout", 0.4, 1),
         ("llrnn_lstm_iwslt", "dropout", 0.3, 2),
         ("llrnn_seq2seq", "attention", "none", 4),
@@ -197,8 +199,8 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
         ("llrnn_rnnsearch", "cell", "gru", 1),
         ("llrnn_transformer_multi30k", "encoder_embed_dim", 128, 4),
         ("llrnn_transformer_iwslt", "encoder_embed_dim", 512, 6),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_named_architectures(
     translation: TranslationWorld, arch: str, option: str, value: float | str, layers: int
 ) -> None:

@@ -3,9 +3,6 @@
     llrnn_lm.py            recurrent language model (recurrent_decoder.py)
     llrnn_lbl.py           log-bilinear language model
     llrnn_lstm.py          recurrent translation (attention_decoder.py)
-    translation_presets.py named architectures that are llrnn_lstm with other options
-    llrnn_encoder_decoder.py  recurrent translation through one vector (maxout_decoder.py)
-    llrnn_rctm.py          a recurrent language model beside convolutions of the source (convolutional_decoder.py)
     recurrent_translation.py, source_decoder.py  what recurrent translation models share
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
     llrnn_bag.py           texts with labels: bag of words (label_decoder.py)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
-from fairseq_llrnn.systems.translators.target_length import log_prob
 from fairseq_llrnn.plugin.models.hidden_states import Term
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
 from fairseq_llrnn.plugin.models.recurrent_translation import SourceEncoder
 from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
+from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
+from fairseq_llrnn.systems.translators.target_length import log_prob
 
 RATE = "length_rate"  # λ of the target's length, (B,)
 
