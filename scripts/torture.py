@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from evidence_world import EvidenceWorld, make_evidence_world  # noqa: E402
-from extreme_numbers import checkpoint_number_targets, option_targets, prior_number_targets  # noqa: E402
+from extreme_numbers import checkpoint_number_targets, file_targets, option_targets, prior_number_targets  # noqa: E402
 from fuzz_targets import Target  # noqa: E402
 from fuzzing import Outcome, again, fuzz, grouped, reader_targets  # noqa: E402
 from hostile_checkpoints import DAMAGES, checkpoint_targets  # noqa: E402
@@ -107,6 +107,7 @@ def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
         (folder / name).mkdir()
     priors = make_priors(folder / "priors")
     targets = {**reader_targets(), **prior_targets(priors), **option_targets(folder / "options")}
+    targets |= file_targets(folder / "options")
     targets |= prior_number_targets(priors) | checkpoint_number_targets(priors)
     if worlds is not None:
         from fairseq_llrnn.plugin.models.frozen_lm import load_general_model  # which registers what checkpoints name

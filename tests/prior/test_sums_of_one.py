@@ -15,6 +15,7 @@ from extreme_numbers import (
     Base,
     check_sums,
     checkpoint_number_targets,
+    file_targets,
     numeric_settings,
     option_targets,
     prior_number_targets,
@@ -80,6 +81,10 @@ def check(targets: Mapping[str, Target], place: Path, examples: int) -> None:
 
 def test_a_number_of_an_option(tmp_path: Path) -> None:
     check(option_targets(tmp_path), tmp_path / "input", 100)
+
+
+def test_a_number_of_a_file(tmp_path: Path) -> None:
+    check(file_targets(tmp_path), tmp_path / "input", 60)
 
 
 def test_a_number_of_a_prior(priors: dict[str, Path], tmp_path: Path) -> None:

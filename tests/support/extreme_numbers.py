@@ -1,8 +1,8 @@
 """Extreme numbers for every numeric setting of every background: refused in one line, or probabilities sum to one.
 
-Three kinds of places have numbers: options, files of priors, and parameters of checkpoints. Those of options are listed
-in OPTIONS, which `options_without_numbers` compares with the options' own fields; those of priors and checkpoints are
-found in what small ones hold (hostile_priors.py).
+Four kinds of places have numbers: options, the files that they name, files of priors, and parameters of checkpoints.
+Those of options are listed in OPTIONS, which `numeric_settings` compares with the options' own fields; those of files
+are found in the sound ones of FILES, those of priors and checkpoints in what small ones hold (hostile_priors.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import json
 import math
 import random
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 from fuzz_targets import Target, check_said
 from hostile_priors import WrongProbabilitiesError
-from hostile_readers import FST, SYMBOLS, TEXT, words
+from hostile_readers import FST, SYMBOLS, TEXT, readers, words
 
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import LLRNNError
@@ -273,6 +274,43 @@ def option_targets(folder: Path) -> dict[str, Target]:
         return run
 
     return {f"option: {owner.__name__}.{name}": target((owner, name)) for owner, name in OPTIONS}
+
+
+# ---- numbers of files -----------------------------------------------------------------------------------------------
+
+# By reader (hostile_readers.py): the options of a prior that is built from such a file.
+FILES: Mapping[str, Callable[[Base, Path], PriorOptions]] = {
+    "weights of words": lambda base, path: base.of(f"{path} plus uniform"),
+    **{
+        name: lambda base, path: base.of(f"automaton:{path} plus ngram:2")
+        for name in ("automaton", "grammar")
+    },
+    "n-grams": lambda base, path: base.of(f"ngram:{path}"),
+    "values": lambda base, path: replace(base.options, words=replace(base.options.words, values=path)),
+}
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
+
+
+def file_targets(folder: Path) -> dict[str, Target]:
+    """By reader: a number in the place of one that a sound file has, or of several ones."""
+    base = Base.at(folder)
+
+    def target(name: str, build_from: Callable[[Base, Path], PriorOptions]) -> Target:
+        reader = next(reader for reader in readers() if reader.name == name)
+
+        def run(place: Path, rng: random.Random) -> str:
+            place.mkdir()
+            text = rng.choice(reader.samples).decode()
+            found = list(NUMBER.finditer(text))
+            for match in sorted(rng.sample(found, rng.choice((1, 1, 2, len(found)))), key=lambda m: -m.start()):
+                text = f"{text[: match.start()]}{number(rng)!r}{text[match.end() :]}"
+            path = place / reader.file
+            path.write_text(text, encoding="utf-8")
+            return summed_or_refused(lambda: heads(build(words(), build_from(base, path)).prior))
+
+        return run
+
+    return {f"number in file: {name}": target(name, build_from) for name, build_from in FILES.items()}
 
 
 # ---- numbers of priors and checkpoints ------------------------------------------------------------------------------
