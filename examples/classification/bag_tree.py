@@ -21,10 +21,10 @@ from label_data import Texts, dictionary, hits_of
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.evaluation.label_hits import LabelHits
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.networks.text_vectors import BagOfWords
 from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.text_vectors import BagOfWords
 from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 

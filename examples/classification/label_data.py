@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
 
 SPLITS = ("train", "valid", "test")
 CONTEXT = 4  # words of a novel that come before a label

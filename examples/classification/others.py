@@ -17,7 +17,7 @@ from typing import Any
 from label_data import Texts, dictionary, hits_of
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
 
 PREFIX = "__label__"
 

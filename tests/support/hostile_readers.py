@@ -29,7 +29,6 @@ from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.labelled_lines import read_labelled
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words, read_conllu
@@ -51,6 +50,7 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
+from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
 from fairseq_llrnn.systems.discourse.paragraphs import iter_paragraphs
 from fairseq_llrnn.systems.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.trees.tree import Tree

@@ -13,13 +13,13 @@ from fairseq_llrnn.cli.stdin import check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.evaluation.label_hits import LabelHits
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.files.labelled_lines import read_labelled
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.plugin.scoring.labels import Answer
+    from fairseq_llrnn.systems.classification.plugin.prediction import Answer
 
 NAME = "classify"
 HELP = "name the labels of texts"
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         check_text(args.labels)
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
-    from fairseq_llrnn.plugin.scoring.labels import load_label_predictor
+    from fairseq_llrnn.systems.classification.plugin.prediction import load_label_predictor
 
     places = Places(args.data, args.prior, args.expert, source_prior=args.source_prior)
     predictor = load_label_predictor(args.path, args.max_tokens, places)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_llrnn.evaluation.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
 
 
 def test_by_hand() -> None:

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.records import CELLS
 from fairseq_llrnn.head.source_embedding import check_source_prior
-from fairseq_llrnn.networks.text_vectors import BagOfWords, PooledStates
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.classification.text_vectors import BagOfWords, PooledStates
 
 
 def label_head(args: Namespace | TreeConfig, prior: Prior, size: int) -> LogLinearHead:

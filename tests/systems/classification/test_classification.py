@@ -13,9 +13,9 @@ from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.label_hits import LabelHits
-from fairseq_llrnn.plugin.data.labelled_texts import LabelledTexts
-from fairseq_llrnn.plugin.scoring.labels import load_label_predictor
+from fairseq_llrnn.systems.classification.label_hits import LabelHits
+from fairseq_llrnn.systems.classification.plugin.labelled_texts import LabelledTexts
+from fairseq_llrnn.systems.classification.plugin.prediction import load_label_predictor
 
 ARCHITECTURES = ("llrnn_bag", "llrnn_classifier")
 BEST = ["--best-checkpoint-metric", "p_at_1", "--maximize-best-checkpoint-metric"]

@@ -27,8 +27,8 @@ from fairseq_llrnn.plugin.compat.loading import (
     read_checkpoint,
     take_places,
 )
-from fairseq_llrnn.plugin.models.label_decoder import LabelModel
-from fairseq_llrnn.plugin.tasks.classification import LLRNNClassificationTask
+from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
+from fairseq_llrnn.systems.classification.plugin.task import LLRNNClassificationTask
 
 TASK = "llrnn_classification"
 TEXTS = 1024  # of a batch, at most
