@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 OPTIONS = {
     "--path": ("FILE", "the checkpoint; it says the task, how text is read, and the prior; several with colons"),
     "--prior": ("PRIOR", "folder that `llrnn prior` wrote (default: that of the checkpoint; in training DATA/prior)"),
-    "--arch": ("NAME", "the network (default: llrnn_lm, llrnn_lstm for translation, llrnn_bag for labels)"),
+    "--arch": ("NAME", "the network (default: by the task, as llrnn_lm and llrnn_lstm)"),
     "--save-dir": ("DIR", "where checkpoints go; training goes on from those in it (default: checkpoints)"),
     "--max-epoch": ("N", "passes over the text; with no limit of this kind: 30, or 3 without progress (--patience)"),
     "--max-tokens": ("N", "tokens in a batch (default: 2048 in training and validation)"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 COMMANDS = (
-    *("text", "dictionary", "prior", *FAIRSEQ, "show", "explain", "score", "classify", "rescore", "report"),
+    *("text", "dictionary", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
     *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
     *("user-dir", "completion"),
 )

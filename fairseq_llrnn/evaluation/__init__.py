@@ -8,7 +8,6 @@
     evaluation.py    all of these
     text_bits.py     bits of a text under a language model (`llrnn score`)
     line_batches.py  … and its lines in batches
-    label_hits.py    how many labels a classifier names right (`llrnn classify`)
 """
 
 from fairseq_llrnn.evaluation.evaluation import Evaluation, Example, evaluate

@@ -3,7 +3,6 @@
     text_lines.py    plain or gzip, with errors that name the place; NFC and NFD
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
-    labelled_lines.py texts with labels
     reading.py       what is said where a file cannot be read; devices and pipes are known before they are opened
     read_count.py    entries read, and left out for a reason
     array_file.py    arrays of numbers, mapped from disk

@@ -8,5 +8,4 @@
     log_bilinear.py  the last few words, each by the matrix of its distance
     attention.py  attention of a decoder on a source
     characters.py a vector for a word from its characters
-    text_vectors.py  a vector for a text
 """

@@ -2,13 +2,13 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer, llrnn_bag, llrnn_classifier; decoders that they
-               share
+    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer; decoders that they share
     optimizers/  llrnn_adagrad, llrnn_adam, which take sparse gradients
     search/    searches over candidates and slots, within a limit of length
-    tasks/     llrnn_language_modeling, llrnn_translation, llrnn_classification, and the criterion log_linear
-    scoring/   log-probabilities of sentences and texts, why each word has its own, labels of texts
+    tasks/     llrnn_language_modeling, llrnn_translation, and the criterion log_linear
+    scoring/   log-probabilities of sentences and texts, why each word has its own
     commands.py  fairseq's commands as `llrnn train` and its sisters run them (command_lines.py: what they print)
+    kinds.py      what they do for each task
     announced.py  names of tasks, models, … are known before their modules are imported
 
 It changes nothing for other tasks: compat/ says what is done for ours alone. Users call
@@ -27,9 +27,9 @@ from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 
-for name in ("language_modeling", "translation", "classification"):
+for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
-for name in ("lm", "lbl", "lstm", "bag", "classifier"):
+for name in ("lm", "lbl", "lstm"):
     announce(register_model, f"{__name__}.models.llrnn_{name}", f"llrnn_{name}")
 for module, names in {
     "llrnn_lm": ("llrnn_lm_char_small", "llrnn_lm_char_large"),

@@ -17,7 +17,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,56 +29,14 @@ from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, what_users_did
+from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.tasks.own import OwnTask
-from fairseq_llrnn.prior.labels import LABELS
 from fairseq_llrnn.prior.manifest import JSON_FILE, read_description
 
 ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8
 BATCHES = ("--max-tokens 2048", "--batch-size", "--max-sentences")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What goes for the models of a task.
-
-    Attributes:
-        arch: of a training that names none.
-        training: what is added to the options of a training, then the options that keep it out, beside its own first.
-        recorded: options of the task that every command needs as training had them.
-        refused: commands that cannot take such a model, and what can.
-        next: what to type after training.
-    """
-
-    arch: str
-    training: tuple[tuple[str, ...], ...]
-    recorded: tuple[str, ...]
-    refused: dict[str, str]
-    next: str
-
-
-KINDS = {
-    "llrnn_language_modeling": Kind(
-        "llrnn_lm",
-        (("--sample-break-mode eos --tokens-per-sample 512",),),
-        ("sample_break_mode", "tokens_per_sample"),
-        {},
-        "llrnn eval-lm {data} --path {path} --gen-subset {subset}",
-    ),
-    "llrnn_translation": Kind(
-        "llrnn_lstm",
-        (),
-        ("source_lang", "target_lang", "max_slots", "evidence_once"),
-        {"eval-lm": "llrnn validate"},
-        "llrnn generate {data} --path {path} --gen-subset {subset} --max-len-b 50 > translations.txt",
-    ),
-    "llrnn_classification": Kind(
-        "llrnn_bag",
-        (),
-        ("source_lang", "target_lang"),
-        dict.fromkeys(("eval-lm", "generate", "interactive"), "llrnn classify"),
-        "llrnn classify --data {data} --path {path} < TEXTS",
-    ),
-}
 TRAINING = (
     ("--criterion log_linear",),
     ("--optimizer adam --lr 0.002 --clip-norm 1.0",),
@@ -198,8 +155,10 @@ def _task_of(data: str | None, prior: str | None) -> str:
         )
     folder = Path(prior_folder(prior, data))
     settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
-    if isinstance(settings, dict) and settings.get(LABELS):
-        return "llrnn_classification"
+    if isinstance(settings, dict):
+        for task, kind in KINDS.items():
+            if kind.of_setting is not None and settings.get(kind.of_setting):
+                return task
     one = os.path.isfile(Path(utils.split_paths(data)[0]) / "dict.txt")
     return "llrnn_language_modeling" if one else "llrnn_translation"
 

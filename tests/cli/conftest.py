@@ -7,31 +7,14 @@ from typing import Any
 import pytest
 import torch
 from evidence_world import EvidenceWorld
+from llrnn_command import llrnn as llrnn
 from nbest_lists import Write
 from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
 from tiny_world import World
 from translation_world import SIZES, TRAINING, TranslationWorld
 
-from fairseq_llrnn.cli import main as llrnn_main
 from fairseq_llrnn.prior.prior import Prior
-
-
-@pytest.fixture
-def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
-    """Run `llrnn arguments…`."""
-
-    def run(*arguments: object) -> Done:
-        capsys.readouterr()
-        try:
-            code = llrnn_main.main([str(a) for a in arguments])
-        except SystemExit as stop:  # argparse
-            code = stop.code if isinstance(stop.code, int) else 1
-        out, err = capsys.readouterr()
-        # a progress bar leaves carriage returns; what a person sees is what follows the last one of a line
-        return Done(code, out, "\n".join(line.rpartition("\r")[2] for line in err.split("\n")))
-
-    return run
 
 
 @pytest.fixture

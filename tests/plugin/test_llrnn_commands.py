@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from labels_world import SIZES as LABEL_SIZES
-from labels_world import LabelsWorld, make_labels_world
 from shell import ROOT, Result, Shell, environment, script
 from tiny_world import EVERY_SENTENCE, MODEL, USER_DIR, World, read_checkpoint
 from translation_world import SIZES, TranslationWorld
@@ -64,11 +62,6 @@ def translator(shell: Shell, translation: TranslationWorld) -> Path:
         "--save-dir", place,
     )  # fmt: skip
     return place / "checkpoint_best.pt"
-
-
-@pytest.fixture(scope="module")
-def labels(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> LabelsWorld:
-    return make_labels_world(tmp_path_factory.mktemp("labels"), shell)
 
 
 # ---- the same results -----------------------------------------------------------------------------------------------
@@ -125,21 +118,6 @@ def test_a_translator(shell: Shell, translation: TranslationWorld, translator: P
     ours = shell.run("llrnn", "interactive", translation.data, *common, stdin="el tahc\n")
     assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 1
     assert shell.run("llrnn", "validate", *common[:2], translation.data, "--cpu").out.startswith("valid: loss ")
-
-
-def test_labels(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
-    done = shell.run(
-        "llrnn", "train", labels.data, *LABEL_SIZES["llrnn_bag"], "--cpu", "--num-workers", 0, "--max-epoch", 2,
-        "--best-checkpoint-metric", "p_at_1", "--maximize-best-checkpoint-metric", "--save-dir", tmp_path,
-    )  # fmt: skip
-    assert "--task=llrnn_classification --arch llrnn_bag" in done.out.splitlines()[0]
-    assert re.search(r"^epoch 2: train loss \S+, valid loss \S+, .*p_at_1 \S+ \(", done.out, re.MULTILINE)
-    path = tmp_path / "checkpoint_best.pt"
-    assert f"llrnn classify --data {labels.data} --path {path}" in done.out.splitlines()[-1]
-    assert "p_at_1" in shell.run("llrnn", "validate", labels.data, "--path", path, "--cpu").out
-    for command in ("eval-lm", "generate", "interactive"):
-        refused = shell.run("llrnn", command, labels.data, "--path", path, code=2)
-        fails(refused, f"expected a model for llrnn {command}, found one of llrnn_classification; use llrnn classify")
 
 
 # ---- what training prints -------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Data sets that the tasks give to training.
 
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
-    labelled_texts.py     texts with labels
     evidence_data.py      copied words read as unknown ones, targets with slots as tokens, what finds no room
     invented_evidence.py  invented unknown words on both sides
     invented_terms.py     lemmas and phrases of the target, required as terms

@@ -5,8 +5,6 @@
     llrnn_lstm.py          recurrent translation (attention_decoder.py)
     recurrent_translation.py, source_decoder.py  what recurrent translation models share
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
-    llrnn_bag.py           texts with labels: bag of words (label_decoder.py)
-    llrnn_classifier.py    texts with labels: recurrent
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead
     hidden_states.py       what a decoder's network hands over
     target_probs.py        what fairseq's scorer gets of it

@@ -3,6 +3,5 @@
     sentences.py  whole sentences, under any model
     text.py       bits of a text
     explainer.py  explanations from a checkpoint
-    labels.py     labels of texts
     word_vectors.py, output_tree.py  what else a checkpoint is asked for
 """

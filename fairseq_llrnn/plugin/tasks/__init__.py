@@ -4,7 +4,6 @@
     base.py               what those with a prior do: load it, search
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
-    classification.py     llrnn_classification
     source_prior.py       what they know of a source
     evidence.py, terms.py options of a translation's evidence and terms
     criterion.py          log_linear: −log p(target | K)

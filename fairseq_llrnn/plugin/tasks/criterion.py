@@ -27,6 +27,7 @@ from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -93,8 +94,7 @@ class LogLinearCriterion(FairseqCriterion):
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
             raise OptionError(
-                "--criterion log_linear: expected a task that loads a prior: --task llrnn_language_modeling, "
-                "llrnn_translation or llrnn_classification"
+                f"--criterion log_linear: expected a task that loads a prior: --task {', '.join(KINDS)}"
             )
         check_penalty("--adaptor-penalty", adaptor_penalty)
         if not (1.0 <= adaptor_norm <= LARGEST_NORM or adaptor_norm == math.inf):

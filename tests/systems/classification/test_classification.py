@@ -1,13 +1,14 @@
 """--task llrnn_classification: from the formula to every command."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from built_once import own_copy
-from labels_world import TRAINING, LabelsWorld, make_labels_world, preprocess
+from labels_world import SIZES, TRAINING, LabelsWorld, make_labels_world, preprocess
 from shell import Result, Shell, assert_says
 from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld
@@ -311,3 +312,19 @@ def test_classify_finds_what_was_moved(
     assert shell.run("llrnn", "classify", "--path", checkpoint, *options, stdin="salt\n").out == expected
     said = shell.run("llrnn", "classify", "--path", checkpoint, "--prior", labels.data / "softmax", stdin="a\n", code=2)
     assert "prior" in said.err
+
+
+def test_the_short_commands(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
+    done = shell.run(
+        "llrnn", "train", labels.data, *SIZES["llrnn_bag"], "--cpu", "--num-workers", 0, "--max-epoch", 2,
+        "--best-checkpoint-metric", "p_at_1", "--maximize-best-checkpoint-metric", "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert "--task=llrnn_classification --arch llrnn_bag" in done.out.splitlines()[0]
+    assert re.search(r"^epoch 2: train loss \S+, valid loss \S+, .*p_at_1 \S+ \(", done.out, re.MULTILINE)
+    path = tmp_path / "checkpoint_best.pt"
+    assert f"llrnn classify --data {labels.data} --path {path}" in done.out.splitlines()[-1]
+    assert "p_at_1" in shell.run("llrnn", "validate", labels.data, "--path", path, "--cpu").out
+    for command in ("eval-lm", "generate", "interactive"):
+        refused = shell.run("llrnn", command, labels.data, "--path", path, code=2)
+        expected = f"expected a model for llrnn {command}, found one of llrnn_classification; use llrnn classify"
+        assert len(refused.err.splitlines()) == 1 and expected in refused.err

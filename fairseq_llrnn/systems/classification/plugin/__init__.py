@@ -1,0 +1,26 @@
+"""What the system brings for fairseq; importing it announces the task and the models.
+
+    task.py              llrnn_classification
+    labelled_texts.py    its data sets
+    llrnn_bag.py         a bag of words (label_decoder.py: what both models share)
+    llrnn_classifier.py  recurrent
+    prediction.py        labels of texts, by a checkpoint
+"""
+
+from fairseq.models import register_model
+from fairseq.tasks import register_task
+
+from fairseq_llrnn.plugin.announced import announce
+from fairseq_llrnn.plugin.kinds import KINDS, Kind
+
+announce(register_task, f"{__name__}.task", "llrnn_classification")
+for name in ("llrnn_bag", "llrnn_classifier"):
+    announce(register_model, f"{__name__}.{name}", name)
+KINDS["llrnn_classification"] = Kind(
+    "llrnn_bag",
+    (),
+    ("source_lang", "target_lang"),
+    dict.fromkeys(("eval-lm", "generate", "interactive"), "llrnn classify"),
+    "llrnn classify --data {data} --path {path} < TEXTS",
+    of_setting="labels",
+)

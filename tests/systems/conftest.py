@@ -1,0 +1,3 @@
+"""What the tests of systems share."""
+
+from llrnn_command import llrnn as llrnn
