@@ -12,7 +12,7 @@ dictionary, those that the text does not show with a count of 0.
     unigram      --suffixes --shapes --background unigram
     open         --suffixes --shapes --open-vocabulary characters; words that occur once are not in the dictionary
     trigrams     --background ngram:3
-    pruned       --background ngram:3 --ngram-prune 0 1 3
+    pruned       --background 'ngram(3, prune=[0, 1, 3])'
 
 Of each: seconds by the clock on the wall and of all processors, and the largest memory of all its processes together
 (resident pages, shared ones counted once for each process), looked at every 0.1 seconds. The last line is one JSON
@@ -42,7 +42,7 @@ PRIORS = {
     "unigram": (*FEATURES, "--background", "unigram"),
     "open": (*FEATURES, "--open-vocabulary", "characters"),
     "trigrams": ("--top-words", "2500", "--background", "ngram:3"),
-    "pruned": ("--top-words", "2500", "--background", "ngram:3", "--ngram-prune", "0", "1", "3"),
+    "pruned": ("--top-words", "2500", "--background", "ngram(3, prune=[0, 1, 3])"),
 }
 
 

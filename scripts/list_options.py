@@ -12,6 +12,7 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Iterator
+from dataclasses import MISSING
 from pathlib import Path
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
@@ -23,7 +24,10 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.plugin.announced import load_all
+from fairseq_llrnn.prior.build import UnigramOptions
+from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.registry import names as plugged_in
+from fairseq_llrnn.settings import Key, keys
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "options.md"
@@ -51,6 +55,8 @@ def contents(sections: list[str]) -> str:
     """A line of links for each kind of sections: sub-commands, tasks, models, …"""
     kinds: dict[str, list[str]] = {}
     for section in sections:
+        if not section.startswith("## `"):
+            continue
         title = section.partition("`")[2].partition("`")[0]
         kind, _, name = title.partition(" ")
         kinds.setdefault(kind, []).append(f"[{name}](#{title.replace(' ', '-')})")
@@ -86,6 +92,23 @@ def ours(configuration: type) -> set[str]:
     return names
 
 
+def backgrounds() -> str:
+    """What the backgrounds of an expression take in parentheses."""
+    lists = []
+    owners = {"unigram": UnigramOptions} | {name: found.options for name, found in named_backgrounds().items()}
+    for name, owner in owners.items():
+        if found := keys(owner):
+            lists.append(f"**`{name}(…)`**\n\n{table(map(row_of_key, found), 'key')}")
+    what = "What the backgrounds of `llrnn prior --background` take in parentheses, as in `ngram(3, folds=10)`."
+    return "\n".join([f"## Backgrounds\n\n{what}\n", *lists])
+
+
+def row_of_key(key: Key) -> str:
+    """A key of a recipe, or of a background."""
+    default = "" if key.default in (None, (), "", False, MISSING) else f" (default: {key.default})"
+    return f"| {cell(f'`{key.name}`')} | {cell(key.doc + ('' if 'default' in key.doc else default))} |"
+
+
 def is_ours(part: type) -> bool:
     return part.__module__.startswith("fairseq_llrnn")
 
@@ -107,8 +130,8 @@ def of_old_models(system: str) -> Iterator[tuple[str, str]]:
             yield name, f"Beside those of fairseq's {base.__name__}:\n\n{table(rows(whole, own))}"
 
 
-def table(lines: Iterator[str]) -> str:
-    return "\n".join(["| option | what it does |", "|---|---|", *lines, ""])
+def table(lines: Iterator[str], first: str = "option") -> str:
+    return "\n".join([f"| {first} | what it does |", "|---|---|", *lines, ""])
 
 
 def page(system: str = "") -> str:
@@ -123,6 +146,8 @@ def page(system: str = "") -> str:
         what = command.HELP[0].upper() + command.HELP[1:]
         examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
+        if name == "prior":
+            parts.append(backgrounds())
     for option, registry in REGISTRIES:
         for name, configuration in sorted(registry.items()):
             if is_ours(configuration) and system_of(configuration.__module__) == system:

@@ -129,9 +129,8 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
     if system.background != "unigram":
         lexicons.append(place.lexicon("general"))
         file = {"ngram": place.arpa, "model": place.general}[str(system.background)]
-        background = ["--background", f"{system.background}:{file}"]
-    if system.background == "model":
-        background += ["--model-weight", MODEL_WEIGHT]
+        weight = f", weight={MODEL_WEIGHT}" if system.background == "model" else ""
+        background = ["--background", f"{system.background}({file}{weight})"]
     return [
         *("--dict", str(place.data("general") / "dict.txt"), "--lexicon", *map(str, lexicons)),
         *("--count-text", str(place.text(f"{part}.train")), "--top-words", str(sizes.top_words)),

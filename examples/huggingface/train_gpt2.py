@@ -21,7 +21,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import BackgroundOptions, PriorOptions
+from fairseq_llrnn.prior import PriorOptions
 
 Sentence = dict[str, list[int]]
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -39,8 +39,7 @@ def build_prior(corpus: Path, work: Path) -> Prior:
         text=corpus / "train.txt",
         words=LexiconOptions(lexicon=corpus / "lexicon.tsv"),
         top_words=500,
-        background=f"automaton:{grammar}",
-        background_options=BackgroundOptions(on_zero="skip"),
+        background=f"automaton({grammar}, on_zero=skip)",
     )
     return Prior.build(corpus / "vocabulary.txt", options)
 

@@ -37,7 +37,7 @@ def ngram_commands(row: Row, network: Path, place: Path) -> dict[Path, tuple[str
     return {
         place / f"ngrams-{order}": (
             *("llrnn", "prior", "--out", str(place / f"ngrams-{order}"), *text),
-            *("--background", f"ngram:{order}", "--folds", "0"),
+            *("--background", f"ngram({order}, folds=0)"),
         )
         for order in ORDERS
     }

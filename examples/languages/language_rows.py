@@ -60,7 +60,7 @@ class Row:
 SURFACE = ("--suffixes", "--shapes", "--keep-case")
 OPEN = (*SURFACE, "--open-vocabulary", "characters")
 NEURAL = (*SURFACE, "--open-vocabulary", "neural")
-NGRAM = ("--background", "ngram:3", "--background-temperature", "3")
+NGRAM = ("--background", "ngram(3, temperature=3)")
 MORPHEMES = ("--morphemes", "morfessor")
 LANGUAGE = ("--language", "{code}")
 FREQUENCIES = (*LANGUAGE, "--background", "unigram plus language with weights learned")

@@ -44,7 +44,7 @@ parse() { # parse PRIOR "SEED…" NAME OPTION…: the test questions, by the mod
 }
 
 score=(python $here/funql_score.py --gold "$work/text/test.tsv")
-zero=()
+zero=
 say "1/6 questions and forms, names in symbols"
 if [ $# -lt 2 ] && [ ! -e "$data/funql_test.tsv" ]; then python $here/funql_made.py --out "$data"; fi
 if [ -e "$data/funql_train.tsv" ]; then
@@ -56,7 +56,7 @@ elif [ -e "$data/train.tsv.gz" ]; then # ATIS
         ${HELD_OUT:+--held-out}
     grammar=$work/text/forms.grammar
     score=(python $here/atis_score.py --text "$work/text")
-    zero=(--on-zero skip) # the grammar does not accept all training forms
+    zero=", on_zero=skip" # the grammar does not accept all training forms
 else
     echo "run.sh: error: $data: expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither; give its folder" >&2
     exit 2
@@ -76,7 +76,7 @@ symbols=(--dict "$work/data-bin/dict.form.txt" --top-words all)
 [ -e "$work/data-bin/plain" ] || run "$work/plain.log" llrnn prior "${symbols[@]}" --background uniform \
     --out "$work/data-bin/plain"
 [ -e "$work/data-bin/grammar" ] || run "$work/grammar.log" llrnn prior "${symbols[@]}" \
-    --background "automaton:$grammar" "${zero[@]}" --out "$work/data-bin/grammar"
+    --background "automaton($grammar$zero)" --out "$work/data-bin/grammar"
 
 parse_all() { # parse_all "SEED…" SUFFIX: with the models of these seeds together, and without the grammar in training
     parse grammar "$1" "both$2" --mask "$work/data-bin/grammar"

@@ -97,5 +97,5 @@ class Symbols:
         it, hint = "them" if others else "it", form_hint(first, self.index)
         raise DataError(
             f"{where}: symbol {shown(first)} is not in the dictionary{hint}{nor}; write {it} as "
-            f"the text has {it}, remove {it}, or say --unknown-symbols drop (what needs {it} goes, too)"
+            f"the text has {it}, remove {it}, or say automaton(FILE, unknown_symbols=drop) (what needs {it} goes, too)"
         )

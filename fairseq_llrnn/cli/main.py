@@ -7,10 +7,11 @@ reader of our output went away.
 
 import argparse
 import difflib
+import itertools
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
@@ -102,6 +103,7 @@ def parser_of(command: Command) -> "Parser":
     """The parser of a sub-command's arguments, whose help ends with its examples."""
     parser = Parser(prog=f"llrnn {command.NAME}", description=command.HELP)
     parser.examples, parser.passes_on = command.EXAMPLES, command.NAME in FAIRSEQ
+    parser.old_names = getattr(command, "OLD_NAMES", {})
     command.add_arguments(parser)
     return parser
 
@@ -134,6 +136,7 @@ class Parser(argparse.ArgumentParser):
     examples: Sequence[str] = ()
     given: Sequence[str] = ()  # the arguments
     passes_on = False  # whether fairseq reads them
+    old_names: Mapping[str, str] = {}  # options that there were -> how the same is said now, {} being the value
 
     def format_help(self) -> str:
         """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
@@ -143,7 +146,18 @@ class Parser(argparse.ArgumentParser):
         """What is given. Words and sentences may follow options."""
         if self.passes_on and ("-v" in self.given or not {"-h", "--help"} & set(self.given)):
             return argparse.Namespace(given=self.given)
+        self._refuse_old_names()
         return self.parse_intermixed_args(["--help"] if self.passes_on else self.given)
+
+    def _refuse_old_names(self) -> None:
+        """Raise OptionError for the first one."""
+        for place, word in enumerate(self.given):
+            option, equals, value = word.partition("=")
+            if option in self.old_names:
+                rest = itertools.takewhile(lambda other: not other.startswith("--"), self.given[place + 1 :])
+                values = [value] if equals else list(rest)
+                said = " ".join([option, *values])
+                raise OptionError(f"{said}: is said {self.old_names[option].format(', '.join(values) or '…')}")
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""

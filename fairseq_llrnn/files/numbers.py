@@ -5,12 +5,15 @@ are kept in float64, whose digits last for 1e-5 of a sum up to logarithms of 1e9
 temperature. Parameters are the network's, in single precision: sums of their products must not overflow.
 """
 
+from annotated_types import Ge, Le
+
 from fairseq_llrnn.errors import OptionError
 
 LARGEST_WEIGHT, LEAST_WEIGHT = 1e99, 1e-99  # of words and arcs, where it is not 0
 LARGEST_LOG = 1_000.0  # of a log weight in a text file, natural or decimal
 LARGEST_STORED_LOG = 1_000_000.0  # of a log weight in a prior, in nats: what sums of those at a temperature come to
 TEMPERATURES = 0.01, 100.0  # of a background, all that it is under together
+TEMPERATURE = Ge(TEMPERATURES[0]), Le(TEMPERATURES[1])  # of settings
 SCORE_TEMPERATURES = 1e-6, 1e6  # of a search, which divide scores in single precision
 LARGEST_PARAMETER = 1e6  # of a model
 LARGEST_PENALTY = 1e6  # of what is added to a loss

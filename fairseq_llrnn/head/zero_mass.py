@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 
-FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --background unigram --smoothing absolute"
+FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --background unigram"
 LEAVE_OUT = "leave such sentences out (LogLinearHead.possible finds them), or " + FIX_ZERO_MASS
 
 

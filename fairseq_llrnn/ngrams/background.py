@@ -6,7 +6,7 @@ Sizes: V words of the dictionary.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,8 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 from fairseq_llrnn.ngrams.arpa import read_arpa
-from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS, folds_of, joined, same_states
+from fairseq_llrnn.ngrams.folds import folds_of, joined, same_states
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_ORDER, estimate
 from fairseq_llrnn.ngrams.memory import check_room
 from fairseq_llrnn.ngrams.reweighing import mixed, normalised, tempered
@@ -51,7 +50,6 @@ def ngram_from_file(
         DataError: a bad file, or one without </s>, <unk> or any word of the dictionary. OptionError: a weight or
         temperature out of range.
     """
-    check_weighing(weight, temperature)
     converted = ngrams_to_automaton(read_arpa(path), words, str(path))
     automaton, log_root = _weighed(converted, weight, temperature)
     return NGramBackground(automaton, log_root, converted.notes)
@@ -80,8 +78,7 @@ def ngram_from_text(
         DataError: sentences without words, or too few for the folds; more n-grams than there is memory for.
         OptionError: an option out of range.
     """
-    check_weighing(weight, temperature)
-    check_estimation(order, folds, prune)
+    check_order(order)
     full = estimate(sentences, words, order, prune, unigrams)
     check_room(order, len(full), folds)
     converted = ngrams_to_automaton(full, words, f"ngram:{order}")
@@ -97,7 +94,8 @@ def ngram_from_text(
             if len(rest.tokens) == 0:
                 raise DataError(
                     f"ngram:{order}: expected text for {folds} folds, found {len(sentences):,} sentences, all of them "
-                    "with words in one fold; give more text, or --folds 0 if the network is trained on another one"
+                    f"with words in one fold; give more text, or say ngram({order}, folds=0) if the network is trained "
+                    "on another one"
                 )
             model = estimate(rest, words, order, prune, unigrams=full.log_probs[: len(words)])
             part = ngrams_to_automaton(model, words, f"ngram:{order}")
@@ -112,33 +110,10 @@ def _weighed(converted: Converted, weight: float, temperature: float) -> tuple[A
     return normalised(automaton, converted.log_root)
 
 
-def check_weighing(weight: float, temperature: float) -> None:
-    """Raise OptionError where one is out of range."""
-    if not 0.0 <= weight <= 1.0:
-        raise OptionError(
-            f"--ngram-weight {weight}: expected a number from 0 (the unigram alone) to 1 (the n-grams as they are)"
-        )
-    if not is_temperature(temperature):
-        raise OptionError(
-            f"--background-temperature {temperature}: expected {said_of_temperatures()}; 1 leaves the "
-            "background as it is, more brings it nearer to the unigram"
-        )
-
-
-def check_estimation(order: int, folds: int, prune: Sequence[int] = ()) -> None:
-    """Raise OptionError where one is out of range."""
+def check_order(order: int) -> None:
+    """Raise OptionError where it is out of range."""
     if not 1 <= order <= LARGEST_ORDER:
         raise OptionError(
             f"--background ngram:{order}: expected an order from 1 to {LARGEST_ORDER}; longer n-grams can come from an "
             "ARPA file, as ngram:FILE"
-        )
-    if folds != 0 and not 2 <= folds <= LARGEST_FOLDS:
-        raise OptionError(
-            f"--folds {folds}: expected a number from 2 to {LARGEST_FOLDS}, or 0 for n-grams of a text that the "
-            "network is not trained on"
-        )
-    if prune and (prune[0] != 0 or any(b < a for a, b in zip(prune, prune[1:], strict=False))):
-        raise OptionError(
-            f"--ngram-prune {' '.join(map(str, prune))}: expected counts that never fall, the first one 0 for single "
-            "words; e.g. 0 0 1 takes away the n-grams of three words and more that come once"
         )

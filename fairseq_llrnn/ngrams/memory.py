@@ -40,6 +40,7 @@ def check_room(order: int, ngrams: int, folds: int) -> None:
         beside = f" and of {folds} folds" if folds else ""
         raise DataError(
             f"ngram:{order}: {ngrams:,} n-grams{beside} need {needed / 1e9:,.1f} GB, found {there / 1e9:,.1f} GB that "
-            f"this process may have; leave those out that come seldom (--ngram-prune {' '.join('01345'[:order])}), say "
-            "--folds 0 if the network is trained on another text, or give a smaller ARPA file as ngram:FILE"
+            f"this process may have; leave those out that come seldom, as in ngram({order}, "
+            f"prune=[{', '.join('01345'[:order])}]), say folds=0 if the network is trained on another text, or give a "
+            "smaller ARPA file as ngram:FILE"
         )

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from fairseq_llrnn.errors import DataError
 
 LARGEST_DISCOUNT = 0.9
-SMOOTHINGS = ("absolute", "additive", "good-turing", "none")
 
 
 def unigram_weights(
@@ -29,14 +27,8 @@ def unigram_weights(
             there is no word to take the mass.
 
     Raises:
-        DataError: no allowed word was seen (and nothing is added). OptionError: an unknown smoothing or pseudo-count.
+        DataError: no allowed word was seen (and nothing is added).
     """
-    if smoothing not in SMOOTHINGS:
-        raise OptionError(f"--smoothing {smoothing}: expected one of {', '.join(SMOOTHINGS)}")
-    if not is_weight(pseudo_count):
-        raise OptionError(
-            f"--pseudo-count {pseudo_count}: expected a positive number, from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
-        )
     counts = np.where(allowed, counts, 0).astype(np.float64)
     if smoothing == "additive":
         weights = np.where(allowed, counts + pseudo_count, 0.0)

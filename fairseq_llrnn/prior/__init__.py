@@ -25,7 +25,6 @@ from fairseq_llrnn.registry import lazily
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.prior.options import (
-        BackgroundOptions,
         EvidenceOptions,
         OpenOptions,
         PriorOptions,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
 __all__ = [
-    "BackgroundOptions",
     "BuildContext",
     "EvidenceOptions",
     "LexiconOptions",

@@ -6,35 +6,107 @@ Sizes: V words.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
+from typing_extensions import Doc
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import UNK, WordList
+from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.lexicon.language_check import tokens_known
-from fairseq_llrnn.ngrams.background import check_weighing, ngram_from_file, ngram_from_text
+from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, ngram_from_file, ngram_from_text
+from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
 from fairseq_llrnn.prior.named_backgrounds import Given, a_file, register_background
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart, floored, tempered
+from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.settings import Paths, Settings
+
+
+@dataclass(frozen=True)
+class NgramOptions(Settings):
+    """Of `ngram(N, …)` and `ngram(FILE, …)`."""
+
+    text: Annotated[
+        Paths, Doc("text of ngram(N), over the unigram of count_text (default: count_text, which makes both)")
+    ] = ()
+    weight: Annotated[
+        float, Ge(0), Le(1),
+        Doc("how much of its own say each history keeps beside the next shorter one; 0 is the unigram alone"),
+    ] = 1.0  # fmt: skip
+    temperature: Annotated[
+        float,
+        *TEMPERATURE,
+        Doc("flattens what it says beside the unigram, which is all that is left where it is large"),
+    ] = 1.0
+    folds: Annotated[
+        int, Ge(0), Le(LARGEST_FOLDS),
+        Doc(
+            "of ngram(N): training sees each sentence with n-grams that were estimated without its fold, one of so "
+            "many (2 at least); 0 where the network is trained on another text"
+        ),
+    ] = DEFAULT_FOLDS  # fmt: skip
+    prune: Annotated[
+        tuple[Annotated[int, Ge(0)], ...],
+        Doc(
+            "of ngram(N): n-grams of one word, two words, … that come no more often are left out; [0, 1, 3]: pairs "
+            "that come once, longer ones that come up to three times"
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.folds == 1:
+            raise ValueError("2 `folds` at least, or 0 for n-grams of a text that the network is not trained on")
+        if self.prune and (self.prune[0] != 0 or any(b < a for a, b in zip(self.prune, self.prune[1:], strict=False))):
+            raise ValueError(
+                "counts in `prune` that never fall, the first one 0 for single words, e.g. [0, 0, 1], which leaves out "
+                "n-grams of three words and more that come once"
+            )
+
+
+@dataclass(frozen=True)
+class AutomatonOptions(Settings):
+    """Of `automaton(FILE, …)`."""
+
+    on_zero: Annotated[
+        Literal["error", "skip", "floor"],
+        Doc(
+            "what to do with training sentences to which it gives probability zero: an error, looked for in "
+            f"count_text and again when training starts; skip them; or floor, which gives what it forbids {FLOOR:g} of "
+            "the unigram, so that nothing is impossible"
+        ),
+    ] = "error"
+    unknown_symbols: Annotated[
+        Literal["error", "drop"], Doc("symbols that the dictionary lacks: an error, or drop what has them")
+    ] = "error"
+    temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
 
 
 def _is_arpa(source: str) -> bool:
     return not source.isdecimal() and a_file(source)  # a number: the order of n-grams that are estimated here
 
 
-@register_background("ngram", example="ngram:model.arpa or ngram:3", is_file=_is_arpa)
+@register_background("ngram", example="ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions)
 def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
     """N-grams of an ARPA file, or of order `source` estimated from text."""
-    options, texts = given.options, as_paths(given.options.ngram_text)
-    weight, temperature = options.ngram_weight, options.temperature
+    options: NgramOptions = given.options
+    texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
     if not source.isdecimal():
+        for name in ("text", "folds", "prune"):
+            if getattr(options, name) != getattr(NgramOptions, name):
+                raise OptionError(
+                    f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
+                    f"file of n-grams; leave {name} out"
+                )
         made = ngram_from_file(source, given.words, weight, temperature)
     elif not (texts or given.texts):
         raise OptionError(
@@ -44,21 +116,21 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
     else:
         sentences = read_sentences(texts or given.texts, given.words, given.workers)
         unigrams = _unigram_below(prior, given.words, sentences) if texts else None
-        pruned = options.ngram_prune
         made = ngram_from_text(
-            sentences, given.words, int(source), options.folds, weight, temperature, pruned, unigrams
+            sentences, given.words, int(source), options.folds, weight, temperature, options.prune, unigrams
         )
         known = int((sentences.tokens != given.words.symbols.index(UNK)).sum())
         if texts:
-            made.notes.update(tokens_known(f"--ngram-text {' '.join(texts)}", known, len(sentences.tokens)))
+            made.notes.update(
+                tokens_known(f"the text of ngram(…, text={' '.join(texts)})", known, len(sentences.tokens))
+            )
     return AutomatonPart(made.automaton, "ngram", weight, temperature, root=made.log_weights), made.notes
 
 
-@register_background("automaton", example="automaton:grammar.txt", is_file=a_file)
+@register_background("automaton", example="automaton:grammar.txt", is_file=a_file, options=AutomatonOptions)
 def read_grammar(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
     """A grammar, regular expression or weighted automaton from a file."""
-    options = given.options
-    check_weighing(1.0, options.temperature)
+    options: AutomatonOptions = given.options
     log_weights = prior.log_weights / options.temperature
     read = read_automaton(source, given.words, options.unknown_symbols, log_weights)
     automaton, notes = tempered(read.automaton, options.temperature), Counter(read.notes)
@@ -80,7 +152,7 @@ def _without_probability(automaton: Automaton, log_weights: np.ndarray, given: G
         if len(bad) and on_zero == "error":
             raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
         found += len(bad)
-    what = {"skip": "that training leaves out", "floor": "that have a small one by --on-zero floor"}
+    what = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
     note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
     return Counter({note: found} if found else {})
 
@@ -91,9 +163,9 @@ def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.nd
     lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
     if len(lost):
         raise OptionError(
-            f"--ngram-text: expected words that the unigram below allows, found {prior.symbols[lost[0]]!r} "
-            f"({len(lost):,} such words in all); choose a --smoothing that leaves some weight to unseen words, or add "
-            "the text to --count-text"
+            f"--background ngram(…, text=FILE): expected words that the unigram below allows, found "
+            f"{prior.symbols[lost[0]]!r} ({len(lost):,} such words in all); choose a smoothing that leaves some weight "
+            "to unseen words (`over` of the recipe), or add the text to --count-text"
         )
     return prior.log_weights - np.logaddexp.reduce(prior.log_weights)
 
@@ -105,6 +177,7 @@ def _what_is_wrong(path: str, sentence: int, where: int, many: int) -> str:
     before = " ".join(tokens[max(0, where - 4) : where]) or "the start"
     return (
         f"{place(Path(path), number)}: the background gives {tokens[where]!r} probability zero after {before!r} (token "
-        f"{where + 1}; {many:,} such sentences in all); fix the grammar or the text, or say --on-zero skip (training "
-        "leaves such sentences out) or --on-zero floor (what it forbids gets a little weight)"
+        f"{where + 1}; {many:,} such sentences in all); fix the grammar or the text, or say on_zero=skip, as in "
+        "automaton(FILE, on_zero=skip) (training leaves such sentences out), or on_zero=floor (what it forbids gets a "
+        "little weight)"
     )

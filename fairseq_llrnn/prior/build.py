@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
 from tqdm import tqdm
+from typing_extensions import Doc
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
@@ -23,24 +25,38 @@ from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior.language_weights import LANGUAGE, language_weights
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.settings import Settings
 
 BACKGROUNDS = tuple("unigram uniform language:CODE ngram:FILE ngram:N automaton:FILE model:FILE cache:N".split())
 
 
-class Smoothing(Protocol):
-    """How a unigram is smoothed."""
+@dataclass(frozen=True)
+class UnigramOptions(Settings):
+    """Of `unigram(…)`, and of `language(CODE, …)`, where the unigram has the punctuation."""
+
+    smoothing: Annotated[
+        Literal["absolute", "additive", "good-turing", "none"], Doc("what words get that the text lacks")
+    ] = "absolute"
+    pseudo_count: Annotated[
+        Annotated[float, Ge(LEAST_WEIGHT), Le(LARGEST_WEIGHT)] | None,
+        Doc("what additive smoothing adds to every count (default: 1)"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.pseudo_count is not None and self.smoothing != "additive":
+            raise ValueError("smoothing=additive, since no other smoothing adds something")
 
     @property
-    def smoothing(self) -> str: ...
-
-    @property
-    def pseudo_count(self) -> float: ...
+    def added(self) -> float:
+        """What additive smoothing adds."""
+        return 1.0 if self.pseudo_count is None else self.pseudo_count
 
 
 @dataclass(frozen=True)
@@ -54,8 +70,7 @@ class PriorSettings:
     shapes: bool = False
     suffix_floor: int | None = None  # None: no suffix features
     background: str = "unigram"  # or "uniform", or the path of a TSV
-    smoothing: str = "absolute"
-    pseudo_count: float = 1.0
+    unigram: UnigramOptions = UnigramOptions()
     pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
     identity_floor: int = IDENTITY_FLOOR  # of `auto`: the count from which a word has an identity
     morphemes: str | None = None  # who cut the words into morphemes
@@ -112,9 +127,11 @@ def build_prior(
         also = asked_for if settings.input_features is None else ()
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
         read = _signatures(words, rows, ordinary, counts, settings, top, groups, "input-", also)
-    log_weights = static_weights(words, counts, settings.background, settings)
+    log_weights = static_weights(words, counts, settings.background, settings.unigram)
     used = {
-        **asdict(settings),
+        **{name: value for name, value in asdict(settings).items() if name != "unigram"},
+        "smoothing": settings.unigram.smoothing,
+        "pseudo_count": settings.unigram.added,
         "patterns": patterns.names if patterns else None,
         "lexicon_entries": len(lexicon),
         "sources": list(sources),
@@ -184,7 +201,7 @@ def _signatures(
     return replace(found, class_of=found.class_of[place[of_word]])
 
 
-def static_weights(words: WordList, counts: np.ndarray, background: str, smoothing: Smoothing) -> np.ndarray:
+def static_weights(words: WordList, counts: np.ndarray, background: str, unigram: UnigramOptions) -> np.ndarray:
     """log b(x) of `unigram`, `uniform`, `language:CODE` or a TSV file, for every word: (V,), with a sum of one.
 
     Raises:
@@ -194,10 +211,10 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, smoothi
     if background == "uniform":
         weights = allowed / allowed.sum()
     elif background == "unigram":
-        weights = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
+        weights = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
     elif background.startswith(f"{LANGUAGE}:"):
-        unigram = unigram_weights(counts, allowed, smoothing.smoothing, smoothing.pseudo_count)
-        weights = language_weights(words, unigram, allowed, background.partition(":")[2])
+        counted = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
+        weights = language_weights(words, counted, allowed, background.partition(":")[2])
     elif not os.path.exists(background):
         raise OptionError(
             f"--background {background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "

@@ -25,16 +25,16 @@ from fairseq_llrnn.lexicon.language_check import tokens_known
 from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.languages.gathering import Gathered
 from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, read_numbers, with_values
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.build import PriorSettings, UnigramOptions, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
-from fairseq_llrnn.prior.expression import Expression, atoms
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
-from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, add_backgrounds, kind_of, read_background
+from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, add_backgrounds, kind_of, options_of, read_background
 from fairseq_llrnn.prior.lemmas import check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
-from fairseq_llrnn.prior.named_backgrounds import Given
+from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.origins import made_from
@@ -60,11 +60,12 @@ class Built:
     gathered: Gathered  # what packages know of the language
 
 
-def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
+def build(dictionary: Dictionary, options: PriorOptions | None = None, open_model: OpenModel | None = None) -> Built:
     """Build a prior.
 
     Args:
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
+        open_model: who can read other trained models, for `model:FILE`.
 
     Raises:
         OptionError, DataError: options that do not go together, files that are not what they should be.
@@ -80,6 +81,8 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
+    below = with_codes(_below(options, background), code)
+    assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
         raise OptionError(
@@ -101,7 +104,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     numbers = read_numbers(options.words, shown)
     lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
     morphemes = morphemes_of(options.words, words, counts, all_counts)
-    settings = _settings(options, background)
+    settings = _settings(options, below)
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = made_from(options, background, code)
     prior, notes = build_prior(
@@ -121,7 +124,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None) -> Built:
     if completed.guessed.any():
         guessed = np.flatnonzero(completed.guessed)
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    given = Given(words, counts, as_paths(options.text), options.background_options, options.workers)
+    given = Given(words, counts, as_paths(options.text), None, open_model, options.workers)
     prior, more = add_backgrounds(prior, background, given)
     notes.update(more)
     if options.open_vocabulary is not None:
@@ -216,9 +219,23 @@ def _notes_of_texts(options: PriorOptions, words: WordList, counts: np.ndarray) 
     return notes
 
 
-def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
+def _below(options: PriorOptions, background: Expression) -> Atom:
+    """b₀."""
+    static = [atom for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
+    if options.over is None:
+        return static[0] if static else Atom("unigram")
+    over = read_background(options.over)
+    if not isinstance(over, Atom) or kind_of(over.text)[0] != STATIC or background in static:
+        raise OptionError(
+            f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "
+            f"it below {options.background}; correct it, or leave it out"
+        )
+    return over
+
+
+def _settings(options: PriorOptions, below: Atom) -> PriorSettings:
     check_least("--suffixes", options.suffixes, 1, "word types")
-    static = [atom.text for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
+    unigram = options_of(below)
     return PriorSettings(
         options.top_words,
         options.features,
@@ -226,9 +243,8 @@ def _settings(options: PriorOptions, background: Expression) -> PriorSettings:
         options.input_top_words,
         options.shapes,
         options.suffixes,
-        static[0] if static else "unigram",
-        options.background_options.smoothing,
-        options.background_options.pseudo_count,
+        below.text,
+        unigram if isinstance(unigram, UnigramOptions) else UnigramOptions(),
         options.pieces,
         options.identity_floor,
         segmenter(options.words),

@@ -5,11 +5,13 @@
     ngram:3 plus cache:500 with weights learned             … whose weights are parameters of the model
     ngram:3 plus cache:500 with weights per position        … whose weights the network chooses at every position
     ngram:3 at temperature 2                                b^(1/2) (Tempered)
+    ngram(3, folds=10) plus cache(500, weight=0.9, learned) options of a background (ngram(3) is ngram:3)
     (ngram:3 plus unigram) times "automaton:my file.txt"    parentheses; quotes around blanks
 
     sum      =  [number] product { plus [number] product } [with weights (learned | per position)]
     product  =  tempered { times tempered }
-    tempered =  atom [at temperature number]                atom: ( sum ), or a word that is none of those above
+    tempered =  atom [at temperature number]                atom: ( sum ), call, or a word that is none of those above
+    call     =  name( [value] {, option [= value]} )        value: a word, or [word, …]; an option alone is true
 
 `times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (build.py).
 expression_parser.py reads what is written so.
@@ -34,15 +36,23 @@ RESERVED = frozenset("times plus with weights learned per position at temperatur
 NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 
 
+Value = str | tuple[str, ...] | bool
+
+
 @dataclass(frozen=True)
 class Atom:
     """A background by itself: what was written, and once it is built, the name of its part."""
 
-    text: str
+    text: str  # ngram:3, also of ngram(3, folds=10)
     part: str = ""
+    options: tuple[tuple[str, Value], ...] = ()
 
     def __str__(self) -> str:
-        return _quote(self.text)
+        if not self.options:
+            return _quote(self.text)
+        name, colon, first = self.text.partition(":")
+        said = [f"{option}={_written(value)}" if value is not True else option for option, value in self.options]
+        return f"{name}({', '.join([_quote(first, CALLED)] * bool(colon) + said)})"
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,8 @@ def combine(expression: Expression, background: Callable[[str], Background]) -> 
 def describe(expression: Expression) -> dict[str, Any]:
     """As JSON has it."""
     if isinstance(expression, Atom):
-        return {"part": expression.part, "text": expression.text}
+        said = {"options": dict(expression.options)} if expression.options else {}
+        return {"part": expression.part, "text": expression.text, **said}
     if isinstance(expression, AtTemperature):
         return {"tempered": describe(expression.term), "temperature": expression.temperature}
     terms = [describe(term) for term in expression.terms]
@@ -198,7 +209,11 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     if kind == "part":
         if found["part"] not in names or not isinstance(found.get("text"), str):
             raise ValueError(f"its background has the part {found['part']!r}, expected one of {', '.join(names)}")
-        return Atom(found["text"], found["part"])
+        options = found.get("options", {})
+        if not isinstance(options, dict) or not all(map(_is_value, options.values())):
+            raise ValueError(f"its background has the options {options!r}, expected words by their names")
+        said = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
+        return Atom(found["text"], found["part"], tuple(said))
     if kind == "tempered":
         term, temperature = _described(found[kind], names, depth + 1), found.get("temperature")
         try:
@@ -219,6 +234,11 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)
 
 
+def _is_value(value: object) -> bool:
+    words = value if isinstance(value, list) else [value]
+    return value is True or all(isinstance(word, str) for word in words)
+
+
 def is_positive(value: object) -> TypeGuard[float]:
     """Whether it is a number above 0, and finite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
@@ -227,12 +247,22 @@ def is_positive(value: object) -> TypeGuard[float]:
 # ---- as it is written -----------------------------------------------------------------------------------------------
 
 
-def _quote(text: str) -> str:
+CALLED = re.compile(r"""[\s()"',=\[\]]""")  # what needs quotes within the parentheses of a call
+_PLACED = re.compile(r"""[\s()"']""")  # … and elsewhere
+
+
+def _quote(text: str, special: re.Pattern[str] = _PLACED) -> str:
     """An atom as it must be written."""
-    plain = text and text not in RESERVED and not NUMBER.fullmatch(text) and not re.search(r"""[\s()"']""", text)
-    if plain:
+    reserved = special is _PLACED and (text in RESERVED or NUMBER.fullmatch(text))
+    if text and not reserved and not special.search(text):
         return text
     return "'\"'".join(f'"{piece}"' for piece in text.split('"'))
+
+
+def _written(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_quote(word, CALLED) for word in value)}]"
+    return _quote(str(value), CALLED)
 
 
 def _number(value: float) -> str:

@@ -17,12 +17,16 @@ from fairseq_llrnn.prior.expression import (
     Expression,
     Plus,
     Times,
+    Value,
     check_size,
     is_positive,
 )
 
 _TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")
 AROUND = 100  # characters of an expression, shown on both sides of what is wrong
+_WORD = r"""(?:[^\s()"',=\[\]]|"[^"]*"|'[^']*')+"""  # within the parentheses of a call
+_VALUE = rf"{_WORD}|\[\s*(?:{_WORD}(?:\s*,\s*{_WORD})*)?\s*\]"
+_ITEM = re.compile(rf"\s*(?:(?P<name>[a-z_]+)\s*=\s*)?(?P<value>{_VALUE})\s*(?P<end>[,)])")
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 
 
@@ -126,8 +130,31 @@ class _Parser:
             raise self.error("a second quotation mark")
         if token in ("", ")") or token in RESERVED or NUMBER.fullmatch(token):
             raise self.error("a background, e.g. unigram, ngram:3, automaton:FILE or (…)")
+        end = self.spans[self.place][1]
         self.place += 1
-        return Atom(_QUOTED.sub(lambda match: match[1] or match[2] or "", token))
+        if self.text[end : end + 1] == "(":  # `name (` is no call
+            return self.call(token)
+        return Atom(_unquoted(token))
+
+    def call(self, name: str) -> Atom:
+        """What is in the parentheses behind a name: what would be behind its colon, and options."""
+        at, first, options = self.spans[self.place][1], "", dict[str, Value]()
+        item = None
+        while item is None or item["end"] != ")":
+            begin, item = at, _ITEM.match(self.text, at)
+            if item is None:
+                raise self.error("a value, OPTION=VALUE or OPTION, and then a comma or )", at)
+            at, option, value = item.end(), item["name"], item["value"]
+            if option is None and begin == self.spans[self.place][1]:
+                first = f":{_unquoted(value)}"
+                continue
+            option, said = (option, _value(value)) if option else (value, True)
+            if option in options:
+                raise self.error(f"{option} once", begin)
+            options[option] = said
+        while self.place < len(self.spans) and self.spans[self.place][0] < at:
+            self.place += 1
+        return Atom(_unquoted(name) + first, options=tuple(options.items()))
 
     def take(self, word: str) -> bool:
         found = self.token == word
@@ -138,7 +165,10 @@ class _Parser:
         if not self.take(word):
             raise self.error(f"`{word}`")
 
-    def error(self, expected: str) -> OptionError:
+    def error(self, expected: str, at: int | None = None) -> OptionError:
+        """At a character, or at the next token."""
+        while at is not None and self.place < len(self.spans) and self.spans[self.place][1] <= at:
+            self.place += 1
         begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]
         found = self.text[begin:end] or "the end"
         before, after = self.text[:begin], self.text[end:]
@@ -148,3 +178,11 @@ class _Parser:
             f"{self.option} {before}>>{self.text[begin:end]}<<{after}: expected {expected}, found {found} between >> "
             "and <<"
         )
+
+
+def _unquoted(text: str) -> str:
+    return _QUOTED.sub(lambda match: match[1] or match[2] or "", text)
+
+
+def _value(text: str) -> Value:
+    return tuple(map(_unquoted, re.findall(_WORD, text))) if text.startswith("[") else _unquoted(text)

@@ -6,6 +6,7 @@ Sizes: V words of the dictionary.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def with_codes(background: Expression, code: str | None) -> Expression:
                 "--background language: expected --language CODE beside it, found none; add it, or say language:CODE"
             )
         frequency_source(told_code, f"--background {LANGUAGE}:{told_code}")
-        return Atom(f"{LANGUAGE}:{told_code}")
+        return replace(atom, text=f"{LANGUAGE}:{told_code}")
 
     return with_atoms(background, told)
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior import automata as automata  # which registers them
-from fairseq_llrnn.prior.build import static_weights
+from fairseq_llrnn.prior.build import UnigramOptions, static_weights
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.language_weights import LANGUAGE
-from fairseq_llrnn.prior.named_backgrounds import Given, named_background
+from fairseq_llrnn.prior.named_backgrounds import Given, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.settings import Settings, checked, keys, with_paths
 
 STATIC, TRANSLATIONS = "static", "translations"
 
@@ -47,7 +48,35 @@ def read_background(text: str) -> Expression:
         expression = Atom(text)
     for atom in atoms(expression):
         file_of(atom.text)
+        options_of(atom)
     return expression
+
+
+def options_of(atom: Atom) -> Settings:
+    """The options of an atom. Raises OptionError for one that it has not, or a value that is none."""
+    kind, _ = kind_of(atom.text)
+    named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
+    counted = atom.text.partition(":")[0] in ("unigram", LANGUAGE)
+    owner = named.options if named is not None else UnigramOptions if counted else NoOptions
+    return checked(owner, dict(atom.options), lambda name: f"--background {atom}: {name}".removesuffix(": "))
+
+
+def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
+    """An atom with other paths, whether or not the files are there."""
+    kind, source = kind_of(atom.text)
+    text = atom.text
+    if kind == STATIC and text not in ("unigram", "uniform") and text.partition(":")[0] != LANGUAGE:
+        text = change(text)
+    elif kind not in (STATIC, TRANSLATIONS) and (named := named_background(kind)) is not None and source:
+        try:
+            is_file = named.is_file(source)
+        except ValueError:
+            is_file = True  # one that is not there
+        text = f"{kind}:{change(source)}" if is_file else text
+    said = with_paths(options_of(atom), change)
+    paths = {key.field for key in keys(type(said)) if key.is_path}
+    options = ((name, getattr(said, name) if name in paths else value) for name, value in atom.options)
+    return Atom(text, atom.part, tuple(options))
 
 
 def file_of(text: str) -> str | None:
@@ -87,13 +116,13 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     Raises:
         DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
     """
-    leaves = [atom.text for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
+    leaves = [atom for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
     if isinstance(expression, Atom) and kind_of(expression.text)[0] == STATIC:
         return prior, Counter()
     notes: Counter[str] = Counter()
     built = []
-    for text in leaves:
-        part, more = _part(text, prior, given)
+    for atom in leaves:
+        part, more = _part(atom, prior, given)
         built.append(part)
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
@@ -109,15 +138,17 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     return made, notes
 
 
-def _part(text: str, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:
+def _part(atom: Atom, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:
     """One of them, over the prior's b₀."""
-    kind, source = kind_of(text)
-    if kind == STATIC or (named := named_background(kind)) is None:
-        return StaticPart(static_weights(given.words, given.counts, text, given.options)), Counter()
-    part, notes = named.read(source, prior, given)
+    kind, source = kind_of(atom.text)
+    options = options_of(atom)
+    if isinstance(options, UnigramOptions) or kind == STATIC or (named := named_background(kind)) is None:
+        unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
+        return StaticPart(static_weights(given.words, given.counts, atom.text, unigram)), Counter()
+    part, notes = named.read(source, prior, replace(given, options=options))
     return part, Counter(notes)
 
 
 def _named(atom: Atom, names: Iterator[str]) -> Atom:
     """With the name of its part; that of translations is given later."""
-    return atom if kind_of(atom.text)[0] == TRANSLATIONS else Atom(atom.text, next(names))
+    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(atom, part=next(names))

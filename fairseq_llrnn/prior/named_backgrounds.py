@@ -1,7 +1,9 @@
-"""Backgrounds by the name before the colon in an expression of --background: `NAME:SOURCE`.
+"""Backgrounds by their name in an expression of --background: `NAME:SOURCE`, or `NAME(SOURCE, OPTION=VALUE, …)`.
 
-    @register_background("mrf", example="mrf:field")
+    @register_background("mrf", example="mrf:field", options=FieldOptions)
     def read(source, prior, given): return SomePart(…), {"words that it lacks": 3}
+
+`options` is a dataclass of settings (settings.py); what is said in the expression is `given.options`.
 
 A reader stands beside its part, in parts/ (those of automata in automata.py), or where registry.py finds it: in a
 system, or in another package.
@@ -12,17 +14,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.registry import load_all
+from fairseq_llrnn.settings import Settings
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.prior.options import BackgroundOptions
+    from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
     from fairseq_llrnn.prior.prior import Prior
+
+# a checkpoint, a prior with b₀, options of `model` -> the part, and what a user should know about it
+OpenModel = Callable[[str, "Prior", "ModelOptions"], "tuple[ModelPart, Mapping[str, int]]"]
+
+@dataclass(frozen=True)
+class NoOptions(Settings):
+    """Of a background that has none."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,8 @@ class Given:
     words: WordList
     counts: np.ndarray  # (V,) of the unigram
     texts: Sequence[str]  # the training text, tokenised, one sentence a line
-    options: BackgroundOptions
+    options: Any  # of the class that was registered
+    open_model: OpenModel | None = None  # who can read other trained models
     workers: int | None = None  # processes that read the texts; None: one for each core
 
 
@@ -60,15 +71,16 @@ class NamedBackground:
     example: str  # of an expression, for messages
     read: Read  # what is behind the colon, and a prior with b₀ -> the part, and what a user should know about it
     is_file: Callable[[str], bool]  # whether a file is behind the colon; raises ValueError where neither will do
+    options: type[Settings]
 
 
 def register_background(
-    name: str, example: str, is_file: Callable[[str], bool] = no_file
+    name: str, example: str, is_file: Callable[[str], bool] = no_file, options: type[Settings] = NoOptions
 ) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place."""
 
     def known(read: ReadType) -> ReadType:
-        _KNOWN[name] = NamedBackground(example, read, is_file)
+        _KNOWN[name] = NamedBackground(example, read, is_file, options)
         return read
 
     return known
@@ -79,3 +91,9 @@ def named_background(name: str) -> NamedBackground | None:
     if name not in _KNOWN:
         load_all("parts")
     return _KNOWN.get(name)
+
+
+def named_backgrounds() -> Mapping[str, NamedBackground]:
+    """All that are registered, by name."""
+    load_all("parts")
+    return dict(sorted(_KNOWN.items()))

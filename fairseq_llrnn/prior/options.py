@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -24,41 +23,10 @@ from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import Paths
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.prior.open_vocabulary import FLOOR
-from fairseq_llrnn.prior.parts import cache
-from fairseq_llrnn.prior.parts.automaton import ON_ZERO
-from fairseq_llrnn.prior.parts.model import ModelPart
-from fairseq_llrnn.prior.prior import Prior
 
 UNITS = defaults.UNITS
-
-
-class OpenModel(Protocol):
-    """Who can read other trained models."""
-
-    def __call__(self, checkpoint: str, prior: Prior) -> tuple[ModelPart, Mapping[str, int]]:
-        """The part, for the words that the prior's b₀ allows, and what a user should know about it."""
-
-
-@dataclass(frozen=True)
-class BackgroundOptions:
-    """How the backgrounds are made that an expression names; each number is of all that it can be of."""
-
-    smoothing: str = "absolute"  # of a unigram
-    pseudo_count: float = 1.0  # of additive smoothing
-    ngram_text: Paths = ()  # of ngram:N; none: the text of the unigram
-    ngram_weight: float = 1.0  # how much of its own say a history keeps beside the next shorter one
-    ngram_prune: tuple[int, ...] = ()  # of ngram:N: those left out come no more often, by their numbers of words
-    folds: int = DEFAULT_FOLDS  # of ngram:N, which training is cross-fitted in
-    temperature: float = 1.0  # of n-grams beside their unigram, of automata
-    on_zero: str = ON_ZERO[0]  # what becomes of training sentences to which an automaton gives probability zero
-    unknown_symbols: str = "error"  # of automata: or "drop"
-    cache_weight: float = cache.WEIGHT  # of the words of cache:N, where b₀ has the rest
-    cache_decay: float = cache.DECAY
-    cache_learned: bool = False  # weight and decay are parameters
-    open_model: OpenModel | None = None  # for model:FILE
 
 
 @dataclass(frozen=True)
@@ -141,7 +109,9 @@ class PriorOptions:
     input_top_words: TopWords | None = None
     # background
     background: str = "unigram"  # an expression (expression.py)
-    background_options: BackgroundOptions = BackgroundOptions()
+    over: str | None = (
+        None  # b₀ below n-grams, automata, caches and models; None: the first static background, or unigram
+    )
     # the source of a translation, and words outside the dictionary
     source_dictionary: str | Path | Sequence[str] | None = None  # None: that of the parallel text, or beside the other
     translations: TranslationOptions | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fairseq_llrnn.files.reading import as_paths, file_digest
 from fairseq_llrnn.lexicon.options import MORFESSOR
-from fairseq_llrnn.prior.expression import Expression, atoms
-from fairseq_llrnn.prior.leaves import file_of, is_order
+from fairseq_llrnn.prior.expression import Expression, with_atoms
+from fairseq_llrnn.prior.leaves import with_files
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
 from fairseq_llrnn.prior.options import PriorOptions
 
@@ -27,7 +27,7 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
         *(("--morphemes", path) for path in [known.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
-        *(("--background", path) for path in _background_files(options, background)),
+        *(("--background", path) for path in _background_files(background)),
         *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
         *(("--hunspell", path) for path in as_paths(known.hunspell if options.translations else ())),
         *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
@@ -46,12 +46,13 @@ def made_from(options: PriorOptions, background: Expression, code: str | None) -
     return described + ([] if known.apertium is None else [f"--apertium {Path(known.apertium).name}"])
 
 
-def _background_files(options: PriorOptions, background: Expression) -> list[str]:
+def _background_files(background: Expression) -> list[str]:
     """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
     found: list[str] = []
-    for atom in atoms(background):
-        if is_order(atom.text):
-            found += as_paths(options.background_options.ngram_text)
-        elif (file := file_of(atom.text)) is not None:
-            found.append(file)
-    return found
+
+    def seen(path: str) -> str:
+        found.append(path)
+        return path
+
+    with_atoms(background, lambda atom: with_files(atom, seen))
+    return [path for path in dict.fromkeys(found) if not os.path.isdir(path)]

@@ -23,6 +23,7 @@ from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
+from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.leaves import TRANSLATIONS
 from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
@@ -82,7 +83,12 @@ def background_of(prior: Prior) -> Expression | None:
     own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
     if not own or prior.find(LexicalPart) is not None:
         return None
-    return Atom(str(prior.settings["background"]), own[0])
+    written = str(prior.settings["background"])
+    try:
+        atom = parse(written)
+    except OptionError:  # a path with blanks
+        atom = Atom(written)
+    return replace(atom, part=own[0]) if isinstance(atom, Atom) else Atom(written, own[0])
 
 
 def _name(prior: Prior, part: LexicalPart) -> str:

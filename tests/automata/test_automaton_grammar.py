@@ -148,13 +148,13 @@ def test_unknown_symbols(tmp_path: Path) -> None:
 
 
 def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
-    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or say --unknown-sym"
+    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or say automaton"
     with pytest.raises(DataError, match=one):
         read(tmp_path, 'S -> "a" | "z" "z"\n')
     two = "symbol 'z' is not in the dictionary, nor is 'y' .2 in all.; write them as the text has them, remove them"
     with pytest.raises(DataError, match=two):
         read(tmp_path, 'S -> "z" | "y" | "z"\n')
-    many = "line 2: symbol '1' is not in the dictionary, nor are '2', '3', '4', … .6 in all.; .*--unknown-symbols drop"
+    many = "line 2: symbol '1' is not in the dictionary, nor are '2', '3', '4', … .6 in all.; .*unknown_symbols=drop."
     with pytest.raises(DataError, match=many):
         read(tmp_path, 'S -> "a" X\nX -> "1" | "2 3"\n| "4" | "5" | "6"\n')
 

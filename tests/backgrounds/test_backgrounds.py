@@ -10,8 +10,8 @@ from sparse_masses import sparse_masses
 
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.ngrams.unigram import SMOOTHINGS, unigram_weights
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.testing import check_background
 
 CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])
@@ -83,7 +83,7 @@ ALLOWED = np.array([True, True, True, True, False, True])
 COUNTS = np.array([5, 1, 1, 0, 9, 2])
 
 
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("smoothing", ["absolute", "additive", "good-turing", "none"])
 @given(st.lists(st.integers(0, 1000), min_size=6, max_size=40))
 @settings(max_examples=40, deadline=None)
 def test_unigram_sums_to_one_over_allowed_words(smoothing: str, counts: list[int]) -> None:
@@ -136,8 +136,3 @@ def test_relative_frequencies_where_all_were_seen() -> None:
 def test_errors() -> None:
     with pytest.raises(DataError, match="expected counts, found none.*--count-text"):
         unigram_weights(np.zeros(6), ALLOWED)
-    with pytest.raises(OptionError, match="--smoothing kneser: expected one of absolute, additive"):
-        unigram_weights(COUNTS, ALLOWED, "kneser")
-    for pseudo_count in (0.0, -1.0, float("nan")):
-        with pytest.raises(OptionError, match="--pseudo-count .*expected a positive number"):
-            unigram_weights(COUNTS, ALLOWED, "additive", pseudo_count)

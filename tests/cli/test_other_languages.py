@@ -78,11 +78,14 @@ def test_forms_of_terms(write: Callable[[str, list[str]], Path], kind: str) -> N
     assert not read_word_forms([named], WORDS, Spelling(True)).notes
 
 
-@pytest.mark.parametrize("options", [["--count-text"], ["--background", "ngram:2", "--folds", "0", "--ngram-text"]])
+@pytest.mark.parametrize("options", [["--count-text", "{}"], ["--background", "ngram(2, folds=0, text={})"]])
 def test_texts(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], options: list[str]) -> None:
+    other = tmp_path / "other"
     (tmp_path / "other").write_text(f"{' '.join(OTHERS)} chat\n{'chat ' * 9}\n", encoding="utf-8")
-    done = llrnn("prior", "--dict", tmp_path / "dict.txt", "--out", tmp_path / "p", *options, tmp_path / "other")
-    said = f"warning: 10 of the 28 tokens of {options[-1]} {tmp_path}/other are words of the dictionary: {ASKS}"
+    options = [option.format(other) for option in options]
+    done = llrnn("prior", "--dict", tmp_path / "dict.txt", "--out", tmp_path / "p", *options)
+    what = f"--count-text {other}" if options[0] == "--count-text" else f"the text of ngram(…, text={other})"
+    said = f"warning: 10 of the 28 tokens of {what} are words of the dictionary: {ASKS}"
     assert (done.code, done.err.splitlines()[0]) == (0, said)
 
 

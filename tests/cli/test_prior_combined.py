@@ -7,7 +7,7 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, PriorOptions
 
 TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"
 GRAMMAR = "0 1 le\n0 2 la\n1 1 petit\n1 3 chat\n1 3 chien\n2 2 petite\n2 3 table\n3 4 dort\n3\n4\n"
@@ -45,9 +45,9 @@ def test_what_is_said_is_shown_again(build: Build, llrnn: Llrnn, corpus: Corpus,
 
 
 def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:
-    expression = '"automaton:my grammar.txt" times ngram:2 times (cache:5 plus uniform)'
+    expression = '"automaton:my grammar.txt" times ngram(2, folds=0) times (cache(5, learned) plus uniform)'
     done = build(
-        "--background", expression, "--count-text", "train.txt", "--folds", 0, "--cache-weight", "learned",
+        "--background", expression, "--count-text", "train.txt",
         "--evidence", "numbers", "--unsupported", "numbers=0.5", "--source-dict", "dict.en.txt",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -79,18 +79,17 @@ def tree(directory: Path) -> dict[str, bytes]:
     [
         ([], {}),
         (
-            ["--conllu", "train.conllu", "--count-text", "train.txt", "--suffixes", "2", "--shapes", "--smoothing",
-             "additive", "--pseudo-count", "0.5", "--input-features", "POS", "--open-vocabulary", "characters"],
+            ["--conllu", "train.conllu", "--count-text", "train.txt", "--suffixes", "2", "--shapes",
+             "--background", "unigram(smoothing=additive, pseudo_count=0.5)", "--input-features", "POS",
+             "--open-vocabulary", "characters"],
             {"words": LexiconOptions(conllu="train.conllu"), "text": "train.txt", "suffixes": 2, "shapes": True,
              "input_features": ("POS",),
-             "background_options": BackgroundOptions(smoothing="additive", pseudo_count=0.5),
+             "background": "unigram(smoothing=additive, pseudo_count=0.5)",
              "open_vocabulary": OpenOptions()},
         ),
         (
-            ["--background", "ngram:2 plus cache:4", "--count-text", "train.txt", "--folds", "2", "--cache-weight",
-             "0.5"],
-            {"background": "ngram:2 plus cache:4", "text": ["train.txt"],
-             "background_options": BackgroundOptions(folds=2, cache_weight=0.5)},
+            ["--background", "ngram(2, folds=2) plus cache(4, weight=0.5)", "--count-text", "train.txt"],
+            {"background": "ngram(2, folds=2) plus cache(4, weight=0.5)", "text": ["train.txt"]},
         ),
         (
             ["--background", "automaton:my grammar.txt", "--evidence", "numbers,copies", "--evidence-weight", "0.5",

@@ -77,24 +77,24 @@ def probabilities(prior: Prior, *words: str) -> dict[str, float]:
 
 
 def test_n_grams_of_the_training_text(built: Callable[..., Prior], corpus: Corpus) -> None:
-    prior = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 2)
+    prior = built("--background", "ngram(3, folds=2)", "--count-text", corpus.place / "train.txt")
     assert prior.find(AutomatonPart).folds == 2
     after = probabilities(prior, "le")
     assert sum(after.values()) == pytest.approx(1, abs=1e-5)
     assert after["chat"] > after["table"] > 0 and "<pad>" not in after
     assert np.exp(prior.log_weights).sum() == pytest.approx(1)
-    assert prior.settings["background"] == "ngram:3"
-    plain = built("--background", "ngram:3", "--count-text", corpus.place / "train.txt", "--folds", 0)
+    assert prior.settings["background"] == "ngram(3, folds=2)"
+    plain = built("--background", "ngram(3, folds=0)", "--count-text", corpus.place / "train.txt")
     assert plain.find(AutomatonPart).folds == 0
     assert probabilities(plain, "le") == pytest.approx(after, abs=1e-6), "folds change nothing but training"
     assert plain.fingerprint != prior.fingerprint
 
 
 def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> None:
-    text = ("--background", "ngram:2", "--count-text", corpus.place / "train.txt")
-    sharp, flat = built(*text), built(*text, "--background-temperature", 2.0)
+    text = ("--count-text", corpus.place / "train.txt", "--background")
+    sharp, flat = built(*text, "ngram:2"), built(*text, "ngram(2, temperature=2)")
     assert probabilities(flat, "le")["chat"] < probabilities(sharp, "le")["chat"]
-    unigram = built(*text, "--ngram-weight", 0)
+    unigram = built(*text, "ngram(2, weight=0)")
     assert probabilities(unigram, "le") == pytest.approx(probabilities(unigram, "la"), abs=1e-6)
     part = unigram.find(AutomatonPart)
     assert (part.weight, part.temperature) == (0.0, 1.0)
@@ -102,8 +102,8 @@ def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> 
 
 def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], corpus: Corpus) -> None:
     counts = ("--count-text", corpus.write("other.txt", "la table\nla table\nune table\n"))
-    text = ("--ngram-text", corpus.place / "train.txt")
-    unigram, prior = built(*counts), built(*counts, *text, "--background", "ngram:2", "--folds", 2)
+    text = corpus.place / "train.txt"
+    unigram, prior = built(*counts), built(*counts, "--background", f"ngram(2, text={text}, folds=2)")
     np.testing.assert_allclose(prior.log_weights, unigram.log_weights, atol=1e-6)
     after = probabilities(prior, "le")
     assert after["chat"] > after["table"] and sum(after.values()) == pytest.approx(1, abs=1e-5)
@@ -112,9 +112,9 @@ def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], c
 
 def test_n_grams_of_words_that_the_unigram_below_forbids(build: Build, corpus: Corpus) -> None:
     """A prior was written that could not be read."""
-    text = ("--background", "ngram:2", "--ngram-text", corpus.place / "train.txt")
-    done = build(*text, "--count-text", corpus.write("other.txt", "la table\n"), "--smoothing", "none")
-    assert "--ngram-text: expected words that the unigram below allows, found " in done.error
+    background = f"ngram(2, text={corpus.place / 'train.txt'}) plus unigram(smoothing=none)"
+    done = build("--background", background, "--count-text", corpus.write("other.txt", "la table\n"))
+    assert "ngram(…, text=FILE): expected words that the unigram below allows, found " in done.error
     assert not corpus.out.exists()
 
 
@@ -133,7 +133,7 @@ def test_a_grammar(built: Callable[..., Prior], corpus: Corpus) -> None:
     assert probabilities(prior) == pytest.approx({"le": 0.5, "la": 0.5})
     assert probabilities(prior, "le", "petit") == pytest.approx({"petit": 0.25, "chat": 0.5, "chien": 0.25})
     assert probabilities(prior, "la", "table") == pytest.approx({"dort": 0.5, "</s>": 0.5})
-    flat = built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--background-temperature", 2)
+    flat = built("--background", f"automaton({corpus.place / 'grammar.txt'}, temperature=2)")
     roots = [math.sqrt(p) for p in (0.25, 0.5, 0.25)]
     assert probabilities(flat, "le") == pytest.approx(
         dict(zip(("petit", "chat", "chien"), (r / sum(roots) for r in roots), strict=True)), abs=1e-5
@@ -141,18 +141,19 @@ def test_a_grammar(built: Callable[..., Prior], corpus: Corpus) -> None:
 
 
 def test_a_training_sentence_without_probability(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
-    options = ("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--count-text", corpus.place / "train.txt")
-    assert build(*options).error == (
+    options = ("--count-text", corpus.place / "train.txt", "--background")
+    grammar = corpus.place / "grammar.txt"
+    assert build(*options, f"automaton:{grammar}").error == (
         f"{corpus.place / 'train.txt'}, line 2: the background gives 'petite' probability zero after 'la' (token 2; "
-        "2 such sentences in all); fix the grammar or the text, or say --on-zero skip (training leaves such sentences "
-        "out) or --on-zero floor (what it forbids gets a little weight)"
+        "2 such sentences in all); fix the grammar or the text, or say on_zero=skip, as in automaton(FILE, "
+        "on_zero=skip) (training leaves such sentences out), or on_zero=floor (what it forbids gets a little weight)"
     )
     assert not corpus.out.exists()
-    done = build(*options, "--on-zero", "skip")
+    done = build(*options, f"automaton({grammar}, on_zero=skip)")
     assert "note: 2 sentences of --count-text to which the background gives probability zero, that training" in done.err
     skipping = Prior.load(corpus.out)
     assert skipping.find(AutomatonPart).on_zero == "skip"
-    floor = built(*options, "--on-zero", "floor")
+    floor = built(*options, f"automaton({grammar}, on_zero=floor)")
     after = probabilities(floor, "la")
     assert set(after) > {"table", "petite", "</s>", "<unk>"} and after["petite"] < FLOOR
     assert probabilities(floor, "la", "petite")["chat"] > 10 * FLOOR, "behind it, all is as the unigram has it"
@@ -163,26 +164,28 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
     [
         (["--background", "ngram:"], "--background ngram:: expected a file behind the colon, found nothing; say e.g."),
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
-        (["--folds", "3"], "--folds: it needs --background ngram:N, whose"),
-        (["--background-temperature", "2"], "it needs --background ngram:…, automaton:… or model:…"),
-        (["--background", "ngram:2", "--ngram-text", "absent"], "--ngram-text absent: expected a file of text, found"),
-        (["--background", "ngram:small.arpa", "--folds", "3"], "--folds: it needs --background ngram:N"),
-        (["--background", "ngram:small.arpa", "--ngram-text", "x"], "--ngram-text: it needs --background"),
-        (["--background", "ngram:small.arpa", "--on-zero", "skip"], "--on-zero: it needs --background a"),
-        (["--background", "automaton:grammar.txt", "--ngram-weight", "1"], "--ngram-weight: it needs"),
-        (["--background", "ngram:small.arpa", "--smoothing", "none"], "--smoothing: only a unigram is smoothed"),
+        (["--background", "ngram(2, text=absent)"], "absent: cannot be read: No such file"),
+        (["--background", "ngram(small.arpa, folds=3)"], "folds is of ngram(N), n-grams that are estimated here"),
+        (["--background", "ngram(2, fold=3)"], "ngram(2, fold=3): there is no key fold; did you mean folds?"),
+        (["--background", "ngram(2, folds=1)"], "expected 2 `folds` at least, or 0 for n-grams of a text"),
+        (["--background", "ngram(2, folds=101)"], ": folds: expected a number of at most 100, found 101; correct it"),
+        (["--background", "ngram(2, weight=1.5)"], ": weight: expected a number of at most 1, found 1.5; correct it"),
+        (["--background", "ngram(2, weight=nan)"], ": weight: expected a finite number, found nan; correct it"),
+        (["--background", "ngram(2, weight=much)"], ": weight: expected a number, found 'much'; correct it"),
+        (["--background", "ngram(2, prune=[1])"], "expected counts in `prune` that never fall, the first one 0 for"),
+        (["--background", "ngram(2, prune=[0, 2, 1])"], "expected counts in `prune` that never fall, the first one 0"),
+        (["--background", "automaton(grammar.txt, on_zero=ignore)"], ": on_zero: expected error, skip or floor, found"),
+        (["--background", "unigram(smoothing=kneser)"], "smoothing: expected absolute, additive, good-turing or none,"),
+        (["--background", "unigram(pseudo_count=1)"], "expected smoothing=additive, since no other smoothing adds"),
+        (["--background", "uniform(smoothing=none)"], "uniform(smoothing=none): there is no key smoothing"),
         (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the colon, found none"),
-        (["--background", "automaton:grammar.txt", "--background-temperature", "0"], "temperature 0.0: expected"),
+        (["--background", "automaton(grammar.txt, temperature=0)"], "temperature: expected a number of at least 0.01,"),
         (["--background", "ngram:3 plus"], "--background ngram:3 plus>><<: expected a background, e.g. unigram"),
         (["--background", "cache:many"], "--background cache:many: expected a number of words behind the colon; say"),
-        (["--background", "cache:5", "--cache-weight", "1"], "--background cache:5: cache weight 1.0: expected"),
-        (["--background", "cache:5", "--cache-decay", "2"], "cache decay 2.0: expected a number above 0 and at most 1"),
-        (["--cache-decay", ".5"], "--cache-decay: it needs --background cache:N"),
+        (["--background", "cache(5, weight=1)"], "cache(5, weight=1): weight: expected a number below 1, found 1;"),
+        (["--background", "cache(5, decay=2)"], "cache(5, decay=2): decay: expected a number of at most 1, found 2;"),
+        (["--background", "cache(5, decay=1, learned)"], "cache decay 1.0: expected a number above 0 and below 1"),
         (["--background", "unigram plus translations"], "it names `translations`, expected --lexical-translation"),
-        (
-            ["--background", "ngram:2 plus unigram", "--background-temperature", "2"],
-            "--background-temperature: it is of a background by itself, found several; say it of each, as in `ngram:2",
-        ),
     ],
 )
 def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str) -> None:
@@ -191,15 +194,15 @@ def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, o
 
 
 def test_a_softmax_has_none(llrnn: Llrnn, corpus: Corpus) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--folds", "3", "--out", corpus.out)
-    assert "--softmax: a softmax takes no other option, found --folds beside it" in done.error
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--guess", "on", "--out", corpus.out)
+    assert "--softmax: a softmax takes no other option, found --guess beside it" in done.error
 
 
 def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:
     corpus.write("other.txt", "0 1 le\n0 1 euro\n1\n")
     done = build("--background", f"automaton:{corpus.place / 'other.txt'}")
-    assert "euro" in done.error and "line 2" in done.error and "say --unknown-symbols drop" in done.error
-    dropped = build("--background", f"automaton:{corpus.place / 'other.txt'}", "--unknown-symbols", "drop")
+    assert "euro" in done.error and "line 2" in done.error and "say automaton(FILE, unknown_symbols=drop)" in done.error
+    dropped = build("--background", f"automaton({corpus.place / 'other.txt'}, unknown_symbols=drop)")
     assert dropped.code == 0 and "note: 1 " in dropped.err
 
 
@@ -207,7 +210,7 @@ def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> Non
 
 
 def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
-    built("--background", f"automaton:{corpus.place / 'grammar.txt'}", "--on-zero", "skip")
+    built("--background", f"automaton({corpus.place / 'grammar.txt'}, on_zero=skip)")
     shown = json.loads(llrnn("show", corpus.out, "--json").out)
     assert shown["parts"][0]["made_from"] == "automaton"
     begins = {row["word"]: row["probability"] for row in shown["background"]["start"]}
@@ -221,7 +224,7 @@ def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corp
 
 
 def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
-    built("--background", "ngram:2", "--count-text", corpus.place / "train.txt", "--folds", 2, "--ngram-weight", 0.5)
+    built("--background", "ngram(2, folds=2, weight=0.5)", "--count-text", corpus.place / "train.txt")
     text = llrnn("show", corpus.out).out
     assert "\nparts       automaton          n-grams; cross-fitted in training, 2 folds; weight 0.5\n" in text
     assert "and goes on, for example, as: l" in text

@@ -249,12 +249,3 @@ def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus) -> No
     assert [source.split()[:2] for source in sources] == [["--conllu", "train.conllu"], ["--values", "values.tsv"]]
     corpus.write("values.tsv", "chat\tSize:Small\t0.5\n")
     assert built("--values", path).settings["sources"][1] != sources[1]
-
-
-def test_options_that_would_have_no_say(build: Build) -> None:
-    assert build("--pseudo-count", 2).error == (
-        "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
-    )
-    assert build("--smoothing", "none", "--background", "uniform").error == (
-        "--smoothing: only a unigram is smoothed, found --background uniform; leave one out"
-    )

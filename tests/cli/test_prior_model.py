@@ -51,7 +51,7 @@ def arguments(world: World, general: Path, *options: object) -> list[object]:
 def built(shell: Shell, world: World, general: Path) -> tuple[Path, str]:
     """A prior with that model as its background, and what was said on stderr."""
     out = world.place / "with-model"
-    options = ("--model-weight", 0.9, "--background-temperature", 1.25, "--out", out)
+    options = ("--background", f"model({general}, weight=0.9, temperature=1.25)", "--out", out)
     result = shell.run("llrnn", *arguments(world, general, *options))
     return out, result.err
 
@@ -74,7 +74,7 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     # it can take its own place, and be looked into without fairseq
     prior.save(moved)
     assert Prior.load(moved).fingerprint == prior.fingerprint
-    assert "model:" in shell.run("llrnn", "show", moved).out
+    assert "model(" in shell.run("llrnn", "show", moved).out
 
 
 def test_train_resume_evaluate_generate_and_explain(
@@ -132,18 +132,17 @@ def assert_is_said(result: Result, said: str) -> None:
     ("options", "said"),
     [
         (("--background", "model:nowhere.pt"), "expected a checkpoint behind the colon, found none there"),
-        (("--background-temperature", "0"), "--background-temperature 0.0: expected a temperature from 0.01 to 100"),
-        (("--model-weight", "0"), "--model-weight 0.0: expected a number above 0 and up to 1"),
-        (("--folds", "3"), "--folds: it needs --background ngram:N, whose"),
-        (("--background", "uniform", "--background-data", "x"), "--background-data: it needs"),
-        (("--background-data", "nowhere"), "--background-data nowhere: expected the folder of fairseq-preprocess"),
-        (("--background-prior", "nowhere"), "--background-prior nowhere: expected a prior"),
+        (("--background", "model({}, temperature=0)"), "temperature: expected a number of at least 0.01, found 0;"),
+        (("--background", "model({}, weight=0)"), "weight: expected a number above 0, found 0; correct it"),
+        (("--background", "model({}, folds=3)"), "there is no key folds; there are: weight, temperature, data, prior"),
+        (("--background", "model({}, data=nowhere)"), "data of --background model(…) nowhere: expected the folder of"),
+        (("--background", "model({}, prior=nowhere)"), "prior of --background model(…) nowhere: expected a prior"),
     ],
 )
 def test_bad_options(
     options: tuple[str, ...], said: str, shell: Shell, world: World, general: Path, tmp_path: Path
 ) -> None:
-    given = arguments(world, general, *options, "--out", tmp_path / "prior")
+    given = arguments(world, general, *(word.format(general) for word in options), "--out", tmp_path / "prior")
     assert_is_said(shell.run("llrnn", *given, code=2), said)
     assert not (tmp_path / "prior").exists()
 
@@ -151,7 +150,8 @@ def test_bad_options(
 def test_another_prior_than_that_of_its_training(
     shell: Shell, world: World, general: Path, tmp_path: Path
 ) -> None:
-    given = arguments(world, general, "--background-prior", world.prior("softmax"), "--out", tmp_path / "prior")
+    background = f"model({general}, prior={world.prior('softmax')})"
+    given = arguments(world, general, "--background", background, "--out", tmp_path / "prior")
     assert_is_said(shell.run("llrnn", *given, code=2), "the checkpoint was trained with another prior than")
 
 

@@ -1,5 +1,7 @@
 """`llrnn prior`: unigrams, weights from a file, and the texts that words are counted in."""
 
+import math
+
 import numpy as np
 import pytest
 from small_corpus import Build, Built, Corpus, row, weight
@@ -11,7 +13,8 @@ def test_uniform(built: Built) -> None:
 
 
 def test_smoothings_differ_and_sum_to_one(built: Built) -> None:
-    made = {name: built("--smoothing", name) for name in ("absolute", "additive", "good-turing", "none")}
+    names = ("absolute", "additive", "good-turing", "none")
+    made = {name: built("--background", f"unigram(smoothing={name})") for name in names}
     assert all(np.exp(p.log_weights).sum() == pytest.approx(1) for p in made.values())
     assert weight(made["none"], "zut") == 0
     assert all(weight(made[name], "zut") > 0 for name in ("absolute", "additive", "good-turing"))
@@ -19,25 +22,27 @@ def test_smoothings_differ_and_sum_to_one(built: Built) -> None:
 
 
 def test_pseudo_count(built: Built) -> None:
-    prior = built("--smoothing", "additive", "--pseudo-count", 0.5)
+    prior = built("--background", "unigram(smoothing=additive, pseudo_count=0.5)")
     assert weight(prior, "zut") / weight(prior, "la") == pytest.approx(0.5 / 8.5)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e306", "1e-300"])
 def test_a_pseudo_count_that_is_not_positive(build: Build, value: str) -> None:
-    error = build("--smoothing", "additive", "--pseudo-count", value).error
-    assert error == f"--pseudo-count {float(value)}: expected a positive number, from 1e-99 to 1e+99"
+    error = build("--background", f"unigram(smoothing=additive, pseudo_count={value})").error
+    expected = "a number of at most 1e+99" if value == "1e306" else "a number of at least 1e-99"
+    expected = expected if math.isfinite(float(value)) else "a finite number"
+    assert error.endswith(f": pseudo_count: expected {expected}, found {value}; correct it")
 
 
 def test_an_unknown_smoothing(build: Build) -> None:
-    done = build("--smoothing", "goodturing")
+    done = build("--background", "unigram(smoothing=goodturing)")
     assert done.code == 2
-    assert "argument --smoothing: invalid choice: 'goodturing'" in done.err
+    assert "expected absolute, additive, good-turing or none, found 'goodturing'" in done.error
 
 
 def test_count_text(built: Built, corpus: Corpus) -> None:
     text = corpus.write("count.txt", "zut zut zut la zut\nzut la inconnu\n")
-    prior = built("--count-text", text, "--top-words", 1, "--smoothing", "none")
+    prior = built("--count-text", text, "--top-words", 1, "--background", "unigram(smoothing=none)")
     assert "TOPFORM:zut" in row(prior, "zut")
     assert "NOTTOP" in row(prior, "le")
     assert weight(prior, "zut") == pytest.approx(5 / 10)
@@ -48,7 +53,7 @@ def test_count_text(built: Built, corpus: Corpus) -> None:
 
 def test_several_count_texts(built: Built, corpus: Corpus) -> None:
     texts = [corpus.write("a.txt", "zut\n"), corpus.write("b.txt", "zut la\n")]
-    prior = built("--smoothing", "none", "--count-text", *texts)
+    prior = built("--background", "unigram(smoothing=none)", "--count-text", *texts)
     assert weight(prior, "zut") == pytest.approx(2 * weight(prior, "la"))
 
 

@@ -94,7 +94,7 @@ def test_only_settings_in_use_are_shown(corpus: Corpus, llrnn: Llrnn) -> None:
     llrnn(*made)
     assert "  smoothing          absolute\n" in llrnn("show", corpus.out).out
     assert "pseudo count" not in llrnn("show", corpus.out).out
-    llrnn(*made, "--smoothing", "additive", "--pseudo-count", 0.5)
+    llrnn(*made, "--background", "unigram(smoothing=additive, pseudo_count=0.5)")
     assert "  pseudo count       0.5\n" in llrnn("show", corpus.out).out
 
 

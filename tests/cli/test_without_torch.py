@@ -24,7 +24,7 @@ dictionary --text train.txt --out dict.txt
 prior --dict dict.txt --conllu train.conllu --suffixes 1 --count-text train.txt --out prior
 show prior
 show prior chat
-prior --dict dict.txt --count-text train.txt --background ngram:2 --folds 0 --out ngrams
+prior --dict dict.txt --count-text train.txt --background 'ngram(2, folds=0)' --out ngrams
 prior --dict dict.txt --count-text train.txt --open-vocabulary characters --open-floor 9 --out open"""
 
 

@@ -245,7 +245,7 @@ def test_a_mixture_needs_its_network(
     assert languages.main() == 0
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(mixtures.ORDERS)
-    assert "unk-long-1/train.txt --background ngram:3 --folds 0" in printed[0]
+    assert "unk-long-1/train.txt --background 'ngram(3, folds=0)'" in printed[0]
 
 
 def test_commands_of_a_row(data: Path, finished: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from ngram_oracles import word_list
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.ngrams.arpa import LN_10, write_arpa
@@ -68,11 +68,9 @@ def test_what_a_user_is_told(tmp_path: Path) -> None:
     assert np.logaddexp.reduce(found.log_weights) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_bad_file_and_a_bad_option(tmp_path: Path) -> None:
+def test_a_bad_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="absent: cannot be read: No such file"):
         ngram_from_file(tmp_path / "absent", WORDS)
-    with pytest.raises(OptionError, match="--ngram-weight 2: expected a number from 0"):
-        ngram_from_file(tmp_path / "absent", WORDS, weight=2)
 
 
 def test_an_order_that_no_automaton_holds(tmp_path: Path) -> None:

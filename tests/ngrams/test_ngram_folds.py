@@ -149,7 +149,7 @@ def test_too_little_text_for_folds() -> None:
         ngram_from_text(Sentences.of([[4, 5], [4, 5], []]), WORDS, 2, folds=5)
     assert str(error.value) == (
         "ngram:2: expected text for 5 folds, found 3 sentences, all of them with words in one fold; give more text, or "
-        "--folds 0 if the network is trained on another one"
+        "say ngram(2, folds=0) if the network is trained on another one"
     )
 
 
@@ -158,15 +158,9 @@ def test_too_little_text_for_folds() -> None:
     [
         ({"order": 6}, "--background ngram:6: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
         ({"order": 0}, "--background ngram:0: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
-        ({"folds": 1}, "--folds 1: expected a number from 2 to 100, or 0 for n-grams of a text that the network"),
-        ({"weight": 1.5}, "--ngram-weight 1.5: expected a number from 0 (the unigram alone) to 1 (the n-grams as they"),
-        ({"weight": math.nan}, "--ngram-weight nan: expected a number from 0 (the unigram alone) to 1 (the n-grams as"),
-        ({"temperature": 0.0}, "--background-temperature 0.0: expected a temperature from 0.01 to 100; 1 leaves the "),
-        ({"prune": (1,)}, "--ngram-prune 1: expected counts that never fall, the first one 0 for single words"),
-        ({"prune": (0, 2, 1)}, "--ngram-prune 0 2 1: expected counts that never fall, the first one 0 for single"),
     ],
 )
-def test_options_out_of_range(options: dict, said: str) -> None:
+def test_orders_out_of_range(options: dict, said: str) -> None:
     with pytest.raises(OptionError) as error:
         ngram_from_text(Sentences.of([[4, 5]]), WORDS, **{"order": 2, **options})
     assert str(error.value).startswith(said)
@@ -180,7 +174,7 @@ def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
     assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found 0.0 GB that")
-    assert "(--ngram-prune 0 1 3), say --folds 0 if the network" in str(error.value)
+    assert "as in ngram(3, prune=[0, 1, 3]), say folds=0 if the network" in str(error.value)
 
 
 def test_the_limit_of_memory_is_the_lowest_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_text_to_score_that_the_grammar_forbids(grammatical: Setting) -> None:
     task, dictionary = grammatical.task, grammatical.task.dictionary
     text = torch.tensor([[dictionary.index(word) for word in words] for words in (("la", "verte"), ("la", "chat"))])
     sample = start(grammatical) | {"id": torch.tensor([6, 2])}
-    message = "gives word 'chat' no mass, but it is the target at position 2 of sample 3, .* with --on-zero skip or"
+    message = "gives word 'chat' no mass, but it is the target at position 2 of sample 3, .* on_zero=skip. or"
     with pytest.raises(DataError, match=message):
         task.inference_step(SequenceScorer(dictionary), [grammatical.model], sample, prefix_tokens=text)
 
@@ -272,6 +272,6 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
 def test_a_sentence_outside_the_grammar_is_named(world: World) -> None:
     setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
     sample = batch(setting.task.dictionary, ["la mer", "le chat voit un pont"])
-    message = "gives word 'un' no mass, but it is the target at position 4 of sample 2, .* with --on-zero skip or --on-"
+    message = "gives word 'un' no mass, but it is the target at position 4 of sample 2, .* on_zero=skip. or on_"
     with pytest.raises(DataError, match=message):
         setting.criterion(setting.model, sample)

@@ -102,7 +102,8 @@ def test_what_training_looks_at_first(world: World, caplog: pytest.LogCaptureFix
     check(setting, [LINES[0], LINES[2]])
     message = (
         "sentence 2 of the train data: the background gives 'rose' probability zero in 'la rose </s>' .token 2; 1 such "
-        "sentences in all.; fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        "sentences in all.; fix the grammar or the text, or build the prior with automaton.FILE, on_zero=skip. or "
+        "on_zero=floor"
     )
     with pytest.raises(DataError, match=message):
         check(setting, LINES)

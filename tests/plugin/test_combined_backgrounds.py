@@ -13,8 +13,8 @@ from fairseq_llrnn.prior import Prior
 MOST_BITS = 7.0  # more bits a word than any of these models needs; infinite where a word became impossible
 
 MODELS = [
-    ("automaton:grammar.txt times ngram:2", ["--folds", "3"]),
-    ("0.7 ngram:3 plus 0.3 cache:20 with weights learned", ["--cache-weight", "learned"]),
+    ("automaton:grammar.txt times ngram(2, folds=3)", []),
+    ("0.7 ngram:3 plus 0.3 cache(20, learned) with weights learned", []),
     ("(ngram:2 plus uniform with weights per position) at temperature 1.5", []),
     ("unigram plus cache:10", ["--open-vocabulary", "characters"]),
 ]
@@ -49,9 +49,9 @@ def test_language_models(
 
 
 TRANSLATIONS = [
-    ("ngram:2", ["--folds", "0", "--lexical-weight", "learned"]),
-    ("automaton:words.txt", ["--unsupported", "numbers=0.1", "--on-zero", "skip"]),
-    ("automaton:words.txt times ngram:2", ["--unsupported", "numbers=0.2", "--on-zero", "skip"]),
+    ("ngram(2, folds=0)", ["--lexical-weight", "learned"]),
+    ("automaton(words.txt, on_zero=skip)", ["--unsupported", "numbers=0.1"]),
+    ("automaton(words.txt, on_zero=skip) times ngram:2", ["--unsupported", "numbers=0.2"]),
     ("0.5 ngram:2 plus 0.2 cache:9 plus 0.3 translations with weights per position", []),
 ]
 

@@ -185,7 +185,7 @@ def test_what_is_missing_or_too_much(
     state["model"]["decoder.head.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
     with pytest.raises(DataError, match="expected a model without experts"):
-        find_model_files(str(tmp_path / "lm.pt"), Places(prefix="background-"))
+        find_model_files(str(tmp_path / "lm.pt"), Places(options="{} of --background model(…)"))
     state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")
     with pytest.raises(DataError, match="expected weights that fit the model which its options describe"):

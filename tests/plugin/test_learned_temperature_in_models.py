@@ -133,7 +133,7 @@ def test_what_it_does_not_go_with(
 
 def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed, evaluated and explained; nothing but the training is told of it."""
-    text = ("--ngram-text", world.place / "train.txt", "--background", "ngram:2", "--folds", 2, "--top-words", 20)
+    text = ("--background", f"ngram(2, text={world.place / 'train.txt'}, folds=2)", "--top-words", 20)
     known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv")
     shell.run("llrnn", "prior", *known, "--count-text", world.place / "train.txt", *text, "--out", tmp_path / "prior")
     args = [*world.train_args(save_dir=tmp_path / "model"), "--prior", tmp_path / "prior", LEARN]

@@ -23,9 +23,9 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
     (place / "grammar.txt").write_text(grammar(), encoding="utf-8")
     backgrounds = {
         "unigram": [],
-        "ngram:3": ["--folds", "2"],
+        "ngram(3, folds=2)": [],
         "automaton:grammar.txt": [],
-        "cache:20": ["--cache-weight", "learned"],
+        "cache(20, learned)": [],
         f"model:{trained}/checkpoint_last.pt": [],
         "0.7 ngram:2 plus 0.3 cache:20 with weights learned": [],
         "ngram:2 plus uniform with weights per position": [],
@@ -44,7 +44,7 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
     lines["characters"] = [*world.train_args(), *SMALL, *CHARACTERS]
     tree = ["--output-tree", "learned", "--tree-arity", 3, "--tree-reassign", 1000000]  # changes after every update
     lines[LEARNED] = [*world.train_args(), *SMALL, *tree]
-    lines["temperature"] = [*lines["ngram:3"], "--learn-background-temperature", "--adaptor-penalty", 0.01]
+    lines["temperature"] = [*lines["ngram(3, folds=2)"], "--learn-background-temperature", "--adaptor-penalty", 0.01]
     return lines
 
 

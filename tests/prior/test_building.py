@@ -11,7 +11,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 
 SYMBOLS = (*SPECIALS, "le", "la", "maison", "chat", "12")
@@ -72,8 +72,7 @@ def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None
         text=[files / "train.fr"],
         top_words=3,
         shapes=True,
-        background="0.5 ngram:2 plus 0.5 cache:3 with weights learned",
-        background_options=BackgroundOptions(folds=0),
+        background="0.5 ngram(2, folds=0) plus 0.5 cache:3 with weights learned",
         translations=TranslationOptions(parallel(files), weight=0.25, aligner="ibm1"),
         evidence=EvidenceOptions(("numbers",), {"cat": ["chat"]}, unsupported={"numbers": 0.0}),
         open_vocabulary=OpenOptions(types=1),
@@ -81,7 +80,7 @@ def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None
     prior = Prior.build(files / "dict.fr.txt", options)
     assert prior.names == ["automaton", "cache", "lexical", "static", "open_vocabulary", "evidence"]
     assert str(prior.expression) == (
-        "(0.75 (0.5 ngram:2 plus 0.5 cache:3 with weights learned) plus 0.25 translations) times unsupported"
+        "(0.75 (0.5 ngram(2, folds=0) plus 0.5 cache:3 with weights learned) plus 0.25 translations) times unsupported"
     )
     assert prior.source_symbols == SOURCE and prior.find(EvidencePart).rules.kinds == ("mapped", "numbers")
     assert prior.find(LexicalPart).learned is False and prior.find(OpenVocabularyPart) is not None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.files import text_blocks
-from fairseq_llrnn.prior import BackgroundOptions, OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
 from fairseq_llrnn.prior.parts import AutomatonPart
 
 WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
@@ -42,9 +42,8 @@ def test_pruned_n_grams_are_those_that_come_more_often(tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("a 1\nb 1\nc 1\nd 1\n", encoding="utf-8")
 
     def pairs(*pruned: int) -> set[str]:
-        background = BackgroundOptions(folds=0, ngram_prune=pruned)
         text = tmp_path / "train"
-        options = PriorOptions(text=text, top_words=1, background="ngram:2", background_options=background)
+        options = PriorOptions(text=text, top_words=1, background=f"ngram(2, folds=0, prune={list(pruned)})")
         prior = Prior.build(tmp_path / "dict.txt", options)
         part = prior.find(AutomatonPart)
         assert part is not None

@@ -12,6 +12,7 @@ import pytest
 import torch
 from extreme_numbers import (
     OPTIONS,
+    TEMPERED,
     Base,
     check_sums,
     checkpoint_number_targets,
@@ -48,13 +49,14 @@ def test_every_numeric_setting_has_numbers() -> None:
     assert numeric_settings() == set(OPTIONS)
 
 
-def test_a_setting_without_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    @dataclass
-    class New:
-        sharpness: float | None = None
-        name: str = ""
+@dataclass
+class New:
+    sharpness: float | None = None
+    name: str = ""
 
-    monkeypatch.setattr(extreme_numbers, "OWNERS", (*extreme_numbers.OWNERS, New))
+
+def test_a_setting_without_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extreme_numbers, "OF_PRIORS", [*extreme_numbers.OF_PRIORS, New])
     assert numeric_settings() - set(OPTIONS) == {(New, "sharpness")}
 
 
@@ -95,27 +97,28 @@ def test_a_number_of_a_checkpoint(priors: dict[str, Path], tmp_path: Path) -> No
     check(checkpoint_number_targets(priors), tmp_path / "input", 40)
 
 
-@pytest.mark.parametrize("background", ["ngram:2", "automaton:{a}", "cache:3", "ngram:2 plus automaton:{a}", "ngram:3"])
+@pytest.mark.parametrize(
+    "background",
+    ["ngram(2, temperature=T)", TEMPERED, "cache:3", f"ngram:2 plus {TEMPERED}", "ngram(3, temperature=T)"],
+)
 @pytest.mark.parametrize("temperature", [0.01, 0.02, 0.1, 100.0])
 def test_the_least_temperatures_are_exact(background: str, temperature: float, tmp_path: Path) -> None:
     base = Base.at(tmp_path)
-    for options in (
-        base.of(f"({background}) at temperature {temperature}"),
-        base.of(f"({background}) at temperature {temperature}", temperature=temperature),
-    ):
+    for own in (1, temperature):
+        options = base.of(f"({background.replace('T', str(own))}) at temperature {temperature}")
         check_sums(LogLinearHead(build(words(), options).prior, 4))
 
 
 @pytest.mark.parametrize("temperature", [1e-300, 1e-20, 1e-6, 1e-5, 3e-5, 0.0099, 101.0, 1e300])
 def test_other_temperatures_are_refused(temperature: float, tmp_path: Path) -> None:
     base = Base.at(tmp_path)
-    for options in (
-        base.of(f"ngram:2 at temperature {temperature}"),
-        base.of("ngram:2", temperature=temperature),
-        base.of("automaton:{a}", temperature=temperature),
+    for background in (
+        f"ngram:2 at temperature {temperature}",
+        f"ngram(2, temperature={temperature})",
+        TEMPERED.replace("T", str(temperature)),
     ):
-        with pytest.raises(OptionError, match="expected a temperature from 0.01 to 100"):
-            build(words(), options)
+        with pytest.raises(OptionError, match="expected a temperature from 0.01 to 100|expected a number of at "):
+            build(words(), base.of(background))
 
 
 def test_a_wrong_sum_is_found(priors: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

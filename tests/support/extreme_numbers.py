@@ -15,10 +15,10 @@ import random
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -27,19 +27,24 @@ from hostile_priors import WrongProbabilitiesError
 from hostile_readers import FST, SYMBOLS, TEXT, readers, words
 
 from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.backgrounds.language_model import NextWords
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import expression
+from fairseq_llrnn.prior.automata import AutomatonOptions, NgramOptions
+from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.model_files import LoadModel
+from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
+from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.options import (
-    BackgroundOptions,
     EvidenceOptions,
     OpenOptions,
     PriorOptions,
     TranslationOptions,
 )
+from fairseq_llrnn.prior.parts.cache import CacheOptions
+from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.options import TreeOptions
 
@@ -134,6 +139,27 @@ def summed_or_refused(make: Callable[[], Iterator[LogLinearHead]]) -> str:
     return "accepted"
 
 
+# ---- another model --------------------------------------------------------------------------------------------------
+
+
+def load_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> NextWords:
+    """One whose probabilities differ much, whatever the files are."""
+    logits = torch.linspace(-9.0, 9.0, len(symbols)).masked_fill(~torch.from_numpy(allowed), -math.inf)
+
+    def next_words(previous: torch.Tensor, last: bool) -> torch.Tensor:
+        turned = logits * (1 - 2 * (previous % 2)).unsqueeze(-1)
+        turned = turned.masked_fill(~torch.from_numpy(allowed), -math.inf).log_softmax(-1)
+        return turned[:, -1:] if last else turned
+
+    return next_words
+
+
+def open_model(checkpoint: str, prior: Prior, options: ModelOptions) -> tuple[ModelPart, Mapping[str, int]]:
+    """As of `llrnn prior`."""
+    files = ModelFiles.of(Path(checkpoint), Path(checkpoint), None, options.weight, options.temperature)
+    return ModelPart(files, load_model), {}
+
+
 # ---- numbers of options ---------------------------------------------------------------------------------------------
 
 
@@ -152,16 +178,14 @@ class Base:
         text.write_text(TEXT, encoding="utf-8")
         automaton.write_text(FST, encoding="utf-8")
         lemmas.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
-        skip = BackgroundOptions(on_zero="skip", unknown_symbols="drop")
-        words = LexiconOptions(lexicon=lemmas)
-        options = PriorOptions(text=text, top_words=3, suffixes=2, words=words, background_options=skip)
+        known = LexiconOptions(lexicon=lemmas)
+        options = PriorOptions(text=text, top_words=3, suffixes=2, words=known)
         translations = TranslationOptions(ParallelText.read(text, text, SYMBOLS, SYMBOLS), aligner="ibm1")
         return cls(options, translations, automaton)
 
-    def of(self, background: str, **numbers: Any) -> PriorOptions:
-        """Those of a background, with numbers of BackgroundOptions; {a} is an automaton's file."""
-        chosen = replace(self.options.background_options, **numbers)
-        return replace(self.options, background=background.format(a=self.automaton), background_options=chosen)
+    def of(self, background: str) -> PriorOptions:
+        """Those of a background; {a} is an automaton's file."""
+        return replace(self.options, background=background.format(a=self.automaton))
 
     def translated(self, background: str = "unigram", **numbers: Any) -> PriorOptions:
         return replace(self.of(background), translations=replace(self.translations, **numbers))
@@ -172,9 +196,11 @@ class Base:
 
 
 Case = Callable[[Base, Any], PriorOptions]
-ALL = ("unigram", "ngram:2", "ngram:3", "automaton:{a}", "cache:4", "0.5 ngram:2 plus 0.5 cache:3", "uniform")
+AUTOMATON = "automaton({a}, on_zero=skip, unknown_symbols=drop)"
+TEMPERED = AUTOMATON.replace(")", ", temperature=T)")
+ALL = ("unigram", "ngram:2", "ngram:3", AUTOMATON, "cache:4", "0.5 ngram:2 plus 0.5 cache:3", "uniform")
 MIXED = (
-    *("ngram:2 plus uniform", "ngram:2 plus automaton:{a}", "unigram plus uniform"),
+    *("ngram:2 plus uniform", f"ngram:2 plus {AUTOMATON}", "unigram plus uniform"),
     "cache:4 plus (ngram:3 times unigram)",
 )
 WEIGHTINGS = ("", " with weights learned", " with weights per position")
@@ -194,32 +220,43 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
     (expression.AtTemperature, "temperature"): (
         *(lambda b, v, e=e: b.of(f"({e}) at temperature {_text(v)}") for e in (*ALL, *MIXED)),
         lambda b, v: b.of(f"(ngram:2 at temperature {_text(v)}) at temperature 0.5"),
-        lambda b, v: b.of(f"ngram:3 times automaton:{{a}} at temperature {_text(v)}"),
+        lambda b, v: b.of(f"ngram:3 times {AUTOMATON} at temperature {_text(v)}"),
         lambda b, v: b.translated(f"(translations times ngram:2) at temperature {_text(v)}"),
     ),
     (expression.Plus, "weights"): tuple(_weighed(mixture, how) for mixture in MIXED for how in WEIGHTINGS),
-    (BackgroundOptions, "pseudo_count"): (
-        lambda b, v: b.of("unigram", smoothing="additive", pseudo_count=v),
-        lambda b, v: b.of("ngram:2", smoothing="additive", pseudo_count=v),
+    (UnigramOptions, "pseudo_count"): (
+        lambda b, v: b.of(f"unigram(smoothing=additive, pseudo_count={_text(v)})"),
+        lambda b, v: replace(b.of("ngram:2"), over=f"unigram(smoothing=additive, pseudo_count={_text(v)})"),
     ),
-    (BackgroundOptions, "ngram_weight"): (
-        lambda b, v: b.of("ngram:3", ngram_weight=v),
-        lambda b, v: b.of("ngram:3 at temperature 0.01", ngram_weight=v),
+    (NgramOptions, "weight"): (
+        lambda b, v: b.of(f"ngram(3, weight={_text(v)})"),
+        lambda b, v: b.of(f"ngram(3, weight={_text(v)}) at temperature 0.01"),
     ),
-    (BackgroundOptions, "ngram_prune"): (lambda b, v: b.of("ngram:3", ngram_prune=(v, v)),),
-    (BackgroundOptions, "folds"): (lambda b, v: b.of("ngram:2", folds=v),),
-    (BackgroundOptions, "temperature"): (
-        lambda b, v: b.of("ngram:3", temperature=v),
-        lambda b, v: b.of("automaton:{a}", temperature=v),
-        lambda b, v: b.of("ngram:2 times automaton:{a} at temperature 0.01", temperature=v),
+    (NgramOptions, "prune"): (lambda b, v: b.of(f"ngram(3, prune=[{v}, {v}])"),),
+    (NgramOptions, "folds"): (lambda b, v: b.of(f"ngram(2, folds={v})"),),
+    (NgramOptions, "temperature"): (
+        lambda b, v: b.of(f"ngram(3, temperature={_text(v)})"),
+        lambda b, v: b.of(f"ngram(2, temperature={_text(v)}) times {AUTOMATON} at temperature 0.01"),
     ),
-    (BackgroundOptions, "cache_weight"): (
-        lambda b, v: b.of("cache:4", cache_weight=v),
-        lambda b, v: b.of("cache:4 plus ngram:2", cache_weight=v, cache_decay=0.5, cache_learned=True),
+    (AutomatonOptions, "temperature"): (
+        lambda b, v: b.of(f"{TEMPERED.replace('T', _text(v))}"),
+        lambda b, v: b.of(f"ngram:2 times {TEMPERED.replace('T', _text(v))} at temperature 0.01"),
     ),
-    (BackgroundOptions, "cache_decay"): (
-        lambda b, v: b.of("cache:4", cache_decay=v),
-        lambda b, v: b.of("cache:4 plus ngram:2", cache_decay=v, cache_learned=True),
+    (ModelOptions, "weight"): (
+        lambda b, v: b.of(f"model({{a}}, weight={_text(v)})"),
+        lambda b, v: b.of(f"model({{a}}, weight={_text(v)}) plus ngram:2"),
+    ),
+    (ModelOptions, "temperature"): (
+        lambda b, v: b.of(f"model({{a}}, temperature={_text(v)})"),
+        lambda b, v: b.of(f"model({{a}}, weight=0.5, temperature={_text(v)}) at temperature 0.01"),
+    ),
+    (CacheOptions, "weight"): (
+        lambda b, v: b.of(f"cache(4, weight={_text(v)})"),
+        lambda b, v: b.of(f"cache(4, weight={_text(v)}, decay=0.5, learned) plus ngram:2"),
+    ),
+    (CacheOptions, "decay"): (
+        lambda b, v: b.of(f"cache(4, decay={_text(v)})"),
+        lambda b, v: b.of(f"cache(4, decay={_text(v)}, learned) plus ngram:2"),
     ),
     (TranslationOptions, "weight"): (
         lambda b, v: b.translated(weight=v),
@@ -240,15 +277,26 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
     (OpenOptions, "floor"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=v, types=1)),),
     (OpenOptions, "types"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=2, types=v)),),
 }
-OWNERS = (*expression.Expression.__args__, BackgroundOptions, TranslationOptions, EvidenceOptions, OpenOptions)
+def owners() -> list[type]:
+    """All dataclasses of settings that change a background."""
+    of_backgrounds = [named.options for named in named_backgrounds().values()]
+    return [*get_args(expression.Expression), UnigramOptions, *of_backgrounds, *OF_PRIORS]
+
+
+OF_PRIORS = [TranslationOptions, EvidenceOptions, OpenOptions]
 
 
 def numeric_settings() -> set[tuple[type, str]]:
     """All fields of options and expressions whose type holds a number."""
     return {
-        (owner, field.name) for owner in OWNERS for field in fields(owner)
-        if any(kind in str(field.type).replace("Mapping[str, Sequence[str]]", "") for kind in ("float", "int"))
+        (owner, field.name) for owner in owners() for field in fields(owner)
+        if holds_number(get_type_hints(owner)[field.name], (float, int))
     }  # fmt: skip
+
+
+def holds_number(hint: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a type is, or has as members, some of these."""
+    return hint in kinds or any(holds_number(part, kinds) for part in get_args(hint))
 
 
 def option_targets(folder: Path) -> dict[str, Target]:
@@ -256,7 +304,7 @@ def option_targets(folder: Path) -> dict[str, Target]:
     base = Base.at(folder)
 
     def target(key: tuple[type, str]) -> Target:
-        whole = "int" in str({field.name: field for field in fields(key[0])}[key[1]].type)
+        whole = holds_number(get_type_hints(key[0])[key[1]], (int,))
 
         def run(place: Path, rng: random.Random) -> str:
             case, value = rng.choice(OPTIONS[key]), number(rng)
@@ -264,10 +312,10 @@ def option_targets(folder: Path) -> dict[str, Target]:
                 value = int(max(-10, min(10**9, value))) if value == value else 0
 
             def make() -> Iterator[LogLinearHead]:
-                prior = build(words(), case(base, value)).prior
+                prior = build(words(), case(base, value), open_model).prior
                 yield from heads(prior)
                 prior.save(place)
-                yield LogLinearHead(Prior.load(place), 4, source_size=4 if prior.source_symbols else None)
+                yield LogLinearHead(Prior.load(place, load_model), 4, source_size=4 if prior.source_symbols else None)
 
             return summed_or_refused(make)
 

@@ -21,7 +21,7 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 def make_model_prior(world: World, checkpoint: Path, shell: Shell, place: Path) -> Path:
     """A prior whose background is the model of a checkpoint over the world's data."""
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    background = ("--background", f"model:{checkpoint}", "--model-weight", 0.9)
+    background = ("--background", f"model({checkpoint}, weight=0.9)")
     shell.run("llrnn", "prior", "--dict", world.data / "dict.txt", *features, *background, "--out", place)
     return place
 

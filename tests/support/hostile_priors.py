@@ -32,7 +32,6 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.options import (
-    BackgroundOptions,
     EvidenceOptions,
     OpenOptions,
     PriorOptions,
@@ -58,22 +57,25 @@ def make_priors(folder: Path) -> dict[str, Path]:
     base = PriorOptions(text=text, top_words=3, suffixes=2, shapes=True, words=LexiconOptions(lexicon=LEXICON))
     translations = TranslationOptions(parallel, learned=True, aligner="ibm1")
     evidence = EvidenceOptions(("numbers", "names", "copies"), {"x": ["le", "chat"]}, unsupported={"numbers": 0.1})
-    skip = BackgroundOptions(on_zero="skip")
     kinds = {
         "static": base,
         "separate": replace(base, input_features=("POS",), input_top_words=5),
         "softmax": PriorOptions.softmax(),
-        "two unigrams": replace(base, background="unigram plus uniform", guess="on"),
+        "two unigrams": replace(
+            base, background="unigram plus uniform", words=LexiconOptions(lexicon=LEXICON, guess="on")
+        ),
         "ngram": replace(base, background="ngram:3"),
-        "automaton": replace(base, background=f"automaton:{automaton}", background_options=skip),
+        "automaton": replace(base, background=f"automaton({automaton}, on_zero=skip)"),
         "cache": replace(base, background="cache:5"),
         "combined": replace(base, background="0.7 ngram:2 plus 0.3 cache:4 with weights per position"),
         "product": replace(
-            base, background=f"ngram:2 times automaton:{automaton} at temperature 2", background_options=skip
+            base, background=f"ngram:2 times automaton({automaton}, on_zero=skip) at temperature 2"
         ),
         "lexical": replace(base, translations=translations),
         "lexical between lemmas": replace(
-            base, lexicon=lexicon, translations=replace(translations, units="lemma", form_power=0.5)
+            base,
+            words=LexiconOptions(lexicon=lexicon),
+            translations=replace(translations, units="lemma", form_power=0.5),
         ),
         "ngram and lexical": replace(base, background="ngram:2", translations=translations),
         "evidence": replace(base, evidence=evidence, source_dictionary=SYMBOLS),

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior import guessing
+    from fairseq_llrnn.cli.prior.model import open_model
     from fairseq_llrnn.cli.prior.options import options
     from fairseq_llrnn.cli.prior.table import print_table
     from fairseq_llrnn.cli.tables import say_notes
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.prior.parts.evidence import EvidencePart
 
     started = time.perf_counter()
-    built = build(args.dict, options(args))
+    built = build(args.dict, options(args), open_model)
     part = built.prior.find(EvidencePart)
     # before anything is written: a pattern can take too long
     counted = {} if part is None else part.source_words(built.prior.source_symbols)

@@ -4,10 +4,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from fairseq_llrnn.cli.prior import background as prior_background
 from fairseq_llrnn.cli.prior import guessing as prior_guessing
 from fairseq_llrnn.cli.prior import language as prior_language
-from fairseq_llrnn.cli.prior import model as prior_model
 from fairseq_llrnn.cli.prior import morphemes as prior_morphemes
 from fairseq_llrnn.cli.prior import open as prior_open
 from fairseq_llrnn.cli.prior import source as prior_source
@@ -18,7 +16,6 @@ from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
-from fairseq_llrnn.ngrams.unigram import SMOOTHINGS
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.options import PriorOptions
@@ -109,15 +106,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, n-grams "
         "of order N estimated from --count-text; automaton:FILE, a grammar, regular expression or "
         "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of "
-        "a trained language model; cache:N, the last N words (up to 100,000). Several are combined as in "
+        "a trained language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in "
+        "`ngram(3, folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or "
+        "`unigram(smoothing=additive)` (docs/options.md has all). Several are combined as in "
         "`automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
         "`ngram:3 plus model:FILE with weights learned` (or `with weights per position`: the network chooses), "
         "`ngram:3 at temperature 2`, with parentheses",
     )  # fmt: skip
-    background.add_argument("--smoothing", choices=SMOOTHINGS, help="unigram mass of unseen words (default: absolute)")
-    background.add_argument("--pseudo-count", type=float, metavar="A", help="what additive smoothing adds (default: 1)")
-    prior_background.add_arguments(parser)
-    prior_model.add_arguments(parser)
     prior_open.add_arguments(parser)
     prior_source.add_arguments(parser)
 
@@ -168,11 +163,7 @@ def options(args: argparse.Namespace) -> "PriorOptions":
     if args.softmax:
         _refuse_beside_softmax(args)
         return replace(PriorOptions.softmax(), labels=args.labels)
-    if args.pseudo_count is not None and args.smoothing != "additive":
-        raise OptionError(
-            "--pseudo-count: only additive smoothing adds something; say --smoothing additive, or leave it out"
-        )
-    background, evidence = prior_background.background_options(args), prior_source.evidence_options(args)
+    evidence = prior_source.evidence_options(args)
     return PriorOptions(
         text=args.count_text,
         words=LexiconOptions(
@@ -201,7 +192,6 @@ def options(args: argparse.Namespace) -> "PriorOptions":
         input_features=args.input_features,
         input_top_words=args.input_top_words,
         background=args.background or PriorOptions.background,
-        background_options=background,
         source_dictionary=args.source_dict,
         translations=prior_source.translation_options(args, words),
         evidence=evidence,

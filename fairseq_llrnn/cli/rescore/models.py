@@ -70,7 +70,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
         data, prior, expert = (_given(args, prefix, part) for part in PARTS)
-        places = Places(data, prior, expert, prefix, _given(args, prefix, TRANSLATES))
+        places = Places(data, prior, expert, f"--{prefix}{{}}", _given(args, prefix, TRANSLATES))
         scorer = load_scorer(path, args.max_tokens, places)
         said = f"--{prefix}path {path}"
         if name == "lm" and scorer.languages is not None:

@@ -66,7 +66,7 @@ def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _in_use(name: str, settings: dict[str, Any]) -> bool:
     """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
     if name == "smoothing":
-        return settings.get("background") == "unigram"
+        return str(settings.get("background")).startswith("unigram")
     if name == "pieces":
         return settings[name] is not None
     if name == "identity_floor":

@@ -55,7 +55,7 @@ class Places:
     data: str | None = None
     prior: str | None = None
     expert: str | None = None  # FILE:Class, several with commas
-    prefix: str = ""  # of the user's options: --{prefix}data, --{prefix}prior, --{prefix}expert, --{prefix}source-prior
+    options: str = "--{}"  # how the user says them, where {} is data, prior, expert or source-prior
     source_prior: str | None = None
 
 
@@ -113,11 +113,11 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     Raises:
         OptionError: they are not; or a prior or experts for a model that takes none.
     """
-    data_option, prior_option = f"--{places.prefix}data", f"--{places.prefix}prior"
+    data_option, prior_option = places.options.format("data"), places.options.format("prior")
     takes_prior = hasattr(task, "prior")
     for part, given in (("prior", places.prior), ("expert", places.expert)):
         if given is not None and not takes_prior:
-            option = f"--{places.prefix}{part}"
+            option = places.options.format(part)
             raise OptionError(
                 f"{option} {given}: expected a model that was trained with a prior, found {path}, which was not; leave "
                 f"{option} out"
@@ -155,7 +155,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
                 f"{other_priors}; give its folder with {prior_option} DIR"
             )
         say_found(path, "prior", was, Path(str(prior)))
-    take_source_prior(path, task, places.source_prior, f"--{places.prefix}source-prior", state, folder)
+    take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state, folder)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
@@ -229,7 +229,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         experts than those of the training.
     """
     given = len(places.expert.split(",")) if places.expert else 0
-    refuse_other_experts(f"--{places.prefix}expert", path, state["model"].get(EXPERT_WEIGHTS), given)
+    refuse_other_experts(places.options.format("expert"), path, state["model"].get(EXPERT_WEIGHTS), given)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
         with safe_loading(), no_larger_than(state["model"]):

@@ -1,7 +1,7 @@
 """Targets that the background forbids: found before training begins, where their loss would be infinite, in a search.
 
 Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
-infinite: the prior says whether that is an error or the sentence is left out (`llrnn prior --on-zero`). And both
+infinite: the prior says whether that is an error or the sentence is left out (`on_zero`). And both
 grammars and cross-fitted n-grams need whole sentences. A search may be given words to begin with that the background
 forbids.
 """
@@ -46,7 +46,7 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     """Look for sentences without probability; targets of samples, of one sentence or several.
 
     Raises:
-        DataError: there is one, and the prior has --on-zero error.
+        DataError: there is one, and the prior has on_zero=error.
     """
     grammars = [part for part in prior.required(AutomatonPart) if part.forbids]
     if not grammars:
@@ -81,14 +81,14 @@ def _check_sentences(prior: Prior, part: AutomatonPart, lines: list[list[int]], 
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
-        "fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
     )
 
 
 def how_to_fix(prior: Prior) -> str:
     """What to do about a target that the background forbids."""
     if _is_grammar(prior):
-        return "fix the grammar or the text, or build the prior with --on-zero skip or --on-zero floor"
+        return "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
     return _how_to_fix_prior(prior)
 
 

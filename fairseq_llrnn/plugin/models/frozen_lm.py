@@ -101,7 +101,9 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     [dictionary] = take_places(checkpoint, task, places, state)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
     if prior is not None and not os.path.isfile(prior / JSON_FILE):
-        raise OptionError(f"--{places.prefix}prior {prior}: expected a prior, found none there; check the spelling")
+        raise OptionError(
+            f"{places.options.format('prior')} {prior}: expected a prior, found none there; check the spelling"
+        )
     return ModelFiles.of(Path(checkpoint), dictionary, prior, weight, temperature)
 
 

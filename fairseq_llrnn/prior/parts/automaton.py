@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MADE_FROM = ("ngram", "automaton")
 ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
 SAID_OF_ZERO = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
-FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what --on-zero floor gives to words that an automaton forbids
+FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what on_zero=floor gives to words that an automaton forbids
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
 
@@ -36,7 +36,7 @@ class AutomatonPart(Part):
 
     automaton: Automaton
     made_from: str  # one of MADE_FROM
-    weight: float = 1.0  # as `llrnn prior --ngram-weight`
+    weight: float = 1.0  # as `weight` of ngram(N, …)
     temperature: float = 1.0
     on_zero: str = "error"
     root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: that of the prior

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Gt, Le, Lt
+from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.settings import Settings
 
 WEIGHT = defaults.CACHE_WEIGHT  # nearly all of it is what came before: a mixture says how much that counts
 DECAY = defaults.CACHE_DECAY
@@ -66,16 +70,32 @@ class CachePart(Part):
         return {"words of the cache": self.size}
 
 
+@dataclass(frozen=True)
+class CacheOptions(Settings):
+    """Of `cache(N, …)`."""
+
+    weight: Annotated[float, Gt(0), Lt(1), Doc("share of the last N words, where b₀ has the rest")] = WEIGHT
+    decay: Annotated[
+        Annotated[float, Gt(0), Le(1)] | None,
+        Doc(
+            f"what a word counts beside the one that came after it (default: {DECAY:g}; where it is learned, it is "
+            f"below 1 and begins at {LEARNED_DECAY})"
+        ),
+    ] = None
+    learned: Annotated[bool, Doc("weight and decay are parameters of the model, which begin there")] = False
+
+
 def _is_number(source: str) -> bool:
     if not (source.isdecimal() and int(source) > 0):
         raise ValueError(f"expected a number of words behind the colon; say e.g. {EXAMPLE}")
     return False
 
 
-@register_background("cache", example=EXAMPLE, is_file=_is_number)
+@register_background("cache", example=EXAMPLE, is_file=_is_number, options=CacheOptions)
 def read_cache(source: str, prior: Prior, given: Given) -> tuple[CachePart, Mapping[str, int]]:
-    options = given.options
-    part = CachePart(int(source), options.cache_weight, options.cache_decay, options.cache_learned)
+    options: CacheOptions = given.options
+    decay = options.decay if options.decay is not None else LEARNED_DECAY if options.learned else DECAY
+    part = CachePart(int(source), options.weight, decay, options.learned)
     try:
         part.check()
     except ValueError as error:

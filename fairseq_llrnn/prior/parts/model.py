@@ -6,13 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Gt, Le
+from typing_extensions import Doc
 
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import Given, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.settings import FilePath, Settings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -63,6 +68,22 @@ class ModelPart(Part):
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ModelOptions(Settings):
+    """Of `model(FILE, …)`."""
+
+    weight: Annotated[
+        float, Gt(0), Le(1),
+        Doc(
+            "how much of the background is the model's; the rest is b₀'s, so that words which the model hardly "
+            "believes in stay possible"
+        ),
+    ] = 1.0  # fmt: skip
+    temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
+    data: Annotated[FilePath | None, Doc("its data folder (default: the one that it was trained with)")] = None
+    prior: Annotated[FilePath | None, Doc("its prior, if it is one of ours (default: that of its training)")] = None
+
+
 def _is_checkpoint(source: str) -> bool:
     if not os.path.isfile(source):
         raise ValueError(
@@ -71,12 +92,12 @@ def _is_checkpoint(source: str) -> bool:
     return True
 
 
-@register_background("model", example="model:checkpoint_best.pt", is_file=_is_checkpoint)
+@register_background("model", example="model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
 def read_model(source: str, prior: Prior, given: Given) -> tuple[ModelPart, Mapping[str, int]]:
     """Raises OptionError where nobody can read it."""
-    if given.options.open_model is None:
+    if given.open_model is None:
         raise OptionError(
             f"--background model:{source}: a trained model is read by fairseq; build this prior with `llrnn prior`, or "
-            "say who reads it (BackgroundOptions.open_model)"
+            "say who reads it (`open_model` of prior/building.py)"
         )
-    return given.options.open_model(source, prior)
+    return given.open_model(source, prior, given.options)

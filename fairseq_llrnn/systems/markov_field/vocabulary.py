@@ -115,7 +115,7 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
         if row_of[symbols.index(symbol)] < 0:
             raise OptionError(
                 f"--prior {folder}: expected a background that gives {symbol} some weight, found none; choose another "
-                "--background or --smoothing for it"
+                "--background for it"
             )
     with np.errstate(invalid="ignore"):
         shares = np.where(row_of >= 0, weights - masses[classes], 0.0)

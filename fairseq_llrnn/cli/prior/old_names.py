@@ -1,0 +1,18 @@
+"""Options that `llrnn prior` had, and how the same is said now. `{}` stands for the value that was given."""
+
+OLD_NAMES = {
+    "--ngram-text": "in the background: --background 'ngram(3, text={})'",
+    "--ngram-weight": "in the background: --background 'ngram(3, weight={})'",
+    "--ngram-prune": "in the background: --background 'ngram(3, prune=[{}])'",
+    "--folds": "in the background: --background 'ngram(3, folds={})'",
+    "--background-temperature": "in the background: --background 'ngram(3, temperature={})'",
+    "--on-zero": "in the background: --background 'automaton(FILE, on_zero={})'",
+    "--unknown-symbols": "in the background: --background 'automaton(FILE, unknown_symbols={})'",
+    "--cache-weight": "in the background: --background 'cache(500, weight={})', or 'cache(500, learned)'",
+    "--cache-decay": "in the background: --background 'cache(500, decay={})'",
+    "--background-data": "in the background: --background 'model(FILE, data={})'",
+    "--background-prior": "in the background: --background 'model(FILE, prior={})'",
+    "--model-weight": "in the background: --background 'model(FILE, weight={})'",
+    "--smoothing": "in the background: --background 'unigram(smoothing={})'",
+    "--pseudo-count": "in the background: --background 'unigram(smoothing=additive, pseudo_count={})'",
+}

@@ -1,0 +1,257 @@
+"""Dataclasses of settings: a field's annotations are its range, its help and its option, and pydantic checks them.
+
+    @dataclass(frozen=True)
+    class SuffixSettings(Settings):
+        floor: Annotated[int, Ge(1), Doc("words that must share a suffix")] = 5
+
+    checked(SuffixSettings, {"floor": "7"}, called)     SuffixSettings(floor=7), with numbers read of text
+    checked(SuffixSettings, {"flor": 7}, called)        OptionError: there is no key flor; did you mean floor?
+
+Nothing else says what a key may be: options, `--help`, docs/options.md and the property test of extreme
+numbers ask `keys`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import Doc
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files import reading
+
+_NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
+IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
+
+
+Paths = Annotated[reading.Paths, IS_PATH]
+FilePath = Annotated[str | Path, IS_PATH]
+
+
+class Settings:
+    """Base of such dataclasses."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {
+        "extra": "forbid",
+        "revalidate_instances": "always",
+        "arbitrary_types_allowed": True,  # what Python may give in the place of a file
+        "allow_inf_nan": False,
+    }
+
+
+@dataclass(frozen=True)
+class Option:
+    """That a key is an option of the command, too."""
+
+    name: str  # --suffixes
+    metavar: str | None = None
+    alone: object = None  # what it is where the option comes without a value
+
+
+SettingsType = TypeVar("SettingsType", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key that holds no others."""
+
+    name: str  # with its section: evidence.weight
+    owner: type[Settings]
+    field: str
+    type: Any
+    default: object  # MISSING: it must be said
+    about: tuple[object, ...]  # what Annotated says of it
+
+    @property
+    def doc(self) -> str:
+        """What it is."""
+        return next((note.documentation for note in self.about if isinstance(note, Doc)), "")
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it holds paths."""
+        return _how(self.about) is not None
+
+    @property
+    def option(self) -> Option | None:
+        """Its option."""
+        return next((note for note in self.about if isinstance(note, Option)), None)
+
+
+def keys(kind: type[Settings], section: str = "") -> tuple[Key, ...]:
+    """All keys, those of sections as well, in the order of the fields."""
+    found: list[Key] = []
+    for name, hint, default in _fields(kind):
+        inside = section_of(hint)
+        if inside is None:
+            found.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint)))
+        else:
+            found += keys(inside, f"{section}{name}.")
+    return tuple(found)
+
+
+def _fields(kind: type) -> Iterator[tuple[str, Any, object]]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        yield field.name, hints[field.name], default
+
+
+def section_of(hint: Any) -> type[Settings] | None:
+    """The dataclass of settings that a type is, or None."""
+    return next((part for part in parts_of(hint) if isinstance(part, type) and issubclass(part, Settings)), None)
+
+
+def parts_of(hint: Any) -> tuple[Any, ...]:
+    """The members of a union; the type itself where it is none."""
+    if get_origin(hint) is Annotated:
+        return parts_of(get_args(hint)[0])
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(part for member in get_args(hint) for part in parts_of(member))
+    return (hint,)
+
+
+def about_of(hint: Any) -> tuple[object, ...]:
+    """What Annotated says of a type, and of the members of a union."""
+    if get_origin(hint) is Annotated:
+        return (*get_args(hint)[1:], *about_of(get_args(hint)[0]))
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(note for member in get_args(hint) for note in about_of(member))
+    return ()
+
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+
+def checked(
+    kind: type[SettingsType],
+    values: Mapping[str, Any] | SettingsType,
+    called: Callable[[str], str],
+) -> SettingsType:
+    """The settings that are said, each value of its type and in its range; numbers may be text.
+
+    Args:
+        called: the full name of a key -> how messages call it; "": what has the keys.
+
+    Raises:
+        OptionError: a key that there is not, or a value that is none.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(kind).validate_python(values)  # type: ignore[arg-type]  # a class is hashable
+    except ValidationError as error:
+        raise OptionError(_message(kind, error, called)) from None
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> str:
+    """What is wrong with the first key, where any of a union's types would do."""
+    entries = [(_key_of(kind, entry["loc"]), entry) for entry in error.errors(include_url=False)]
+    name, first = entries[0]
+    same = [entry for place, entry in entries if place == name]
+    if first["type"] == "unexpected_keyword_argument":
+        return f"{called('')}: there is no key {name}; {nearest_key(kind, name)}"
+    if first["type"] in ("missing", "missing_argument"):
+        return f"{called(name)}: expected {_doc_of(kind, name)}, found nothing; say it"
+    expected = " or ".join(dict.fromkeys(_expected(entry) for entry in same))
+    given = first["input"]
+    if not isinstance(given, (str, int, float, list, tuple)):  # all keys together, or an object of Python
+        return f"{called(name)}: expected {expected}"
+    shown = given if not isinstance(given, str) or _NUMBER.fullmatch(given) else repr(given)
+    return f"{called(name)}: expected {expected}, found {shown}; correct it"
+
+
+def _key_of(kind: type[Settings], place: Sequence[object]) -> str:
+    """The full name of the key that pydantic's place is in, which goes on into members of unions and into lists."""
+    names: list[str] = []
+    for step in place:
+        if not isinstance(step, str):
+            break
+        known = {name: hint for name, hint, _ in _fields(kind)}
+        if step in known:
+            names.append(step)
+            inside = section_of(known[step])
+            if inside is None:
+                break
+            kind = inside
+        elif step != kind.__name__:
+            names.append(step)
+            break
+    return ".".join(names)
+
+
+_BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+_KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number", "bool": "true or false"}
+_KINDS |= {"string": "text", "tuple": "a list"}
+
+
+def _expected(entry: Mapping[str, Any]) -> str:
+    """What pydantic says of one type, in our words."""
+    kind, about = str(entry["type"]), entry.get("ctx", {})
+    if kind == "value_error":
+        return str(about["error"])
+    for name, bound in _BOUNDS.items():
+        if name in about:
+            return f"a number {bound} {about[name]:,g}" if about[name] < 1e6 else f"a number {bound} {about[name]:g}"
+    if kind == "literal_error":
+        return str(about["expected"]).replace("'", "")
+    return _KINDS.get(kind.partition("_")[0], str(entry["msg"]).removeprefix("Input should be "))
+
+
+def _doc_of(kind: type[Settings], name: str) -> str:
+    return next((key.doc.partition(";")[0].partition(" (")[0] for key in keys(kind) if key.name == name), "a section")
+
+
+def nearest_key(kind: type[Settings], name: str) -> str:
+    """Advice for a key that there is not."""
+    names = [key.name for key in keys(kind)]
+    names += sorted({name.rpartition(".")[0] for name in names} - {""})
+    own = name.replace("-", "_")
+    last = [known for known in names if known.rpartition(".")[2] == own.rpartition(".")[2]]
+    near = difflib.get_close_matches(own, names, n=1) or last
+    near = [own] if own in names else last if len(last) == 1 else near
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+
+
+# ---- paths ----------------------------------------------------------------------------------------------------------
+
+
+def with_paths(settings: SettingsType, change: Callable[[str], str]) -> SettingsType:
+    """The settings with other paths."""
+    made: dict[str, Any] = {}
+    for name, hint, _ in _fields(type(settings)):
+        value, about = getattr(settings, name), about_of(hint)
+        if isinstance(value, Settings):
+            made[name] = with_paths(value, change)
+        elif isinstance(value, (str, Path)) and (how := _how(about)):
+            made[name] = _moved(str(value), how, change)
+        elif isinstance(value, (list, tuple)) and (how := _how(about)):
+            made[name] = tuple(_moved(str(path), how, change) for path in value)
+    return replace(settings, **made)  # type: ignore[type-var]
+
+
+def _how(about: Sequence[object]) -> str | None:
+    return next((str(how) for how in (IS_PATH, IS_PATH_OR_NAME, IS_PLACE) if how in about), None)
+
+
+def _moved(path: str, how: str, change: Callable[[str], str]) -> str:
+    kind, colon, rest = path.partition(":")
+    if how == IS_PLACE and colon and "/" not in kind:
+        return path if rest.isalpha() else f"{kind}:{change(rest)}"  # lemmas:en
+    if how == IS_PATH_OR_NAME and not set("/.") & set(path):
+        return path
+    return change(path)
