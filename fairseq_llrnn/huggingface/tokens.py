@@ -1,0 +1,79 @@
+"""Which token of a tokenizer of transformers is which word of a prior.
+
+A background weighs words of its prior's dictionary, and a model writes tokens. So each word has to be one token, of the
+same spelling: a prior for a model is built over that model's own tokens (`dictionary_of`), and a grammar is written in
+them (`"Ġhow" "Ġmany"`). Special tokens are matched by what they are for.
+
+Sizes: K tokens of the tokenizer, N hypotheses, C columns of a background, W words and strings of a session.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
+from fairseq_llrnn.prior.prior import Prior
+
+NO_WORD = -1  # of a token that the prior does not know
+NAMED = 5  # words, of all that a message is about
+
+
+def dictionary_of(tokenizer: Any) -> list[str]:
+    """The symbols of a prior over a tokenizer's tokens: for `Prior.build`."""
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    left_out = {*SPECIALS, *tokenizer.all_special_tokens}
+    return [*SPECIALS, *(token for token in tokens if token not in left_out)]
+
+
+def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
+    """The prior's word of each token, (K,); NO_WORD where it has none.
+
+    Strings that sources have offered by now (`encode_source`) are words, too.
+
+    Raises:
+        DataError: a word that is no token; a tokenizer without an end of sentence.
+    """
+    symbols = prior.session.target.symbols
+    if tokenizer.eos_token_id is None:
+        raise DataError(
+            "words_of_tokens: expected a tokenizer with an end of sentence, which backgrounds weigh, found none; set "
+            "its eos_token"
+        )
+    number = {symbol: at for at, symbol in enumerate(symbols) if symbol not in SPECIALS}
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    own = tokenizer.all_special_tokens
+    words = [NO_WORD if token in own else number.get(token, NO_WORD) for token in tokens]
+    for token, symbol in (
+        (tokenizer.unk_token_id, UNK),
+        (tokenizer.pad_token_id, PAD),
+        (tokenizer.eos_token_id, EOS),  # the last: some tokenizers pad with it
+    ):
+        if token is not None:
+            words[token] = symbols.index(symbol)
+    missing = sorted({*range(len(prior.symbols))} - {*words} - {symbols.index(one) for one in SPECIALS})
+    missing = [at for at in missing if not PADDING_ENTRY.fullmatch(symbols[at])]
+    if missing:
+        some = ", ".join(repr(symbols[at]) for at in missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
+        raise DataError(
+            "words_of_tokens: expected each of the prior's words to be one token of the tokenizer, found "
+            f"{len(missing):,} that are none: {some}; build the prior over dictionary_of(tokenizer)"
+        )
+    return torch.tensor(words)
+
+
+def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
+    """Values of a background's columns for words and strings by their numbers: (N, C) -> (N, W); −inf where none is.
+
+    Args:
+        columns: the word of each column, (1, C) or (N, C). A string has a column where its source offers it.
+    """
+    width = len(prior.session.target.symbols)
+    if width == values.size(1) == len(prior.symbols):
+        return values
+    none = values.new_full((len(values), width), NEGATIVE_INFINITY)
+    return none.scatter_reduce(1, columns.expand_as(values), values, "amax")
