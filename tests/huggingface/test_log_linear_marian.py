@@ -1,0 +1,235 @@
+"""Marian with a log-linear head: its scores in `generate` are those of whole sentences, whatever the background."""
+
+import os
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_llrnn import Prior
+from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior.parts.evidence import evidence_table
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+from fairseq_llrnn.huggingface import LogLinearMarian, LogLinearMarianConfig
+
+SYMBOLS = (*SPECIALS, *"le la chat mer table dort voit qui .".split())
+SOURCE = (*SPECIALS, *"the cat sea table sleeps sees .".split())
+LANGUAGE = [f"{who} {does} ." for who, does in product(("le chat", "la mer", "la table"), ("dort", "voit le chat"))]
+ENGLISH = [f"the {who} {does} ." for who, does in product(("cat", "sea", "table"), ("sleeps", "sees the cat"))]
+GRAMMAR = 'S -> NP VP "."\nNP -> "le chat" | "la mer" | "la table"\nVP -> "dort" | "voit le chat"\n'
+ENDLESS = '%depth 6\nS -> NP "dort ."\nNP -> "le chat" | "la mer" | "le chat qui voit" NP\n'
+EVERY_EVIDENCE = EvidenceOptions(("terms", "numbers", "copies"))
+
+
+def write(place: Path) -> None:
+    for name, lines in (("some.grammar", GRAMMAR), ("endless.grammar", ENDLESS)):
+        (place / name).write_text(lines, encoding="utf-8")
+    for name, sentences in (("train.fr", LANGUAGE), ("train.en", ENGLISH)):
+        (place / name).write_text("\n".join(sentences), encoding="utf-8")
+
+
+def build(place: Path, background: str, translations: bool = False, evidence: EvidenceOptions | None = None) -> Prior:
+    write(place)
+    bitext = ParallelText.read(place / "train.en", place / "train.fr", SOURCE, SYMBOLS)
+    return Prior.build(
+        SYMBOLS,
+        PriorOptions(
+            text=place / "train.fr",
+            top_words=7,
+            suffixes=2,
+            background=background.format(place=place),
+            background_options=BackgroundOptions(on_zero="skip"),
+            translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1") if translations else None,
+            evidence=evidence,
+            source_dictionary=SOURCE,
+        ),
+    )
+
+
+PRIORS: dict[str, Callable[[Path], Prior]] = {
+    "unigram": lambda place: build(place, "unigram"),
+    "trigrams": lambda place: build(place, "ngram:3"),
+    "grammar": lambda place: build(place, "automaton:{place}/some.grammar"),
+    "translations and slots": lambda place: build(place, "unigram", True, EVERY_EVIDENCE),
+    "grammar and slots": lambda place: build(place, "automaton:{place}/endless.grammar", False, EVERY_EVIDENCE),
+}
+
+
+def made(prior: Prior, spread: float = 0.3, **options: Any) -> Any:
+    """A model with weights that differ so much."""
+    torch.manual_seed(2)
+    both = {"layers": 1, "ffn_dim": 8, "attention_heads": 2}
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in both.items()}
+    sizes = sizes | {"d_model": 8, "max_position_embeddings": 64}
+    config = LogLinearMarianConfig.of(prior, vocab_size=len(SOURCE), **{**sizes, **options})
+    model = LogLinearMarian(config, prior)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(spread * torch.randn_like(parameter))
+    return model.eval()
+
+
+def english(model: Any, *lines: str) -> Tensor:
+    """The numbers of source words; a prior that knows no source has the same words."""
+    if model.head.prior.source_symbols:
+        return model.head.encode_source(list(lines))
+    rows = [
+        torch.tensor([*(SOURCE.index(word) if word in SOURCE else 3 for word in line.split()), 2]) for line in lines
+    ]
+    return torch.nn.utils.rnn.pad_sequence(rows, True, 1)
+
+
+@torch.inference_mode()
+def log_p(model: Any, source: Tensor, written: Tensor) -> float:
+    """The sum over the words of one sentence, (1, L) and (T,): read at once, as in training, but for what was said."""
+    words = written[1:]
+    words = words[: (words.tolist() + [2]).index(2) + 1].unsqueeze(0)  # without a grammar, some are cut
+    prior = model.head.prior
+    if model.head.slot_rows is not None:
+        evidence_table(prior).once = True
+    try:
+        return -model(input_ids=source, labels=words).loss.item() * words.numel()
+    finally:
+        if model.head.slot_rows is not None:
+            evidence_table(prior).once = False
+
+
+SOURCES = ["the cat sleeps .", "the 4071 sees the cat .", "the zebra sleeps ."]
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize(
+    "search", [{"num_beams": 4, "num_return_sequences": 3}, {"num_beams": 1}, {"use_cache": False, "num_beams": 2}]
+)
+def test_scores_of_beams_are_those_of_whole_sentences(kind: str, search: dict[str, Any], tmp_path: Path) -> None:
+    model = made(PRIORS[kind](tmp_path))
+    source = english(model, *SOURCES)
+    found = model.generate(
+        source, max_new_tokens=10, length_penalty=0.0, return_dict_in_generate=True, output_logits=True,
+        output_scores=True, **search,
+    )  # fmt: skip
+    each = search.get("num_return_sequences", 1)
+    for number, row in enumerate(found.sequences):
+        assert 2 in row[1:] or "grammar" not in kind, "a cut sentence"
+        expected = log_p(model, source[number // each : number // each + 1], row)
+        if search["num_beams"] > 1:
+            assert found.sequences_scores[number].item() == pytest.approx(expected, abs=1e-3)
+        else:
+            steps = torch.stack(found.logits, 1)[number].gather(1, row[1:, None].long())
+            ended = (row[1:] == 1).unsqueeze(1)
+            assert steps.masked_fill(ended, 0.0).sum().item() == pytest.approx(expected, abs=1e-3)
+    for logits in found.logits:
+        assert logits.exp().sum(1).amax().item() == pytest.approx(1.0, abs=1e-4), "they sum to one"
+
+
+def test_a_wide_beam_finds_the_best_sentences_of_a_grammar(tmp_path: Path) -> None:
+    model = made(PRIORS["grammar"](tmp_path))
+    source = english(model, SOURCES[0])
+    options = {"max_new_tokens": 10, "length_penalty": 0.0, "num_beams": 12, "num_return_sequences": 6}
+    found = model.head.decode(model.generate(source, **options))
+    rows = {sentence: torch.cat([torch.tensor([2]), model.head.encode([sentence])[0]]) for sentence in LANGUAGE}
+    of = {sentence: log_p(model, source, row) for sentence, row in rows.items()}
+    assert torch.tensor(list(of.values())).logsumexp(0).item() == pytest.approx(0.0, abs=1e-4), "nothing else"
+    assert found == sorted(of, key=lambda sentence: -of[sentence])
+
+
+@pytest.mark.parametrize("search", [{"num_beams": 4}, {"do_sample": True, "num_return_sequences": 5}, {}])
+def test_required_terms_are_said_once_and_sentences_end_in_time(search: dict[str, Any], tmp_path: Path) -> None:
+    model = made(PRIORS["translations and slots"](tmp_path))
+    forms = WordForms()
+    for lemma, form in (("chien", "chien"), ("chien", "chiens"), ("mer", "mer"), ("vélo", "vélos")):
+        forms.add(lemma, form)
+    terms = Terms(evidence_table(model.head.prior), forms, must=True)
+    source = model.head.encode_source(
+        ["the cat sleeps .\tcat => chien", "the sea .\tmer\tthe => vélo", "the table ."], terms
+    )
+    torch.manual_seed(4)
+    found = model.generate(source, max_new_tokens=6, **search)
+    each = len(found) // 3
+    for number, line in enumerate(model.head.decode(found)):
+        for group in ((("chien", "chiens"),), (("mer",), ("vélo", "vélos")), ())[number // each]:
+            assert sum(f" {line} ".count(f" {form} ") for form in group) == 1, line
+    assert all(2 in row for row in found[:, 1:].tolist())
+    with pytest.raises(DataError, match="expected max_new_tokens of at least 3, .* found 2; give more"):
+        model.generate(source, max_new_tokens=2)
+
+
+def test_sentences_of_an_endless_grammar_end_in_time(tmp_path: Path) -> None:
+    model = made(build(tmp_path, "automaton:{place}/endless.grammar"), spread=0.1)
+    torch.manual_seed(5)
+    source = english(model, *SOURCES * 10)
+    ends = ["le chat dort .", "la mer dort ."]
+    for search in ({"num_beams": 3}, {"do_sample": True}):
+        written = model.head.decode(model.generate(source, max_new_tokens=10, **search))
+        assert set(written) <= {*ends, *(f"le chat qui voit {end}" for end in ends)}
+
+
+def test_the_loss_is_of_the_words_with_and_without_padding_and_smoothing(tmp_path: Path) -> None:
+    model = made(PRIORS["translations and slots"](tmp_path), label_smoothing=0.1, dropout=0.0)
+    source, targets = english(model, *SOURCES[:2]), model.head.encode(["le chat dort .", "le 4071 voit le chat ."])
+    labels = targets.masked_fill(targets == 1, -100)
+    model.head.eval()
+    each = [(source[i : i + 1], row[row != 1].unsqueeze(0)) for i, row in enumerate(targets)]
+    alone = torch.stack([model(input_ids=one, labels=words).loss * words.numel() for one, words in each])
+    torch.testing.assert_close(model(input_ids=source, labels=labels).loss, alone.sum() / (targets != 1).sum())
+    model.train()
+    loss = model(input_ids=source, labels=labels).loss
+    hidden_of = model.head.loss  # the head's own, in one line, of the same hidden states
+    with torch.no_grad():
+        previous = model.head.previous(targets)
+        read = model.model.encoder(input_ids=source, attention_mask=(source != 1).long())[0]
+        state = model.model.decoder(
+            input_ids=model.head.condition(previous, source).readable, encoder_hidden_states=read,
+            encoder_attention_mask=(source != 1).long(),
+        )[0]  # fmt: skip
+        expected = hidden_of(state, targets, source=source, source_states=read, label_smoothing=0.1)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    model, folder = made(PRIORS["translations and slots"](tmp_path), tie_word_embeddings=tied), tmp_path / "saved"
+    model.save_pretrained(folder)
+    suffixes = {path.suffix for path in folder.rglob("*") if path.is_file()}
+    assert suffixes == {".json", ".safetensors", ".npz", ".txt"}
+    source = english(model, *SOURCES)
+    for cls in (LogLinearMarian, AutoModelForSeq2SeqLM):
+        again = cls.from_pretrained(folder)
+        assert type(again) is LogLinearMarian
+        assert (again.head.embedding.weight is again.head.output.weight) is tied
+        search = {"max_new_tokens": 8, "num_beams": 4}
+        assert again.head.decode(again.generate(again.head.encode_source(SOURCES), **search)) == model.head.decode(
+            model.generate(source, **search)
+        )
+    build(tmp_path, "uniform", True, EVERY_EVIDENCE).save(folder / "prior")
+    with pytest.raises(PriorError, match="the checkpoint was trained with another prior than"):
+        LogLinearMarian.from_pretrained(folder)
+
+
+def test_what_the_model_is_not_told(tmp_path: Path) -> None:
+    prior = build(tmp_path, "unigram")
+    with pytest.raises(OptionError, match="expected vocab_size, the number of source tokens"):
+        LogLinearMarianConfig.of(prior, d_model=8)
+    model = made(prior)
+    source = english(model, SOURCES[0])
+    cache = model.model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), use_cache=True).past_key_values
+    with pytest.raises(DataError, match="expected `state` beside a cache, found None"):
+        model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), past_key_values=cache)
