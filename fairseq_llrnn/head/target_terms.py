@@ -62,6 +62,8 @@ def smoothing_gain(
     """
     sizes = functional.pad(log_sizes, (0, batch.log_mass.size(-1) - len(log_sizes)))
     log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
+    nothing = log_q.isneginf().all(-1)  # where only </s> may come, or what follows is padding: the label stays itself
+    log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
     static, words = output.rows.num_rows, _words(strings, batch, targets)
     _, slots = _classes_and_slots(batch, words.flatten(), static)
     if batch.others.opened is not None:
@@ -69,7 +71,8 @@ def smoothing_gain(
     if slots is not None:
         flat = slots.scores, slots.log_mass, slots.targets
         slots = SlotScores(*(each.unflatten(0, words.shape) for each in flat))
-    return batch.rows.classes.smoothing_gain(batch.hidden, words, log_q, batch.log_mass[..., :static], slots)
+    gain = batch.rows.classes.smoothing_gain(batch.hidden, words, log_q, batch.log_mass[..., :static], slots)
+    return gain.masked_fill(nothing, 0.0)
 
 
 def adaptor_norm(output: LogLinearOutput, experts: ExpertFeatures | None, hidden: Tensor, p: float) -> Tensor:

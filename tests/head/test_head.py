@@ -215,3 +215,27 @@ def test_the_head_follows_to_another_precision() -> None:
         single.loss(hidden.float(), TARGETS).double(), head.loss(hidden, TARGETS), rtol=1e-4, atol=1e-4
     )
     assert COUNTS.sum() > 0
+
+
+def test_label_smoothing_under_a_grammar_is_towards_what_may_follow_and_nothing_else() -> None:
+    """By whole signatures. `</s>` alone, and padding, have no other word to be smoothed towards: such labels stay."""
+    head = grammar_head().double()
+    targets = head.encode(["le le chat", "la maison"])
+    hidden = torch.randn(*targets.shape, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    hidden.requires_grad_()
+    phi = head.output.rows.dense().double()[head.output.class_of]
+    scores = (hidden @ head.output.weight.T + head.output.bias) @ phi.T  # shape: (B, T, V)
+    may_follow = head.log_probs(hidden, previous=head.previous(targets)).isfinite()
+    gain = torch.zeros(targets.shape, dtype=torch.float64)
+    for row, position in targets.ne(head.pad).nonzero().tolist():
+        classes = head.output.class_of[may_follow[row, position]]
+        words = torch.isin(head.output.class_of, classes).nonzero()[:, 0].tolist()
+        words = [word for word in words if word not in (head.eos, head.unk)]
+        if words:
+            score = scores[row, position]
+            gain[row, position] = score[words].mean() - score[targets[row, position]]
+    plain = head.loss(hidden, targets, reduction="sum")
+    smoothed = head.loss(hidden, targets, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(smoothed, plain - 0.1 * gain.sum())
+    smoothed.backward()
+    assert hidden.grad is not None and hidden.grad.isfinite().all()
