@@ -42,6 +42,8 @@ def _run_blocks(page: Page, folder: Path, commands: Mapping[str, str]) -> str:
     for language, block in page.blocks:
         if language == "bash":
             said += run_script("bash", "-euxo", "pipefail", "-c", block, cwd=folder, variables=commands).out
+    if any("transformers" in block for _, block in page.blocks):
+        pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
     if script := "\n".join(block for language, block in page.blocks if language == "python"):
         said += run_script(sys.executable, "-c", script, cwd=folder, variables={"PYTHONPATH": str(ROOT)}).out
     return said

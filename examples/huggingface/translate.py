@@ -1,0 +1,154 @@
+"""Marian with a log-linear head, or with its own softmax, from text to text, in a prior's numbers.
+
+    translate.py train OUT --prior DIR --source train.en --target train.fr [--softmax]
+    translate.py search OUT --prior DIR --source test.en --to test.fr [--terms FILE --term-forms lexicon:FILE]
+    translate.py search OUT --prior DIR --source test.question --to test.form --background DIR
+
+A model with the head has terms and grammars in its background. A softmax has them in a logits processor: the terms of
+its prior, or another prior (`--background`) of the same dictionary. Source words that no prior numbers are numbered
+here, in OUT/source.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from marian_training import add_options, fit, generated, sizes
+from torch import Tensor
+from transformers import MarianConfig, MarianMTModel, set_seed
+
+from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.head.text import encode
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.word_forms import read_word_forms
+from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.term_words import phrase_forms
+
+SOFTMAX = "softmax"  # a file in OUT, where the model has none of our heads
+SOURCE = "source.txt"  # … and one with the source's words, where the prior does not know them
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def rows(tokens: Tensor, pad: int) -> list[list[int]]:
+    """Without padding."""
+    return [row[row != pad].tolist() for row in tokens]
+
+
+class Numbers:
+    """Sentences as numbers: those of a head over the prior, or for its source those of a list of words."""
+
+    def __init__(self, head: LogLinearHead, words: Path) -> None:
+        """words: a list, read where the prior knows no source."""
+        self.head = head
+        known = head.prior.source_symbols or [*SPECIALS, *read_lines(words)]
+        self.source_words, self.unk = OpenWords(known), known.index(UNK)
+
+    def source(self, lines: list[str], terms: Terms | None = None) -> list[list[int]]:
+        if self.head.prior.source_symbols:
+            return rows(self.head.encode_source(lines, terms), self.head.pad)
+        return rows(encode(lines, self.source_words), self.head.pad)
+
+    def known(self, source: Tensor) -> Tensor:
+        """What a table of known words can read: (B, L) -> (B, L)."""
+        own = plain(source)
+        return own.masked_fill(own >= self.source_words.known, self.unk)
+
+
+def new_model(args: argparse.Namespace, prior: Prior, source: int) -> Any:
+    """source: how many source words there are."""
+    config = LogLinearMarianConfig.of(prior, source, label_smoothing=args.label_smoothing, **sizes(args))
+    if not args.softmax:
+        return LogLinearMarian(config, prior)
+    same = {name: value for name, value in config.to_dict().items() if name not in ("model_type", "label_smoothing")}
+    return MarianMTModel(MarianConfig(**same))
+
+
+def train(args: argparse.Namespace) -> None:
+    prior, lines = Prior.load(args.prior), (read_lines(args.source), read_lines(args.target))
+    args.out.mkdir(parents=True, exist_ok=True)
+    if not prior.source_symbols:
+        words = sorted({word for line in lines[0] for word in line.split()})
+        (args.out / SOURCE).write_text("\n".join(words) + "\n", encoding="utf-8")
+    numbers = Numbers(LogLinearHead(prior, 1, source_size=1), args.out / SOURCE)
+    targets = rows(numbers.head.encode(lines[1]), numbers.head.pad)
+    examples = [{"input_ids": s, "labels": t} for s, t in zip(numbers.source(lines[0]), targets, strict=True)]
+    set_seed(args.seed)
+    model = new_model(args, prior, numbers.source_words.known)
+    more = {"label_smoothing_factor": args.label_smoothing} if args.softmax else {}
+    fit(model, examples, args.out, args, **more)
+    if args.softmax:
+        (args.out / SOFTMAX).touch()
+
+
+@torch.inference_mode()
+def search(args: argparse.Namespace) -> None:
+    softmax, prior = (args.out / SOFTMAX).exists(), Prior.load(args.prior)
+    model: Any = (MarianMTModel if softmax else LogLinearMarian).from_pretrained(args.out)
+    model.eval()
+    numbers = Numbers(LogLinearHead(prior, 1, source_size=1) if softmax else model.head, args.out / SOURCE)
+    terms = open_terms(args, numbers.head.prior) if args.term_forms else None
+    other = None if args.background is None else Prior.load(args.background)
+    every_word = torch.arange(len(prior.symbols))  # the model's tokens are the prior's
+
+    def processors(source: Tensor) -> list[Any]:
+        found = []
+        if softmax and terms is not None:
+            found.append(BackgroundProcessor(numbers.head.prior, every_word, longest=args.longest, source=source))
+        if other is not None:
+            found.append(BackgroundProcessor(other, every_word, longest=args.longest))
+        return found
+
+    begin, readable = time.process_time(), numbers.known if softmax else (lambda source: source)
+    lines = numbers.source(read_lines(args.source), terms)
+    found = dict(generated(model, lines, args.longest, args.beam, readable, processors))
+    print(f"{len(lines)} sentences: {time.process_time() - begin:.0f} seconds of processor time")
+    with whole_file(args.to) as file:
+        file.writelines(f"{numbers.head.decode(found[at].unsqueeze(0))[0]}\n" for at in range(len(lines)))
+
+
+def open_terms(args: argparse.Namespace, prior: Prior) -> Terms:
+    forms = read_word_forms(args.term_forms.split(","), prior.symbols, Spelling(lowercase=True))
+    entries = () if args.terms is None else read_terms(args.terms)
+    return Terms(evidence_table(prior), forms, entries, must=True, phrases=phrase_forms(prior, forms))
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Marian with a log-linear head, or with a softmax.")
+    stages = parser.add_subparsers(dest="stage", required=True)
+    for name, run in (("train", train), ("search", search)):
+        made = stages.add_parser(name)
+        made.set_defaults(run=run)
+        made.add_argument("out", type=Path, help="the model's folder")
+        made.add_argument("--prior", type=Path, required=True)
+        made.add_argument("--source", type=Path, required=True, help="tokenised text, a sentence a line")
+        if name == "train":
+            made.add_argument("--target", type=Path, required=True)
+            made.add_argument("--softmax", action="store_true", help="Marian's own output")
+            add_options(made)
+        else:
+            made.add_argument("--to", type=Path, required=True, help="where translations are written")
+            made.add_argument("--terms", type=Path, help="terms that translations must have (docs/guides/terms.md)")
+            made.add_argument("--term-forms", help="where forms are known from, e.g. lexicon:FILE")
+            made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
+            made.add_argument("--beam", type=int, default=5)
+            made.add_argument("--longest", type=int, default=60, help="tokens of a translation, the end included")
+    args = parser.parse_args(argv)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()

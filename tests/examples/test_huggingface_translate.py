@@ -1,0 +1,81 @@
+"""The scripts around Marian: trained and searched with the head and with a softmax, with terms and with a grammar."""
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+from example_modules import EXAMPLES, load
+
+from fairseq_llrnn import Prior
+from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior import EvidenceOptions, PriorOptions, TranslationOptions
+from toy_french.bilingual import make_bitext, write_bitext
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+SIZES = "--width 8 --ffn 8 --layers 1 --heads 2 --updates 3 --warmup 1 --batch 16".split()
+
+
+@pytest.fixture(scope="module")
+def translate() -> ModuleType:
+    return load(EXAMPLES / "huggingface", "marian_training", "translate")[1]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bitext, a prior with translations and terms, and one of the same words with a grammar alone."""
+    folder = tmp_path_factory.mktemp("bitext")
+    write_bitext(make_bitext(200, seed=1), folder)
+    sides = [folder / f"train.{side}" for side in ("en", "fr")]
+    english, french = ((*SPECIALS, *sorted(set(side.read_text(encoding="utf-8").split()))) for side in sides)
+    bitext = ParallelText.read(*sides, english, french)
+    evidence = EvidenceOptions(("terms", "numbers", "copies"))
+    options = PriorOptions(
+        text=sides[1], top_words=50, suffixes=5, translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1"),
+        evidence=evidence, source_dictionary=english,
+    )  # fmt: skip
+    Prior.build(french, options).save(folder / "prior")
+    (folder / "some.grammar").write_text('S -> "le" "livre" V "."\nV -> "est" "petit" | "est"\n', encoding="utf-8")
+    Prior.build(french, PriorOptions(top_words="all", background=f"automaton:{folder / 'some.grammar'}")).save(
+        folder / "grammar"
+    )
+    (folder / "some.en").write_text("the cat is small .\nthe house is big .\nzebras sleep .\n", encoding="utf-8")
+    (folder / "terms.tsv").write_text("cat\tlivre\nhouse\tmaison\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("output", [[], ["--softmax"]])
+def test_what_is_trained_says_required_terms(
+    output: list[str], translate: ModuleType, texts: Path, tmp_path: Path
+) -> None:
+    prior, model = ["--prior", str(texts / "prior")], str(tmp_path / "model")
+    pair = ["--source", str(texts / "train.en"), "--target", str(texts / "train.fr")]
+    translate.main(["train", model, *prior, *pair, *SIZES, *output])
+    asked = ["--source", str(texts / "some.en"), "--beam", "2", "--longest", "12", "--to", str(tmp_path / "out")]
+    terms = ["--terms", str(texts / "terms.tsv"), "--term-forms", f"lexicon:{texts / 'lexicon.tsv'}"]
+    translate.main(["search", model, *prior, *asked, *terms])
+    lines = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    said = [{*line.split()} & {"livre", "livres", "maison", "maisons"} for line in lines]
+    assert len(lines) == 3 and said[0] <= {"livre", "livres"} and said[1] <= {"maison", "maisons"}
+    assert all(said[:2]), lines
+
+
+@pytest.mark.parametrize("kind", ["in training", "in search alone"])
+def test_a_grammar_in_training_and_in_search_alone(
+    kind: str, translate: ModuleType, texts: Path, tmp_path: Path
+) -> None:
+    """Its prior knows no source: its words are numbered by the script."""
+    (tmp_path / "en").write_text("the cat is small .\nthe cat is .\n", encoding="utf-8")
+    (tmp_path / "fr").write_text("le livre est petit .\nle livre est .\n", encoding="utf-8")
+    output = [] if kind == "in training" else ["--softmax"]
+    prior, model = ["--prior", str(texts / "grammar")], str(tmp_path / "model")
+    pair = ["--source", str(tmp_path / "en"), "--target", str(tmp_path / "fr")]
+    translate.main(["train", model, *prior, *pair, *SIZES, *output])
+    asked = ["--source", str(texts / "some.en"), "--beam", "2", "--longest", "6", "--to", str(tmp_path / "out")]
+    translate.main(["search", model, *prior, *asked, *(["--background", str(texts / "grammar")] if output else [])])
+    lines = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 3 and {*lines} <= {"le livre est petit .", "le livre est ."}
