@@ -33,8 +33,8 @@ from kept_memory import add_memory_option, run_again, told
 from measuring import Rounds, add_threads_option, clock, timed
 
 import fairseq_llrnn
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 WORDS, TOKENS, SIZE, ARITY = 250_000, 2048, 256, 16
 PARTS = ("multiply_grads", "clip_grad_norm", "step")  # of an update: methods of the optimiser
@@ -56,7 +56,7 @@ def write_data(folder: Path, words: int, batches: int) -> None:
         builder.add_item(torch.from_numpy(np.append(tokens, 2)))
     builder.finalize(str(folder / "train.idx"))
     dictionary = Dictionary.load(str(folder / "dict.txt"))
-    options = PriorOptions(counts=np.array(dictionary.count), top_words="all")
+    options = Recipe(counts=np.array(dictionary.count), top_words="all")
     Prior.build(tuple(dictionary.symbols), options).save(folder / "prior")
 
 

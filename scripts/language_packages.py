@@ -24,7 +24,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.lexicon.languages import sources_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import Built, build
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 NO_LEMMAS = 10**9
 FLOORS = (NO_LEMMAS, 16, 8, 4, 2)
@@ -45,7 +45,7 @@ def built(counts: Counter[str], further: list[str], known: LexiconOptions, **ask
     words = [word for word, _ in counts.most_common() if word != "</s>"]
     symbols = (*SPECIALS, *words, *(word for word in dict.fromkeys(further) if word not in counts))
     numbers = np.array([counts[symbol] for symbol in symbols], dtype=np.int64)
-    options = PriorOptions(counts=numbers, words=known, **asked)  # type: ignore[arg-type]
+    options = Recipe(counts=numbers, words=known, **asked)  # type: ignore[arg-type]
     return build(WordList(symbols, numbers), options)
 
 

@@ -8,7 +8,7 @@ from shell import Shell, run_script
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.prior import Prior
 
 MODULE = '''
@@ -79,10 +79,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def options(package: Path, reader: str = "days") -> PriorOptions:
+def options(package: Path, reader: str = "days") -> Recipe:
     days = package / "days.txt"
     words = LexiconOptions(lexicon=f"{reader}:{days}")
-    return PriorOptions(words=words, top_words=0, background=f"days:{days} times unigram")
+    return Recipe(words=words, top_words=0, background=f"days:{days} times unigram")
 
 
 def test_its_background_and_reader_make_a_prior_that_others_can_load(package: Path, root: Path) -> None:

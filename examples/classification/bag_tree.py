@@ -22,7 +22,7 @@ from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.text_vectors import BagOfWords
 from fairseq_llrnn.trees.options import TreeOptions
@@ -68,7 +68,7 @@ class Classifier:
         self.symbols = (*SPECIALS, *counts)
         self.labels = {label: i for i, label in enumerate(self.symbols)}
         of_symbols = np.array([0] * len(SPECIALS) + list(counts.values()))
-        prior = Prior.build(self.symbols, PriorOptions(labels=True, counts=of_symbols, top_words="all"))
+        prior = Prior.build(self.symbols, Recipe(labels=True, counts=of_symbols, top_words="all"))
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
         tree = self._tree(len(self.symbols)) if given is None else given
         self.head = LogLinearHead(prior, options.size, tree=tree, sparse_gradients=tree is not None)

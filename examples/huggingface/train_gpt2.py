@@ -21,7 +21,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 
 Sentence = dict[str, list[int]]
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -35,7 +35,7 @@ def build_prior(corpus: Path, work: Path) -> Prior:
     """Features from the corpus' lexicon; what may come next is what a grammar of the same words says."""
     grammar = work / "agreement.grammar"
     write_grammar(corpus / "lexicon.tsv", grammar)
-    options = PriorOptions(
+    options = Recipe(
         text=corpus / "train.txt",
         words=LexiconOptions(lexicon=corpus / "lexicon.tsv"),
         top_words=500,

@@ -17,7 +17,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field.model import MarkovField
 
 EXPRESSIONS = ("unigram", "ngram(2, folds=0)", "ngram(3, folds=0)", "FIELD", "0.5 FIELD plus 0.5 ngram(2, folds=0)",
@@ -60,7 +60,7 @@ def main() -> int:
     print("| background | perplexity |\n|---|---|")
     for expression in args.expression:
         named = expression.replace("FIELD", f"mrf:{args.field}")
-        options = PriorOptions(text=args.text, top_words=0, background=named)
+        options = Recipe(text=args.text, top_words=0, background=named)
         built = build(symbols, options)
         test = read_sentences(args.test, built.words, 1)
         test = test.chosen(test.lengths > 0)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 
 POOL = 100  # batches from whose sentences those of similar length go together
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -27,7 +27,7 @@ def prepare(novels: Path, out: Path, every: int) -> None:
     part = [sys.executable, str(SCRIPTS / "part_of_novels.py"), str(novels), str(out), "--every", str(every)]
     if subprocess.run([*part, "--words", "10000000"], check=False).returncode:
         raise DataError(f"{novels}: expected train.txt.gz, valid.txt.gz and test.txt.gz; see the message above")
-    options = PriorOptions(text=out / "train.txt", top_words="all")
+    options = Recipe(text=out / "train.txt", top_words="all")
     Prior.build(out / "dict.txt", options).save(out / "prior")
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 
 State = tuple[Tensor, Tensor]  # of the LSTM
 
@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.manual_seed(1)
     if not (args.work / "prior").exists():
         text, lexicon = args.corpus / "train.txt", args.corpus / "lexicon.tsv"
-        options = PriorOptions(text=text, words=LexiconOptions(lexicon=lexicon), top_words=1000, shapes=True)
+        options = Recipe(text=text, words=LexiconOptions(lexicon=lexicon), top_words=1000, shapes=True)
         Prior.build(args.corpus / "vocabulary.txt", options).save(args.work / "prior")
     prior = Prior.load(args.work / "prior")
     train, valid = ((args.corpus / name).read_text("utf-8").splitlines() for name in ("train.txt", "valid.txt"))

@@ -3,7 +3,7 @@
     prior.py          Prior
     part.py           the contract of a part; parts/: those of the package
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
-    building.py       from files or objects to a prior, by options.py; its steps are build.py, leaves.py,
+    building.py       from files or objects to a prior, by recipe.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
     analyses.py       … the lexicon that it is built from, with languages.py, morphemes.py, guessing.py
     spelling_check.py … a text and a lexicon in different case or Unicode form
@@ -24,14 +24,14 @@ from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
-    from fairseq_llrnn.prior.options import (
-        EvidenceOptions,
-        OpenOptions,
-        PriorOptions,
-        TranslationOptions,
-    )
     from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
     from fairseq_llrnn.prior.prior import Prior
+    from fairseq_llrnn.prior.recipe import (
+        EvidenceOptions,
+        OpenOptions,
+        Recipe,
+        TranslationOptions,
+    )
 
 __all__ = [
     "BuildContext",
@@ -40,7 +40,7 @@ __all__ = [
     "OpenOptions",
     "Part",
     "Prior",
-    "PriorOptions",
+    "Recipe",
     "SavedPart",
     "TranslationOptions",
     "register_part",
@@ -50,7 +50,7 @@ __getattr__ = lazily(
     __name__,
     {
         "lexicon.options": "LexiconOptions",
-        "prior.options": "BackgroundOptions EvidenceOptions OpenOptions PriorOptions TranslationOptions",
+        "prior.recipe": "BackgroundOptions EvidenceOptions OpenOptions Recipe TranslationOptions",
         "prior.part": "BuildContext Part SavedPart register_part",
         "prior.prior": "Prior",
     },

@@ -22,7 +22,7 @@ from fairseq_llrnn.lexicon.readers import (
     read_values,
 )
 from fairseq_llrnn.prior.guessing import Completed, complete
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 READERS: Mapping[str, Callable[..., Lexicon]] = {  # by the option that names their files
     "conllu": read_conllu,
@@ -77,7 +77,7 @@ def _reader(option: str, path: str) -> tuple[Callable[..., Lexicon], str]:
 
 def complete_analyses(
     analyses: Lexicon,
-    options: PriorOptions,
+    options: Recipe,
     words: WordList,
     counts: np.ndarray,
     all_counts: Mapping[str, int],

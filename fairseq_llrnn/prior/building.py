@@ -36,10 +36,10 @@ from fairseq_llrnn.prior.lemmas import check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
 from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.origins import made_from
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.source_dictionary import source_symbols
 from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.prior.translations import add_translations, background_of
@@ -60,7 +60,7 @@ class Built:
     gathered: Gathered  # what packages know of the language
 
 
-def build(dictionary: Dictionary, options: PriorOptions | None = None, open_model: OpenModel | None = None) -> Built:
+def build(dictionary: Dictionary, options: Recipe | None = None, open_model: OpenModel | None = None) -> Built:
     """Build a prior.
 
     Args:
@@ -70,7 +70,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None, open_mode
     Raises:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
-    options = options or PriorOptions()
+    options = options or Recipe()
     options.words.check()
     check_options(options)
     check_units(options)
@@ -140,7 +140,7 @@ def build(dictionary: Dictionary, options: PriorOptions | None = None, open_mode
 
 
 def _with_source(
-    prior: Prior, words: WordList, options: PriorOptions, lemmas: Sequence[Sequence[str]] | None,
+    prior: Prior, words: WordList, options: Recipe, lemmas: Sequence[Sequence[str]] | None,
     source_lemmas: Sequence[Sequence[str]] | None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
     """Translations, and less background for words that need evidence.
@@ -182,7 +182,7 @@ def _words(dictionary: Dictionary) -> WordList:
     return words
 
 
-def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Mapping[str, int]]:
+def _both_counts(options: Recipe, words: WordList) -> tuple[np.ndarray, Mapping[str, int]]:
     """(V,), and how often each word occurs, those outside the dictionary as well, which an open vocabulary needs.
 
     A text is counted once, word by word only where that is needed.
@@ -205,7 +205,7 @@ def _both_counts(options: PriorOptions, words: WordList) -> tuple[np.ndarray, Ma
     return words.counts_with_ends() if counts is None else counts, all_counts
 
 
-def _notes_of_texts(options: PriorOptions, words: WordList, counts: np.ndarray) -> Counter[str]:
+def _notes_of_texts(options: Recipe, words: WordList, counts: np.ndarray) -> Counter[str]:
     """Whether the texts that are read as words of the dictionary are of its language."""
     notes, unk = Counter[str](), words.symbols.index(UNK)
     if options.text and options.counts is None:
@@ -219,7 +219,7 @@ def _notes_of_texts(options: PriorOptions, words: WordList, counts: np.ndarray) 
     return notes
 
 
-def _below(options: PriorOptions, background: Expression) -> Atom:
+def _below(options: Recipe, background: Expression) -> Atom:
     """b₀."""
     static = [atom for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
     if options.over is None:
@@ -233,7 +233,7 @@ def _below(options: PriorOptions, background: Expression) -> Atom:
     return over
 
 
-def _settings(options: PriorOptions, below: Atom) -> PriorSettings:
+def _settings(options: Recipe, below: Atom) -> PriorSettings:
     check_least("--suffixes", options.suffixes, 1, "word types")
     unigram = options_of(below)
     return PriorSettings(
@@ -252,12 +252,12 @@ def _settings(options: PriorOptions, below: Atom) -> PriorSettings:
     )
 
 
-def _patterns(options: PriorOptions) -> UserPatterns | None:
+def _patterns(options: Recipe) -> UserPatterns | None:
     found = options.patterns
     return found if found is None or isinstance(found, UserPatterns) else UserPatterns.load(str(found))
 
 
-def _piece_text(options: PriorOptions, path: Path | None, words: WordList) -> PieceText | None:
+def _piece_text(options: Recipe, path: Path | None, words: WordList) -> PieceText | None:
     """The text that says which words a piece is part of; None where words are words, or nothing is known of them."""
     if options.pieces is None:
         return None

@@ -23,16 +23,16 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
 from fairseq_llrnn.prior.parts.evidence import check_translations, pieces_of
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.translations import background_of
 
 SENTENCES = 10_000  # that are cut into words at once
 
 
-def rules_of(options: PriorOptions, patterns: UserPatterns | None) -> EvidenceRules | None:
+def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | None:
     """None where no evidence is asked for. Raises OptionError for kinds without what they need."""
     asked = options.evidence
     if asked is None:
@@ -81,7 +81,7 @@ def add_evidence(
 
 
 def known_source_words(
-    options: PriorOptions, rules: EvidenceRules, source_symbols: tuple[str, ...]
+    options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
 ) -> frozenset[str] | None:
     """The words of a source in pieces that are not unknown, those of its training text; None where words are words.
 
@@ -116,7 +116,7 @@ def known_source_words(
 
 
 def spelled_words(
-    options: PriorOptions, rules: EvidenceRules, text: PieceText | None
+    options: Recipe, rules: EvidenceRules, text: PieceText | None
 ) -> Mapping[str, int] | None:
     """The words of a target in pieces, and how often its training text has each; None where terms do not need them.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import atoms
 from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, kind_of, read_background
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 LABELS = "labels"  # in a prior's settings: that it is one
 
 
-def check_of_labels(options: PriorOptions) -> None:
+def check_of_labels(options: Recipe) -> None:
     """Raise OptionError for what only words of a text can have."""
     for name, given in (
         ("--open-vocabulary", options.open_vocabulary),

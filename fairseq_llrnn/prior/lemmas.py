@@ -15,7 +15,7 @@ from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
 from fairseq_llrnn.lexicon.named_places import split_place
 from fairseq_llrnn.lexicon.word_forms import KINDS
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 OPTION = "--lexical-units lemma"
 SOURCE_OPTION = "--lexical-source-lemmas"
@@ -24,7 +24,7 @@ FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu", "hu
 PLACES = {kind: KINDS[kind].shown for kind in FILES} | {"lemmas": "lemmas:CODE (e.g. lemmas:en)"}
 
 
-def check_units(options: PriorOptions) -> None:
+def check_units(options: Recipe) -> None:
     """Raise OptionError for options that do not go together."""
     if options.translations is None:
         return
@@ -38,7 +38,7 @@ def check_units(options: PriorOptions) -> None:
 
 
 def lemmas_of(
-    options: PriorOptions, words: WordList, code: str | None, notes: Counter[str]
+    options: Recipe, words: WordList, code: str | None, notes: Counter[str]
 ) -> list[Sequence[str]] | None:
     """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
 
@@ -59,7 +59,7 @@ def lemmas_of(
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
 
-def source_lemmas_of(options: PriorOptions, notes: Counter[str]) -> list[Sequence[str]] | None:
+def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]] | None:
     """The lemmas of every source word (U,), guessed where no source of lemmas has it; None where nobody asks for them.
 
     Raises:
@@ -77,7 +77,7 @@ def source_lemmas_of(options: PriorOptions, notes: Counter[str]) -> list[Sequenc
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
 
 
-def files_of_source_lemmas(options: PriorOptions) -> list[str]:
+def files_of_source_lemmas(options: Recipe) -> list[str]:
     """The files among the places."""
     places = () if options.translations is None else options.translations.source_lemmas
     return [path for _, path in _sources(places, False).files]

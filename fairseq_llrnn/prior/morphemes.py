@@ -18,7 +18,7 @@ from fairseq_llrnn.lexicon.morfessor_segments import segment_by_morfessor
 from fairseq_llrnn.lexicon.morphemes import Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
 from fairseq_llrnn.lexicon.readers import read_segmentations
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 OUTSIDE = "segmented words that the dictionary lacks: ignored"
 NONE_LEFT = "morphemes are no features of this prior; lower --morpheme-floor"
@@ -34,7 +34,7 @@ class WordMorphemes:
     cut: Collection[str] = ()  # words that are listed with their segments
 
 
-def check_options(options: PriorOptions) -> None:
+def check_options(options: Recipe) -> None:
     """Raise OptionError for options that do not go together."""
     if options.words.morphemes is not None and options.pieces is not None:
         raise OptionError(

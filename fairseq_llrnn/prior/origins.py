@@ -10,10 +10,10 @@ from fairseq_llrnn.lexicon.options import MORFESSOR
 from fairseq_llrnn.prior.expression import Expression, with_atoms
 from fairseq_llrnn.prior.leaves import with_files
 from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 
-def made_from(options: PriorOptions, background: Expression, code: str | None) -> list[str]:
+def made_from(options: Recipe, background: Expression, code: str | None) -> list[str]:
     """What the prior was made from: option, file name, and the beginning of the content's SHA-256.
 
     Args:

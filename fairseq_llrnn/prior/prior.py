@@ -45,7 +45,7 @@ from fairseq_llrnn.prior.session import Session
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.building import Dictionary
-    from fairseq_llrnn.prior.options import PriorOptions
+    from fairseq_llrnn.prior.recipe import Recipe
 
 PartType = TypeVar("PartType", bound=Part)
 
@@ -65,10 +65,10 @@ class Prior:
     folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
 
     @classmethod
-    def build(cls, dictionary: Dictionary, options: PriorOptions | None = None) -> Prior:
+    def build(cls, dictionary: Dictionary, options: Recipe | None = None) -> Prior:
         """Build a prior from files or objects, as `llrnn prior` does.
 
-            Prior.build("data-bin/dict.txt", PriorOptions(text="train.txt", conllu=["fr.conllu"], suffixes=5))
+            Prior.build("data-bin/dict.txt", Recipe(text="train.txt", conllu=["fr.conllu"], suffixes=5))
 
         Args:
             dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.

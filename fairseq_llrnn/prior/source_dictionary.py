@@ -6,10 +6,10 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 
 
-def source_symbols(options: PriorOptions, path: Path | None) -> tuple[str, ...]:
+def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
     """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
 
     () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.

@@ -25,9 +25,9 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.leaves import TRANSLATIONS
-from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import TranslationOptions
 
 ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
 

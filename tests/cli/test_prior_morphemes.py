@@ -7,7 +7,7 @@ from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.features.feature_table import TOP_FORM
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import Prior, PriorOptions
+from fairseq_llrnn.prior import Prior, Recipe
 
 SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
 
@@ -80,7 +80,7 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
     assert (done.code, done.err) == (0, "")
     assert features(corpus, "kicking") == {"NOTTOP", "Stem:kick", "Ending:ing"}
     words = LexiconOptions(morphemes="morfessor", morpheme_floor=3)
-    again = Prior.build(corpus.dictionary, PriorOptions(top_words=3, words=words))
+    again = Prior.build(corpus.dictionary, Recipe(top_words=3, words=words))
     assert again.fingerprint == Prior.load(corpus.out).fingerprint
     assert Prior.load(corpus.out).settings["sources"] == []
 

@@ -24,9 +24,9 @@ from fairseq_llrnn.evidence.synthetic_words import in_pieces
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 
 PIECES = {
     "sentencepiece": ("▁a", "▁b", "▁An", "▁", "▁4", "n", "a", "b", "4", "0", "q"),
@@ -47,7 +47,7 @@ def prior_of(convention: str, tmp_path: Path, **options: object) -> Prior:
     path.write_text(text(convention) + "\n", encoding="utf-8")
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     chosen = EvidenceOptions(("numbers", "names", "copies"), MAPPING)
-    given = PriorOptions(pieces=convention, shapes=True, top_words="all", translations=translations, evidence=chosen)
+    given = Recipe(pieces=convention, shapes=True, top_words="all", translations=translations, evidence=chosen)
     return Prior.build(symbols, replace(given, **options))  # type: ignore[arg-type]
 
 

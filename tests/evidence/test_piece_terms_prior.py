@@ -13,9 +13,9 @@ from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.term_words import source_words, target_shares, word_features
 
 
@@ -47,7 +47,7 @@ def test_terms_over_pieces_need_the_training_text() -> None:
     with pytest.raises(OptionError) as raised:
         Prior.build(
             symbols,
-            PriorOptions(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
+            Recipe(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
         )
     assert str(raised.value) == (
         "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
@@ -79,7 +79,7 @@ def test_a_part_of_a_word_is_no_form_of_its_lemma(pieces: str, tmp_path: Path) -
     path = tmp_path / "text"
     path.write_text("".join(f"{line}\n" for line in texts[pieces]), encoding="utf-8")
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
-    options = PriorOptions(
+    options = Recipe(
         pieces=pieces, text=[path], words=LexiconOptions(language="fr", lemma_floor=1),
         evidence=EvidenceOptions(("terms",)), translations=translations,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 from toy_french import make_corpus, write_corpus
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -39,7 +39,7 @@ def modules() -> dict[str, ModuleType]:
 def made(modules: dict[str, ModuleType], place: Path, grammar: str, spread: float = 0.5) -> Any:
     """A model under a grammar, with weights that differ so much, in float64."""
     (place / "some.grammar").write_text(grammar, encoding="utf-8")
-    options = PriorOptions(
+    options = Recipe(
         words=LexiconOptions(lexicon={"chat": ["POS:NOUN"], "mer": ["POS:NOUN"], "table": ["POS:NOUN"]}),
         top_words=7,
         background=f"automaton:{place / 'some.grammar'}",

@@ -13,7 +13,7 @@ from small_priors import SYMBOLS
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.opening import open_experts
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 
 
 class Names(Expert):
@@ -42,12 +42,12 @@ def test_with_a_source_any_string_may_be_evidence() -> None:
 
 def test_unknown_words_of_an_open_vocabulary_are_many() -> None:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
+    prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
     assert set(open_experts([Names()], prior).ask((), ("le",)).exceptions) == {SYMBOLS.index("le")}
 
 
 def test_a_head_with_experts_trains_and_searches() -> None:
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
+    prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
     head = LogLinearHead(prior, 4, experts=open_experts([Names()], prior))
     torch.manual_seed(1)
     for parameter in head.parameters():

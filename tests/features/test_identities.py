@@ -9,8 +9,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, sharing, words_with_identity
 from fairseq_llrnn.features.signatures import group_equal_rows
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 COUNTS = np.array([99, 5, 7, 0, 4])
 ORDINARY = np.array([False, True, True, True, True])
@@ -36,14 +36,14 @@ def test_counts_are_needed() -> None:
 
 
 def test_in_python() -> None:
-    """The default of `PriorOptions`, whatever the number of words."""
+    """The default of `Recipe`, whatever the number of words."""
     counts = np.array([0, 0, 3, 0, IDENTITY_FLOOR, IDENTITY_FLOOR - 1, 9])
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=counts))
+    prior = Prior.build(SYMBOLS, Recipe(counts=counts))
     assert [n for n in prior.output.features.names if n.startswith("TOPFORM")] == ["TOPFORM:chat", "TOPFORM:le"]
-    low = Prior.build(SYMBOLS, PriorOptions(counts=counts, identity_floor=1))
+    low = Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=1))
     assert "TOPFORM:la" in low.output.features.names
     with pytest.raises(OptionError, match="--identity-floor 0: expected a count of at least 1"):
-        Prior.build(SYMBOLS, PriorOptions(counts=counts, identity_floor=0))
+        Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=0))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.booleans()), min_size=1, max_size=12))

@@ -18,7 +18,7 @@ from fairseq_llrnn.lexicon.readers import read_conllu, read_segmentations, read_
 from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build
 
 DICTIONARY = "été 3\nle 2\nforêts 1\n"
@@ -89,7 +89,7 @@ def _note(form: str) -> str:
 def test_the_other_form_than_that_of_the_text_is_noticed(tmp_path: Path) -> None:
     dictionary = written(tmp_path, "dict", DICTIONARY, "nfd")
     path = written(tmp_path, "lexicon", FILES["lexicon"], "nfd")
-    notes = build(dictionary, PriorOptions(top_words=1, words=LexiconOptions(lexicon=path, normalize="nfc"))).notes
+    notes = build(dictionary, Recipe(top_words=1, words=LexiconOptions(lexicon=path, normalize="nfc"))).notes
     assert any("the text is not in NFC throughout; bring it into that form (`uconv -x any-nfc`)" in n for n in notes)
 
 
@@ -127,7 +127,7 @@ def test_the_text_of_a_treebank_in_either_form(tmp_path: Path, capsys: pytest.Ca
 
 def test_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--normalize nfk: expected nfc or nfd; correct the spelling"):
-        build(written(tmp_path, "dict", DICTIONARY, "nfc"), PriorOptions(words=LexiconOptions(normalize="nfk")))
+        build(written(tmp_path, "dict", DICTIONARY, "nfc"), Recipe(words=LexiconOptions(normalize="nfk")))
 
 
 def test_which_form_words_have() -> None:

@@ -5,7 +5,7 @@ import torch
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import PriorOptions
+from fairseq_llrnn.prior import Recipe
 
 CUT = {"unhappy": ["un", "happy"], "unhappiness": ["un", "happi", "ness"], "happy": ["happy"], "lala": ["la", "la"]}
 SYMBOLS = (*SPECIALS, *CUT, "alone", "12")
@@ -21,7 +21,7 @@ MORPHEMES = {
 
 def test_the_sum_over_a_words_morphemes() -> None:
     places = ("Prefix", "Stem", "Ending")
-    options = PriorOptions(
+    options = Recipe(
         background="uniform", top_words=1, counts=torch.arange(len(SYMBOLS)).numpy(),
         words=LexiconOptions(morphemes=CUT, morpheme_floor=1), input_top_words="all", input_features=places,
     )  # fmt: skip

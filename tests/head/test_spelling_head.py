@@ -11,7 +11,7 @@ from small_priors import SYMBOLS
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
 H = 3
@@ -21,7 +21,7 @@ SIZES = SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0)
 def prior(neural: bool = True) -> Prior:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
     return Prior.build(
-        SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1, neural=neural))
+        SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1, neural=neural))
     )
 
 
@@ -60,6 +60,6 @@ def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
 
 def test_sizes_need_such_a_prior() -> None:
     assert LogLinearHead(prior(), H).speller is not None and LogLinearHead(prior(neural=False), H).speller is None
-    for other in (prior(neural=False), Prior.build(SYMBOLS, PriorOptions(top_words=2))):
+    for other in (prior(neural=False), Prior.build(SYMBOLS, Recipe(top_words=2))):
         with pytest.raises(OptionError, match="expected a prior whose open vocabulary is spelled by a network"):
             LogLinearHead(other, H, speller=SIZES)

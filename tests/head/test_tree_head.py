@@ -16,7 +16,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 
@@ -33,7 +33,7 @@ AFTER = {"le": {"chat": 0.5, "chien": 0.3}, "la": {"maison": 0.6, "fenêtre": 0.
 
 def open_prior() -> Prior:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    return Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
+    return Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
 
 
 PRIORS = {
@@ -361,7 +361,7 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
 def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
     opened = OpenOptions(types=1, neural=True)
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=counts, top_words=2, open_vocabulary=opened))
+    prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=opened))
     torch.manual_seed(1)
     head = LogLinearHead(prior, H, tree=TreeOptions("learned", arity=2), speller=SpellerSizes(4, 5, 0.0))
     targets, hidden = head.encode(["le zèbre", "zoé le zèbre", "le chat"]), torch.randn(3, 4, H)

@@ -17,10 +17,10 @@ from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, cert
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 
 RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
 
@@ -132,7 +132,7 @@ def piece_prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
     path = tmp_path / "text"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     symbols = (*SPECIALS, *map(style.whole, words), *singles, *map(style.mark, singles))
-    options = PriorOptions(
+    options = Recipe(
         pieces=request.param, top_words="all", text=path, evidence=EvidenceOptions(RULES.kinds),
         translations=TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1"),
     )  # fmt: skip

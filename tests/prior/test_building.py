@@ -11,7 +11,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 
 SYMBOLS = (*SPECIALS, "le", "la", "maison", "chat", "12")
@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
-    prior = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
+    prior = Prior.build(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
     assert prior.symbols == SYMBOLS
     assert prior.output.features.row(int(prior.output.class_of[6])) == {
         "NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1
@@ -44,21 +44,21 @@ def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
     lexicon = Lexicon()
     for word, features in WORDS.items():
         lexicon.add(word, features)
-    again = Prior.build(SYMBOLS, PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=lexicon), top_words=2))
+    again = Prior.build(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=lexicon), top_words=2))
     assert again.fingerprint == prior.fingerprint
 
 
 def test_from_files_alone(files: Path) -> None:
-    prior = Prior.build(files / "dict.fr.txt", PriorOptions(top_words=2))
+    prior = Prior.build(files / "dict.fr.txt", Recipe(top_words=2))
     assert prior.symbols == SYMBOLS and prior.settings["background"] == "unigram" and prior.parts == ()
-    ngrams = PriorOptions(text=files / "train.fr", top_words=2, background="ngram:2")
+    ngrams = Recipe(text=files / "train.fr", top_words=2, background="ngram:2")
     prior = Prior.build(files / "dict.fr.txt", ngrams)
     assert prior.names == ["automaton"] and prior.expression is None
     assert [source.split()[:2] for source in prior.settings["sources"]] == [["--count-text", "train.fr"]]
 
 
 def test_a_softmax() -> None:
-    prior = Prior.build(SYMBOLS, PriorOptions.softmax())
+    prior = Prior.build(SYMBOLS, Recipe.softmax())
     assert prior.output.num_classes == len(SYMBOLS)
     assert np.exp(prior.log_weights[[2, 4]]) == pytest.approx(1 / 7)
 
@@ -68,7 +68,7 @@ def parallel(files: Path) -> ParallelText:
 
 
 def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None:
-    options = PriorOptions(
+    options = Recipe(
         text=[files / "train.fr"],
         top_words=3,
         shapes=True,
@@ -101,21 +101,21 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (PriorOptions(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
-        (PriorOptions(suffixes=0), "--suffixes 0: expected a number of word types of at least 1"),
-        (PriorOptions(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
-        (PriorOptions(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected --evidence-map with what"),
+        (Recipe(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
+        (Recipe(suffixes=0), "--suffixes 0: expected a number of word types of at least 1"),
+        (Recipe(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
+        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected --evidence-map with what"),
         (
-            PriorOptions(evidence=EvidenceOptions(("translations",))),
+            Recipe(evidence=EvidenceOptions(("translations",))),
             "--evidence translations: expected --lexical-translation beside it",
         ),
-        (PriorOptions(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
-        (PriorOptions(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
-        (PriorOptions(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
+        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
+        (Recipe(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
+        (Recipe(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
     ],
 )
 def test_options_that_do_not_go_together(
-    files: Path, options: PriorOptions, error: str, monkeypatch: pytest.MonkeyPatch
+    files: Path, options: Recipe, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(files)
     with pytest.raises(OptionError, match=error):
@@ -142,7 +142,7 @@ def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
 def made(files: Path, background: str, **more: object) -> Prior:
     (files / "grammar.txt").write_text(GRAMMAR, encoding="utf-8")
     options = {"text": files / "train.fr", "top_words": 3, **more}
-    return Prior.build(files / "dict.fr.txt", PriorOptions(background=background, **options))  # type: ignore[arg-type]
+    return Prior.build(files / "dict.fr.txt", Recipe(background=background, **options))  # type: ignore[arg-type]
 
 
 def test_a_grammar_times_n_grams(files: Path) -> None:

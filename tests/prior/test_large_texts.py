@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.files import text_blocks
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.parts import AutomatonPart
 
 WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
@@ -23,7 +23,7 @@ def test_any_number_of_processes_builds_the_same_prior(tmp_path: Path, monkeypat
     (tmp_path / "dict.txt").write_text("".join(f"{word} 1\n" for word in WORDS[:60]), encoding="utf-8")
 
     def build(name: str, workers: int) -> Prior:
-        options = PriorOptions(
+        options = Recipe(
             text=tmp_path / name, shapes=True, suffixes=3, top_words=10, background="ngram:2",
             open_vocabulary=OpenOptions(types=3), workers=workers,
         )  # fmt: skip
@@ -43,7 +43,7 @@ def test_pruned_n_grams_are_those_that_come_more_often(tmp_path: Path) -> None:
 
     def pairs(*pruned: int) -> set[str]:
         text = tmp_path / "train"
-        options = PriorOptions(text=text, top_words=1, background=f"ngram(2, folds=0, prune={list(pruned)})")
+        options = Recipe(text=text, top_words=1, background=f"ngram(2, folds=0, prune={list(pruned)})")
         prior = Prior.build(tmp_path / "dict.txt", options)
         part = prior.find(AutomatonPart)
         assert part is not None

@@ -13,9 +13,9 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.leaves import kind_of, read_background
 from fairseq_llrnn.prior.named_backgrounds import Given, named_background, register_background
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.part import BuildContext, Part, register_part
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 
 @register_part("flattened")
@@ -36,9 +36,9 @@ def read(source: str, prior: Prior, given: Given) -> tuple[Part, dict[str, int]]
 
 def test_an_expression_names_it() -> None:
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "le", "la"]
-    prior = Prior.build(symbols, PriorOptions(top_words=0, background="flat:2"))
+    prior = Prior.build(symbols, Recipe(top_words=0, background="flat:2"))
     assert prior.find(FlattenedPart) == FlattenedPart(2.0)
-    mixed = Prior.build(symbols, PriorOptions(top_words=0, background="flat:2 times unigram"))
+    mixed = Prior.build(symbols, Recipe(top_words=0, background="flat:2 times unigram"))
     assert mixed.expression is not None and str(mixed.expression) == "flat:2 times unigram"
     assert kind_of("flat:2") == ("flat", "2")
 

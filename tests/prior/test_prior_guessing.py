@@ -12,7 +12,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.analyses import read_numbers, with_values
 from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, UNITED, Completed, complete
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
@@ -23,10 +23,10 @@ UNSEEN = ["gyerek", "futott", "egyéb"]
 SYMBOLS = (*SPECIALS, *NOUNS, *VERBS, *UNSEEN)
 COUNTS = np.array([0, 0, 9, 1, *[1, 1, 1, 2] * 4, 0, 0, 0])
 LEXICON = {**dict.fromkeys(NOUNS, ["POS:NOUN"]), **dict.fromkeys(VERBS, ["POS:VERB"])}
-OPTIONS = PriorOptions(counts=COUNTS, words=LexiconOptions(lexicon=LEXICON), top_words=0)
+OPTIONS = Recipe(counts=COUNTS, words=LexiconOptions(lexicon=LEXICON), top_words=0)
 
 
-def of_words(options: PriorOptions = OPTIONS, **known: object) -> PriorOptions:
+def of_words(options: Recipe = OPTIONS, **known: object) -> Recipe:
     """With other options of the lexicon."""
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
@@ -176,7 +176,7 @@ def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> 
     text = tmp_path / "train.pieces"
     text.write_text("".join(f"▁{word[:2]} {word[2:]}\n" for word in LEXICON if len(word) > 2) + "▁gy erek\n", "utf-8")
     pieces = list(dict.fromkeys(text.read_text(encoding="utf-8").split()))
-    options = PriorOptions(text=text, words=LexiconOptions(lexicon=LEXICON), top_words=0, pieces="sentencepiece")
+    options = Recipe(text=text, words=LexiconOptions(lexicon=LEXICON), top_words=0, pieces="sentencepiece")
     for mode, expected in (("auto", {}), ("on", {"POS:NOUN": 1.0})):
         prior = Prior.build([*SPECIALS, *pieces], of_words(options, guess=mode))
         assert morphology(prior, "erek") == expected and prior.find(GuessesPart) is None

@@ -13,7 +13,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.unigram import unigram_weights
-from fairseq_llrnn.prior import OpenOptions, Prior, PriorOptions
+from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart, OpenVocabularyPart
 
@@ -23,10 +23,10 @@ COUNTS = np.array([0, 0, 4, 1, 5, 3, 0, 2, 0, 1, 0, 6])
 FREQUENCY = {"ház": 0.01, "házat": 0.002, "házak": 0.004, "kert": 0.001}
 LEAST = 1e-4
 WORDLIST = WordList(SYMBOLS, COUNTS)
-ASKED = PriorOptions(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
+ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
 
 
-def of_words(options: PriorOptions, **known: object) -> PriorOptions:
+def of_words(options: Recipe, **known: object) -> Recipe:
     """With other options of the lexicon."""
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
@@ -143,7 +143,7 @@ def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
 
 def test_the_language_s_unigram() -> None:
     """Words share what the counted unigram leaves them; what is no word keeps its weight."""
-    options = PriorOptions(counts=COUNTS, top_words=0, background="language:hun")
+    options = Recipe(counts=COUNTS, top_words=0, background="language:hun")
     b = np.exp(Prior.build(SYMBOLS, options).log_weights)
     unigram = unigram_weights(COUNTS, WORDLIST.predictable)
     index = {word: i for i, word in enumerate(SYMBOLS)}
@@ -159,7 +159,7 @@ def test_the_language_s_unigram() -> None:
 
 def test_the_language_s_unigram_in_a_mixture() -> None:
     words, mixed = LexiconOptions(language="hu"), "0.25 unigram plus 0.75 language"
-    options = PriorOptions(counts=COUNTS, top_words=0, words=words, background=mixed)
+    options = Recipe(counts=COUNTS, top_words=0, words=words, background=mixed)
     mixed = Prior.build(SYMBOLS, options)
     alone = [Prior.build(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
     background = mixed.background()

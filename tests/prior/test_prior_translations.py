@@ -14,9 +14,9 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior.build import PriorSettings
-from fairseq_llrnn.prior.options import TranslationOptions
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import TranslationOptions
 from fairseq_llrnn.prior.translations import add_translations
 
 SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")

@@ -13,9 +13,9 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 WORDS = (*SPECIALS, "chat", "chats", "chien", "chiens", "vache", "vaches", "porc")
 LEMMAS = [(), (), (), (), ("chat",), ("chat",), ("chien",), ("chien",), ("vache",), ("vache",), ()]
@@ -37,7 +37,7 @@ def script() -> ModuleType:
 @pytest.fixture
 def prior(tmp_path: Path) -> Path:
     counts = np.array([0, 0, 10, 0, 7, 0, 2, 0, 1, 0, 0])
-    made = Prior.build(WORDS, PriorOptions(counts=counts, top_words=2))
+    made = Prior.build(WORDS, Recipe(counts=counts, top_words=2))
     forms = LemmaForms.from_lemmas(LEMMAS, counts, is_word(WORDS))
     # cat: chat 5 of 5; dog: chien 2 of 100, porc the rest; the lemma of cat and cats: chat
     table = LexicalTable.from_pairs(np.array([4, 6, 6]), np.array([4, 6, 10]), np.array([5.0, 2, 98]), len(SOURCE), 3)

@@ -37,15 +37,15 @@ from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
-from fairseq_llrnn.prior.options import (
-    EvidenceOptions,
-    OpenOptions,
-    PriorOptions,
-    TranslationOptions,
-)
 from fairseq_llrnn.prior.parts.cache import CacheOptions
 from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import (
+    EvidenceOptions,
+    OpenOptions,
+    Recipe,
+    TranslationOptions,
+)
 from fairseq_llrnn.trees.options import TreeOptions
 
 TOLERANCE = 1e-5
@@ -167,7 +167,7 @@ def open_model(checkpoint: str, prior: Prior, options: ModelOptions) -> tuple[Mo
 class Base:
     """What the options of a case begin with."""
 
-    options: PriorOptions
+    options: Recipe
     translations: TranslationOptions
     automaton: Path
 
@@ -179,23 +179,23 @@ class Base:
         automaton.write_text(FST, encoding="utf-8")
         lemmas.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
         known = LexiconOptions(lexicon=lemmas)
-        options = PriorOptions(text=text, top_words=3, suffixes=2, words=known)
+        options = Recipe(text=text, top_words=3, suffixes=2, words=known)
         translations = TranslationOptions(ParallelText.read(text, text, SYMBOLS, SYMBOLS), aligner="ibm1")
         return cls(options, translations, automaton)
 
-    def of(self, background: str) -> PriorOptions:
+    def of(self, background: str) -> Recipe:
         """Those of a background; {a} is an automaton's file."""
         return replace(self.options, background=background.format(a=self.automaton))
 
-    def translated(self, background: str = "unigram", **numbers: Any) -> PriorOptions:
+    def translated(self, background: str = "unigram", **numbers: Any) -> Recipe:
         return replace(self.of(background), translations=replace(self.translations, **numbers))
 
-    def evident(self, **numbers: Any) -> PriorOptions:
+    def evident(self, **numbers: Any) -> Recipe:
         evidence = EvidenceOptions(("numbers", "names", "copies"), **numbers)
         return replace(self.options, evidence=evidence, source_dictionary=SYMBOLS)
 
 
-Case = Callable[[Base, Any], PriorOptions]
+Case = Callable[[Base, Any], Recipe]
 AUTOMATON = "automaton({a}, on_zero=skip, unknown_symbols=drop)"
 TEMPERED = AUTOMATON.replace(")", ", temperature=T)")
 ALL = ("unigram", "ngram:2", "ngram:3", AUTOMATON, "cache:4", "0.5 ngram:2 plus 0.5 cache:3", "uniform")
@@ -327,7 +327,7 @@ def option_targets(folder: Path) -> dict[str, Target]:
 # ---- numbers of files -----------------------------------------------------------------------------------------------
 
 # By reader (hostile_readers.py): the options of a prior that is built from such a file.
-FILES: Mapping[str, Callable[[Base, Path], PriorOptions]] = {
+FILES: Mapping[str, Callable[[Base, Path], Recipe]] = {
     "weights of words": lambda base, path: base.of(f"{path} plus uniform"),
     **{
         name: lambda base, path: base.of(f"automaton:{path} plus ngram:2")
@@ -343,7 +343,7 @@ def file_targets(folder: Path) -> dict[str, Target]:
     """By reader: a number in the place of one that a sound file has, or of several ones."""
     base = Base.at(folder)
 
-    def target(name: str, build_from: Callable[[Base, Path], PriorOptions]) -> Target:
+    def target(name: str, build_from: Callable[[Base, Path], Recipe]) -> Target:
         reader = next(reader for reader in readers() if reader.name == name)
 
         def run(place: Path, rng: random.Random) -> str:

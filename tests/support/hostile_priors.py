@@ -31,14 +31,14 @@ from fairseq_llrnn.lexicon.languages.gathering import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
-from fairseq_llrnn.prior.options import (
-    EvidenceOptions,
-    OpenOptions,
-    PriorOptions,
-    TranslationOptions,
-)
 from fairseq_llrnn.prior.parts import LanguagesPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import (
+    EvidenceOptions,
+    OpenOptions,
+    Recipe,
+    TranslationOptions,
+)
 
 LEXICON = {"le": ["POS:DET", "Gender:Masc"], "la": ["POS:DET", "Gender:Fem"], "chat": ["POS:NOUN"], "mer": ["POS:NOUN"]}
 
@@ -54,13 +54,13 @@ def make_priors(folder: Path) -> dict[str, Path]:
     text.write_text(TEXT, encoding="utf-8")
     automaton.write_text(FST, encoding="utf-8")
     parallel = ParallelText.read(text, text, SYMBOLS, SYMBOLS)
-    base = PriorOptions(text=text, top_words=3, suffixes=2, shapes=True, words=LexiconOptions(lexicon=LEXICON))
+    base = Recipe(text=text, top_words=3, suffixes=2, shapes=True, words=LexiconOptions(lexicon=LEXICON))
     translations = TranslationOptions(parallel, learned=True, aligner="ibm1")
     evidence = EvidenceOptions(("numbers", "names", "copies"), {"x": ["le", "chat"]}, unsupported={"numbers": 0.1})
     kinds = {
         "static": base,
         "separate": replace(base, input_features=("POS",), input_top_words=5),
-        "softmax": PriorOptions.softmax(),
+        "softmax": Recipe.softmax(),
         "two unigrams": replace(
             base, background="unigram plus uniform", words=LexiconOptions(lexicon=LEXICON, guess="on")
         ),
@@ -89,10 +89,10 @@ def make_priors(folder: Path) -> dict[str, Path]:
         build(words(), options).prior.save(places[name])
     pieces = ("<s>", "<pad>", "</s>", "<unk>", "▁le", "▁chat", "s", "▁mer")
     places["pieces"] = folder / "pieces"
-    Prior.build(pieces, PriorOptions(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
+    Prior.build(pieces, Recipe(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
     (folder / "pieces.txt").write_text("▁le ▁chat s\n▁mer s ▁le\n", encoding="utf-8")
     of_pieces = ParallelText.read(folder / "pieces.txt", folder / "pieces.txt", pieces, pieces)
-    options = PriorOptions(
+    options = Recipe(
         pieces="sentencepiece", shapes=True, top_words="all", evidence=evidence,
         translations=TranslationOptions(of_pieces, aligner="ibm1"),
     )  # fmt: skip

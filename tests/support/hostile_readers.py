@@ -45,7 +45,7 @@ from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.options import PriorOptions
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
@@ -340,7 +340,7 @@ def _source_of_list(path: Path) -> list[object]:
 
 
 def _arpa_prior(path: Path) -> object:
-    return build(words(), PriorOptions(top_words=3, background=f"ngram:{path}"))
+    return build(words(), Recipe(top_words=3, background=f"ngram:{path}"))
 
 
 def _patterns(path: Path) -> object:
@@ -354,7 +354,7 @@ def _parallel(path: Path) -> object:
 
 
 def _counted(path: Path) -> object:
-    return build(words(), PriorOptions(text=path, top_words=3, suffixes=2, shapes=True, background="ngram:2"))
+    return build(words(), Recipe(text=path, top_words=3, suffixes=2, shapes=True, background="ngram:2"))
 
 
 def readers() -> list[Reader]:

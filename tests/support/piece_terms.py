@@ -16,9 +16,9 @@ from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.prior.options import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 
 PIECES = {
     "sentencepiece": ("▁a", "▁b", "▁An", "▁", "▁ab", "n", "a", "b"),
@@ -47,7 +47,7 @@ def prior_of(convention: str, folder: Path) -> Prior:
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     chosen = EvidenceOptions(("terms", "numbers"))
     return Prior.build(
-        symbols, PriorOptions(pieces=convention, text=[path], translations=translations, evidence=chosen)
+        symbols, Recipe(pieces=convention, text=[path], translations=translations, evidence=chosen)
     )
 
 

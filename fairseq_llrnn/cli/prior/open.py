@@ -10,7 +10,7 @@ from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.open_vocabulary.vocabulary import KINDS, NEURAL
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.prior.options import OpenOptions
+    from fairseq_llrnn.prior.recipe import OpenOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +41,6 @@ def open_options(args: argparse.Namespace) -> "OpenOptions | None":
     check_least("--open-types", args.open_types, 1)
     floor = OPEN_FLOOR if args.open_floor is None else args.open_floor
     types = LEAST_TYPES if args.open_types is None else args.open_types
-    from fairseq_llrnn.prior.options import OpenOptions
+    from fairseq_llrnn.prior.recipe import OpenOptions
 
     return OpenOptions(floor, types, args.open_vocabulary == NEURAL)

@@ -1,4 +1,4 @@
-"""The options of `llrnn prior`, and what they say as options of a prior (fairseq_llrnn/prior/options.py)."""
+"""The options of `llrnn prior`, and what they say as options of a prior (fairseq_llrnn/prior/recipe.py)."""
 
 import argparse
 from dataclasses import replace
@@ -18,7 +18,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.prior.options import PriorOptions
+    from fairseq_llrnn.prior.recipe import Recipe
 
 OF_A_SOFTMAX = ("softmax", "dict", "out", "workers", "labels")
 
@@ -135,9 +135,9 @@ def _top_words(text: str) -> TopWords:
 def _chosen_top_words(args: argparse.Namespace) -> TopWords:
     if args.top_words is not None:
         return cast(TopWords, args.top_words)
-    from fairseq_llrnn.prior.options import PriorOptions
+    from fairseq_llrnn.prior.recipe import Recipe
 
-    return "all" if args.labels else PriorOptions.top_words
+    return "all" if args.labels else Recipe.top_words
 
 
 def _identity_floor(args: argparse.Namespace) -> int:
@@ -152,19 +152,19 @@ def _identity_floor(args: argparse.Namespace) -> int:
     return int(args.identity_floor)
 
 
-def options(args: argparse.Namespace) -> "PriorOptions":
+def options(args: argparse.Namespace) -> "Recipe":
     """What the command line says. Raises OptionError, DataError: it is wrong, or does not go together."""
     from fairseq_llrnn.lexicon.options import LexiconOptions
-    from fairseq_llrnn.prior.options import PriorOptions
+    from fairseq_llrnn.prior.recipe import Recipe
 
     check_least("--workers", args.workers, 1, "processes")
     words = load_dictionary(args.dict)
     opened = prior_open.open_options(args)
     if args.softmax:
         _refuse_beside_softmax(args)
-        return replace(PriorOptions.softmax(), labels=args.labels)
+        return replace(Recipe.softmax(), labels=args.labels)
     evidence = prior_source.evidence_options(args)
-    return PriorOptions(
+    return Recipe(
         text=args.count_text,
         words=LexiconOptions(
             conllu=args.conllu,
@@ -191,7 +191,7 @@ def options(args: argparse.Namespace) -> "PriorOptions":
         features=args.features,
         input_features=args.input_features,
         input_top_words=args.input_top_words,
-        background=args.background or PriorOptions.background,
+        background=args.background or Recipe.background,
         source_dictionary=args.source_dict,
         translations=prior_source.translation_options(args, words),
         evidence=evidence,

@@ -20,7 +20,7 @@ from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, FORMED, KINDS, check_fa
 from fairseq_llrnn.features.dictionary import WordList
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.prior.options import EvidenceOptions, TranslationOptions
+    from fairseq_llrnn.prior.recipe import EvidenceOptions, TranslationOptions
 
 # options that say how translations are estimated
 ESTIMATE = (
@@ -122,7 +122,7 @@ def translation_options(args: argparse.Namespace, words: WordList) -> "Translati
         "form_power": args.lexical_form_power,
         "source_lemmas": tuple(args.lexical_source_lemmas) or None,
     }
-    from fairseq_llrnn.prior.options import TranslationOptions
+    from fairseq_llrnn.prior.recipe import TranslationOptions
 
     options = TranslationOptions(_NOTHING, **{name: value for name, value in given.items() if value is not None})
     options.check()  # before anything is read
@@ -149,7 +149,7 @@ def evidence_options(args: argparse.Namespace) -> "EvidenceOptions | None":
     if not chosen and args.evidence_map is None:
         raise OptionError(f"--evidence {args.evidence!r}: expected some of {', '.join(KINDS)}, found none; name one")
     weight = DEFAULT_WEIGHT if args.evidence_weight is None else args.evidence_weight
-    from fairseq_llrnn.prior.options import EvidenceOptions
+    from fairseq_llrnn.prior.recipe import EvidenceOptions
 
     return EvidenceOptions(tuple(chosen), args.evidence_map, weight, _factors(args.unsupported))
 

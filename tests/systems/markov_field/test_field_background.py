@@ -12,8 +12,8 @@ import torch
 from field_oracles import random_potentials
 
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.prior.options import PriorOptions
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field.background import MarkovBackground
 from fairseq_llrnn.systems.markov_field.model import MarkovField
 from fairseq_llrnn.systems.markov_field.part import MarkovFieldPart
@@ -31,7 +31,7 @@ def test_it_obeys_the_laws_of_backgrounds(order: int, width: int) -> None:
 
 
 def built(field_folder: Path, expression: str) -> Prior:
-    return Prior.build(SYMBOLS, PriorOptions(counts=np.arange(1, len(SYMBOLS) + 1), background=expression))
+    return Prior.build(SYMBOLS, Recipe(counts=np.arange(1, len(SYMBOLS) + 1), background=expression))
 
 
 def test_it_says_what_the_field_says_from_left_to_right(field_folder: Path) -> None:

@@ -1,6 +1,6 @@
 """What a prior can be built from, and how: the options of `llrnn prior` and of `Prior.build` (building.py).
 
-    PriorOptions(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
+    Recipe(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 
 Names in capitals with `--` in messages are those of the command line. Files are paths, one or several.
 """
@@ -89,7 +89,7 @@ class OpenOptions:
 
 
 @dataclass(frozen=True)
-class PriorOptions:
+class Recipe:
     """Everything that a prior is built from but its dictionary."""
 
     # where words are counted: in texts, here, or else in the dictionary
@@ -121,6 +121,6 @@ class PriorOptions:
     workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
 
     @classmethod
-    def softmax(cls) -> PriorOptions:
+    def softmax(cls) -> Recipe:
         """The special case: every word its own and only feature, uniform background."""
         return cls(top_words="all", background="uniform")
