@@ -7,8 +7,4 @@
     lemma_forms.py        the forms of lemmas, where these are what is aligned
     source_lemmas.py      translations of source lemmas, which rare forms fall back on
     word_links.py         links in both directions, and one alignment made of both
-    phrase_extraction.py  phrase pairs that are consistent with an alignment, counted
-    phrase_scores.py      their relative frequencies and lexical weights
-    phrase_table.py       phrase tables in the format of Moses
-    rare_words.py         annotations of rare words by their links, and how they are undone
 """

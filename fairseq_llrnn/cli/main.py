@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 COMMANDS = (
     *("text", "dictionary", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
-    *("phrases extract", "phrases score", "rare-words annotate", "rare-words restore"),
     *("user-dir", "completion"),
 )
 

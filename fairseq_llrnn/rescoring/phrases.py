@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairseq_llrnn.alignment.phrase_table import iter_phrase_pairs
 from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.rescoring.phrase_table import iter_phrase_pairs
 
 UNCOVERED = -10.0  # nats, in every column
 LEAST = -100.0

@@ -12,7 +12,7 @@ from fairseq_llrnn.files.read_count import ReadCount
 # functions that read files and count nothing, or that no file of the table reaches, and why
 OTHERS = {
     "systems.classification.commands.classify:_counted": "compares labels, and says how many",
-    "cli.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
+    "systems.rare_words.commands.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
     "cli.stdin:_of_stdin": "texts whose lines are answered, each by one",
     "cli.stdin:check_text": "opens a text, and reads nothing",
     "cli.stdin:text_lines": "texts whose lines are answered, each by one",

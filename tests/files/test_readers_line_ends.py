@@ -20,7 +20,6 @@ from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.sentences import read_sentences
-from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
 
 # what str.splitlines, or Python's text files, take for an end
 ENDS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -35,11 +34,6 @@ def moses(path: Path) -> int:
     lines = path.read_bytes().decode().split("\n")[:-1]
     path.write_bytes("".join(f"{i} ||| {line} ||| F0= -1 ||| -1\n" for i, line in enumerate(lines)).encode())
     return len(list(open_nbest(path, path.parent)))
-
-
-def labelled(path: Path) -> int:
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\tlabel\n"))
-    return len(list(read_labelled(path)))
 
 
 def rows(read: Callable[[Path], object]) -> Callable[[Path], int]:
@@ -59,7 +53,6 @@ LINES: dict[str, Callable[[Path], int]] = {
     "lines of llrnn score from stdin": lambda _: len(list(text_lines("-"))),
     "bitext of phrases": lambda path: len(read_text_bitext(path, path).bitext.source),
     "texts of a report": lambda path: len(read_texts(str(path), str(path), {"a": str(path)})),
-    "texts with labels": labelled,
     "n-best list of Moses": moses,
     "terms": rows(read_terms),
     "evidence map": rows(read_evidence_map),

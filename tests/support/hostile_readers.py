@@ -6,7 +6,9 @@ exception, a process that dies, takes too long or fills the memory) is a fault.
 
 from __future__ import annotations
 
+import functools
 import gzip
+import importlib.util
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
-from fairseq_llrnn.alignment.phrase_table import read_phrase_table
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import dispatch
-from fairseq_llrnn.cli.rare_words.annotate import _read as rare_words_of
 from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.facts import read_facts
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
@@ -46,13 +46,11 @@ from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.rescoring.phrase_table import read_phrase_table
 from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
-from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
-from fairseq_llrnn.systems.discourse.paragraphs import iter_paragraphs
-from fairseq_llrnn.systems.markov_field.tagger_training import read_tagged
 from fairseq_llrnn.trees.tree import Tree
 from fairseq_llrnn.trees.tree_file import load_tree, save_tree
 
@@ -357,6 +355,21 @@ def _counted(path: Path) -> object:
     return build(words(), Recipe(text=path, top_words=3, suffixes=2, shapes=True, background="ngram:2"))
 
 
+# name, module of a system that may be deleted, how it reads a file, the file, and samples of it
+OF_SYSTEMS: tuple[tuple[str, str, Callable[[Any, Path], Any], str, tuple[str, ...]], ...] = (
+    ("text with rare words", "rare_words.commands.rare_words.annotate", lambda m, path: m._read(str(path)),
+     "text", (TEXT,)),
+    ("paragraphs", "discourse.paragraphs", lambda m, path: list(m.iter_paragraphs([path], True)), "text",
+     (PARAGRAPHS,)),
+    ("tagged treebank", "markov_field.tagger_training", lambda m, path: m.read_tagged([str(path)]), "a.conllu",
+     (CONLLU,)),
+    (
+        "texts with labels", "classification.labelled_lines", lambda m, path: list(m.read_labelled(path)), "train.tsv",
+        (LABELLED, COLUMNS),
+    ),
+)  # fmt: skip
+
+
 def readers() -> list[Reader]:
     """All of them."""
     dictionary = "".join(f"{word} {len(WORDS) - i}\n" for i, word in enumerate(WORDS)) + "madeupword0000 0\n"
@@ -366,15 +379,13 @@ def readers() -> list[Reader]:
         encoded = tuple(sample.encode() for sample in samples)
         return Reader(name, file, encoded, read, counts=counts, counted=COUNTED.get(name, ()))
 
-    return [
+    found = [
         text("dictionary", "dict.txt", load_dictionary, dictionary),
         text("text", "text", lambda path: read_sentences([path], words()), TEXT),
         # what a text lacks for n-grams is said of the option
         Reader("counted text", "text", (TEXT.encode(),), _counted, names_file=False),
         text("text in pieces", "text", lambda path: PieceText.read([path], CONVENTIONS["sentencepiece"]), PIECES),
         text("text of a report", "text", lambda path: count_words(str(path)), TEXT),
-        text("text with rare words", "text", lambda path: rare_words_of(str(path)), TEXT),
-        text("paragraphs", "text", lambda path: list(iter_paragraphs([path], True)), PARAGRAPHS),
         text("forms of English", "lemma_lu.csv", lambda path: list(english_lemmas(path)), ENGLISH),
         text("parallel text", "text", _parallel, TEXT),
         Reader(
@@ -384,7 +395,6 @@ def readers() -> list[Reader]:
         text("words of a treebank", "a.conllu", lambda path: list(iter_conllu_words(path, True)), CONLLU),
         text("text of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "syntactic"), CONLLU),
         text("surface of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "surface"), SURFACE),
-        text("tagged treebank", "a.conllu", lambda path: read_tagged([str(path)]), CONLLU),
         text("forms of a treebank", "a.conllu", lambda path: _forms("treebank", path), CONLLU),
         text("forms of a lexicon", "lexicon.tsv", lambda path: _forms("lexicon", path), LEXICON),
         text("forms of UniMorph", "unimorph", lambda path: _forms("unimorph", path), UNIMORPH),
@@ -399,7 +409,6 @@ def readers() -> list[Reader]:
         Reader("rules of hunspell", "a.aff", (HUNSPELL_RULES.encode(),), _hunspell, names_file=False),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
-        text("texts with labels", "train.tsv", lambda path: list(read_labelled(path)), LABELLED, COLUMNS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
         text("terms", "terms.tsv", read_terms, TERMS),
@@ -427,6 +436,11 @@ def readers() -> list[Reader]:
         text("scores", "scores", _scores, SCORES, counts=False),
         Reader("tree", "a.tree", (_tree(),), _all_of_a_tree, counts=False),
     ]
+    for name, place, read, file, samples in OF_SYSTEMS:
+        if importlib.util.find_spec(f"fairseq_llrnn.systems.{place.partition('.')[0]}") is not None:
+            module = importlib.import_module(f"fairseq_llrnn.systems.{place}")
+            found.append(text(name, file, functools.partial(read, module), *samples))
+    return found
 
 
 def spelling() -> WordList:

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.alignment.phrase_table import num_scores
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.rescoring.phrase_table import num_scores
 
 if TYPE_CHECKING:
     from fairseq_llrnn.rescoring.rescoring import Job, Model

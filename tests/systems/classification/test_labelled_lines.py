@@ -43,3 +43,11 @@ def test_what_is_refused(tmp_path: Path, line: str, words: str) -> None:
     with pytest.raises(DataError) as error:
         list(read_labelled(write(tmp_path / "a", f"salt\tfood\n{line}\n")))
     assert words in str(error.value) and "line 2" in str(error.value)
+
+
+@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"], ids=ascii)
+def test_a_line_ends_nowhere_else(end: str, tmp_path: Path) -> None:
+    """As of every reader (tests/files/test_readers_line_ends.py)."""
+    path = tmp_path / "a"
+    path.write_bytes(f"a b\tlabel\na{end}b\tlabel\nb a\tlabel\r\n".encode())
+    assert len(list(read_labelled(path))) == 3

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairseq_llrnn.alignment.bitext import Bitext, Links
-from fairseq_llrnn.alignment.phrase_extraction import PhraseCounts, Phrases
-from fairseq_llrnn.alignment.phrase_table import PhrasePair
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair
+from fairseq_llrnn.systems.phrases.extraction import PhraseCounts, Phrases
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment.rare_words import (
+from fairseq_llrnn.systems.rare_words.annotations import (
     ANNOTATION,
     MOST_AWAY,
     SCHEMES,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
-from fairseq_llrnn.cli.phrases import write_to
 from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair, read_phrase_table
+from fairseq_llrnn.systems.phrases.commands.phrases import write_to
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.sentences import Scorer

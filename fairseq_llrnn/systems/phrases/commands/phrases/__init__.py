@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from fairseq_llrnn.alignment.phrase_table import PhrasePair, write_phrase_pairs, write_phrase_table
 from fairseq_llrnn.cli.places import STDOUT, writing_to
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair, write_phrase_pairs, write_phrase_table
 
 
 def write_to(out: str, pairs: Iterable[PhrasePair]) -> int:

@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment import ibm1, phrase_extraction
+from fairseq_llrnn.alignment import ibm1
 from fairseq_llrnn.alignment.aligners import LONGEST
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
 from fairseq_llrnn.alignment.ibm1 import ibm1_links
-from fairseq_llrnn.alignment.phrase_extraction import count_phrases
-from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
-from fairseq_llrnn.alignment.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
 from fairseq_llrnn.alignment.word_links import (
     METHODS,
     both_links,
@@ -25,6 +22,10 @@ from fairseq_llrnn.alignment.word_links import (
     symmetrised,
 )
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
+from fairseq_llrnn.systems.phrases import extraction
+from fairseq_llrnn.systems.phrases.extraction import count_phrases
+from fairseq_llrnn.systems.phrases.scores import phrase_pairs
 
 Grid = set[tuple[int, int]]
 Pair = tuple[list[int], list[int], Grid]  # source words, target words, links
@@ -177,14 +178,14 @@ def slow_phrases(pairs: list[Pair], longest: int) -> Counter[Found]:
 def test_phrase_pairs_are_all_consistent_spans(pairs: list[Pair], longest: int, at_once: int) -> None:
     bitext, links = as_arrays(pairs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(phrase_extraction, "SENTENCES_AT_ONCE", at_once)
+        patch.setattr(extraction, "SENTENCES_AT_ONCE", at_once)
         found = count_phrases(bitext, links, longest)
     expected = slow_phrases(pairs, longest)
     by_pair: dict[tuple[tuple[int, ...], tuple[int, ...]], Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
     for (source, target, inside), count in expected.items():
         by_pair[source, target][inside] += count
 
-    def words(phrases: phrase_extraction.Phrases, tokens: np.ndarray, n: int) -> tuple[int, ...]:
+    def words(phrases: extraction.Phrases, tokens: np.ndarray, n: int) -> tuple[int, ...]:
         begin = phrases.begins[n]
         return tuple(tokens[begin : begin + phrases.lengths[n]].tolist())
 

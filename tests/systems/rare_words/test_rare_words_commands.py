@@ -10,8 +10,8 @@ from shell import Shell
 from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.alignment.rare_words import ANNOTATION, SCHEMES
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.systems.rare_words.annotations import ANNOTATION, SCHEMES
 
 
 def annotate(llrnn: Llrnn, texts: Path, out: Path, *options: object, words: int = 12) -> str:

@@ -6,14 +6,14 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
-from fairseq_llrnn.alignment.phrase_extraction import LONGEST_PHRASE, count_phrases
-from fairseq_llrnn.alignment.phrase_scores import phrase_pairs
-from fairseq_llrnn.alignment.phrase_table import FACTOR
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
-from fairseq_llrnn.cli.phrases import write_to
 from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.rescoring.phrase_table import FACTOR
+from fairseq_llrnn.systems.phrases.commands.phrases import write_to
+from fairseq_llrnn.systems.phrases.extraction import LONGEST_PHRASE, count_phrases
+from fairseq_llrnn.systems.phrases.scores import phrase_pairs
 
 NAME = "phrases extract"
 HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"

@@ -9,17 +9,17 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
 from fairseq_llrnn.alignment.bitext import Links, TextBitext, bitext_of
-from fairseq_llrnn.alignment.rare_words import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.alignment.word_links import forward_links
 from fairseq_llrnn.cli.places import writing_to
-from fairseq_llrnn.cli.rare_words import SOURCE_WORDS, TRANSLATIONS
 from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.text_lines import check_as_long
+from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
+from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
 NAME = "rare-words annotate"
 HELP = "write a bitext whose rare words are unknown ones that point to the source, for any model to be trained on"

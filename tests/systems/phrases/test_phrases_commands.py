@@ -11,8 +11,8 @@ from shell import Shell
 from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.alignment.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.rescoring.phrases import PhraseTable
 
 
