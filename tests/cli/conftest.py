@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 from evidence_world import EvidenceWorld
+from llrnn_command import checkpoint as checkpoint
 from llrnn_command import llrnn as llrnn
 from nbest_lists import Write
 from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
-from tiny_world import World
 from translation_world import SIZES, TRAINING, TranslationWorld
 
 from fairseq_llrnn.prior.prior import Prior
@@ -57,14 +57,6 @@ def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
         return Prior.load(data / "prior")
 
     return run
-
-
-@pytest.fixture(scope="session")
-def checkpoint(shell: Shell, world: World) -> Path:
-    """A model that fairseq-train trained in the tiny world."""
-    place = world.place / "cli-model"
-    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
-    return place / "checkpoint_best.pt"
 
 
 @pytest.fixture

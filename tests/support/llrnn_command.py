@@ -1,7 +1,11 @@
-"""A fixture for conftest.py: `llrnn` in this process."""
+"""Fixtures for conftest.py: `llrnn` in this process, and a model for it."""
+
+from pathlib import Path
 
 import pytest
+from shell import Shell
 from small_corpus import Done, Llrnn
+from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
 
@@ -21,3 +25,11 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
         return Done(code, out, "\n".join(line.rpartition("\r")[2] for line in err.split("\n")))
 
     return run
+
+
+@pytest.fixture(scope="session")
+def checkpoint(shell: Shell, world: World) -> Path:
+    """A model that fairseq-train trained in the tiny world."""
+    place = world.place / "cli-model"
+    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
+    return place / "checkpoint_best.pt"

@@ -1,3 +1,4 @@
 """What the tests of systems share."""
 
+from llrnn_command import checkpoint as checkpoint
 from llrnn_command import llrnn as llrnn
