@@ -129,32 +129,33 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             return_dict: of transformers; what is returned has names in any case.
         """
         head = self.head
-        if encoder_outputs is None:
-            assert input_ids is not None
-            attention_mask = self._mask(input_ids) if attention_mask is None else attention_mask
-            encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
-        read = encoder_outputs[0]
-
-        def decoded(tokens: Tensor) -> Any:
-            return self.model.decoder(
-                input_ids=tokens,
-                encoder_hidden_states=read,
-                encoder_attention_mask=attention_mask,
-                past_key_values=past_key_values,
-                use_cache=False if labels is not None else use_cache,
-            )
-
-        if state is not None and ended is not None and decoder_input_ids is not None:
-            found = decoded(decoder_input_ids)
-            logits = self._next(found.last_hidden_state[:, -1], state, ended)
-            return Seq2SeqLMOutput(logits=logits, past_key_values=found.past_key_values)
-        if past_key_values is not None:
-            raise DataError("LogLinearMarian: expected `state` beside a cache, found None; `generate` gives it")
         targets = None if labels is None else labels.masked_fill(labels == IGNORED, head.pad)
         previous = decoder_input_ids if targets is None else head.previous(targets)
-        assert previous is not None
-        condition = head.condition(previous, input_ids)
-        batch = head.batch(decoded(condition.readable).last_hidden_state, condition, read)
+        if previous is None or (input_ids is None and state is None):
+            raise DataError(
+                "LogLinearMarian: expected input_ids, the source, beside labels or decoder_input_ids, found None; give "
+                "both"
+            )
+        if past_key_values is not None and state is None:
+            raise DataError("LogLinearMarian: expected `state` beside a cache, found None; `generate` gives it")
+        if attention_mask is None and input_ids is not None:
+            attention_mask = self._mask(input_ids)
+        if encoder_outputs is None:
+            encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
+        read = encoder_outputs[0]
+        condition = head.condition(previous, input_ids) if state is None else None
+        found = self.model.decoder(
+            input_ids=previous if condition is None else condition.readable,
+            encoder_hidden_states=read,
+            encoder_attention_mask=attention_mask,
+            past_key_values=past_key_values,
+            use_cache=use_cache if targets is None else False,
+        )
+        hidden = found.last_hidden_state
+        if condition is None:
+            logits = self._next(hidden[:, -1], state, ended)
+            return Seq2SeqLMOutput(logits=logits, past_key_values=found.past_key_values)
+        batch = head.batch(hidden, condition, read)
         if targets is None:
             return Seq2SeqLMOutput(logits=head.word_log_probs(batch))
         log_prob, real = head.target_log_probs(batch, targets), targets.ne(head.pad)
@@ -168,8 +169,9 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
 
     # ---- generate -------------------------------------------------------------------------------------------------
 
-    def _next(self, hidden: Tensor, state: State, ended: Tensor) -> Tensor:
+    def _next(self, hidden: Tensor, state: State | None, ended: Tensor | None) -> Tensor:
         """log p of the next token: (N, H) -> (N, 1, W). After the end only `<pad>` follows."""
+        assert state is not None and ended is not None  # of `prepare_inputs_for_generation`
         head, step = self.head, self.head.step(hidden, state)
         log_p = by_token(step.word_log_probs(), step.background.columns(state.states), head.prior)
         # a beam search may keep a hypothesis of probability zero, where a grammar has fewer: nothing follows it, either
@@ -208,9 +210,6 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         processors.insert(0, kwargs["model_kwargs"]["search"].within)
         return processors
 
-    def _validate_model_kwargs(self, model_kwargs: dict[str, Any]) -> None:
-        """Those of `generate` are transformers' own, and known before anything is added to them."""
-
     # ---- files ----------------------------------------------------------------------------------------------------
 
     def save_pretrained(self, save_directory: Path | str, *args: Any, **kwargs: Any) -> None:
@@ -223,6 +222,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         """Raises PriorError where the prior beside the weights is another one than they were trained with."""
         model: LogLinearMarian = super().from_pretrained(folder, *args, **kwargs)
         model.head.check_prior()
+        for name in POSITIONS:  # loading forgets that they are not trained, and optimisers of checkpoints do not fit
+            model.get_parameter(name).requires_grad_(False)
         return model
 
     def named_non_persistent_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:

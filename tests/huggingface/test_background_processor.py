@@ -17,7 +17,7 @@ from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, PriorOptions
+from fairseq_llrnn.prior import EvidenceOptions, PriorOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -28,6 +28,7 @@ SOURCE = (*SPECIALS, *"the cat sea sleeps".split())
 LANGUAGE = [f"{who} {does} ." for who, does in product(("le chat", "la mer", "la table"), ("dort", "voit le chat"))]
 GRAMMAR = 'S -> NP VP "."\nNP -> "le chat" | "la mer" | "la table"\nVP -> "dort" | "voit le chat"\n'
 ENDLESS = '%depth 6\nS -> NP "dort ."\nNP -> "le chat" | "la mer" | "le chat qui voit" NP\n'
+SOME = "automaton({place}/some.grammar)"
 END = 11  # the model's own numbers: words in another order, a token that no word is, one for padding, the end
 TOKENS = [*range(4, 13)][::-1] + [-1, 1, 2, 3]  # the prior's word of each token
 TOKEN_OF = {word: token for token, word in enumerate(TOKENS)}
@@ -37,8 +38,8 @@ def prior_with(place: Path, background: str, **options: Any) -> Prior:
     (place / "some.grammar").write_text(GRAMMAR, encoding="utf-8")
     (place / "endless.grammar").write_text(ENDLESS, encoding="utf-8")
     (place / "text").write_text("\n".join(LANGUAGE * 3), encoding="utf-8")
-    named, on_zero = background.format(place=place), BackgroundOptions(on_zero="skip")
-    own = {"text": place / "text", "background": named, "background_options": on_zero}
+    named = background.format(place=place)
+    own = {"text": place / "text", "background": named}
     return Prior.build(SYMBOLS, PriorOptions(top_words=3, **own, **options))
 
 
@@ -71,8 +72,7 @@ def slow(prior: Prior, model: Any, prefix: list[int]) -> Tensor:
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize("background", ["unigram", "ngram:3", "automaton:{place}/some.grammar", "ngram:2 plus cache:4",
-                                        "automaton:{place}/some.grammar times ngram:2"])  # fmt: skip
+@pytest.mark.parametrize("background", ["unigram", "ngram:3", SOME, "ngram:2 plus cache:4", f"{SOME} times ngram:2"])
 def test_each_step_is_the_product_and_sums_to_one(background: str, tmp_path: Path) -> None:
     prior, model = prior_with(tmp_path, background), causal()
     processor = BackgroundProcessor(prior, torch.tensor(TOKENS))
@@ -95,7 +95,8 @@ def log_p(prior: Prior, model: Any, sentence: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "background", ["automaton:{place}/some.grammar", "automaton:{place}/some.grammar times ngram:2"]
+    "background",
+    ["automaton({place}/some.grammar, on_zero=skip)", "automaton({place}/some.grammar, on_zero=skip) times ngram:2"],
 )
 def test_beam_search_finds_the_best_strings_of_the_product_with_their_scores(background: str, tmp_path: Path) -> None:
     prior, model = prior_with(tmp_path, background), causal()
@@ -115,7 +116,7 @@ def test_beam_search_finds_the_best_strings_of_the_product_with_their_scores(bac
 @pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"do_sample": True}, {"do_sample": True, "num_beams": 3}])
 def test_strings_end_within_the_limit(search: dict[str, Any], tmp_path: Path) -> None:
     """Sentences of 5, 9, 13, … tokens behind a prompt of two that the grammar does not read."""
-    prior, model = prior_with(tmp_path, "automaton:{place}/endless.grammar"), causal()
+    prior, model = prior_with(tmp_path, "automaton({place}/endless.grammar, on_zero=skip)"), causal()
     torch.manual_seed(5)
     prompt = torch.tensor([[END, 9], [END, 3]] * 20)
     processor = BackgroundProcessor(prior, torch.tensor(TOKENS), unread=2, longest=10)
@@ -164,6 +165,6 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_is_too_short(tmp_path: Path) -> None:
-    prior = prior_with(tmp_path, "automaton:{place}/some.grammar")
+    prior = prior_with(tmp_path, SOME)
     with pytest.raises(DataError, match="expected `longest` of at least 5, which a complete string needs, found 4"):
         BackgroundProcessor(prior, torch.tensor(TOKENS), longest=4)

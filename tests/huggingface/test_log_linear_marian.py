@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.prior import BackgroundOptions, EvidenceOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior import EvidenceOptions, PriorOptions, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -51,7 +51,6 @@ def build(place: Path, background: str, translations: bool = False, evidence: Ev
             top_words=7,
             suffixes=2,
             background=background.format(place=place),
-            background_options=BackgroundOptions(on_zero="skip"),
             translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1") if translations else None,
             evidence=evidence,
             source_dictionary=SOURCE,
@@ -62,9 +61,11 @@ def build(place: Path, background: str, translations: bool = False, evidence: Ev
 PRIORS: dict[str, Callable[[Path], Prior]] = {
     "unigram": lambda place: build(place, "unigram"),
     "trigrams": lambda place: build(place, "ngram:3"),
-    "grammar": lambda place: build(place, "automaton:{place}/some.grammar"),
+    "grammar": lambda place: build(place, "automaton({place}/some.grammar, on_zero=skip)"),
     "translations and slots": lambda place: build(place, "unigram", True, EVERY_EVIDENCE),
-    "grammar and slots": lambda place: build(place, "automaton:{place}/endless.grammar", False, EVERY_EVIDENCE),
+    "grammar and slots": lambda place: build(
+        place, "automaton({place}/endless.grammar, on_zero=skip)", False, EVERY_EVIDENCE
+    ),
 }
 
 
@@ -169,7 +170,7 @@ def test_required_terms_are_said_once_and_sentences_end_in_time(search: dict[str
 
 
 def test_sentences_of_an_endless_grammar_end_in_time(tmp_path: Path) -> None:
-    model = made(build(tmp_path, "automaton:{place}/endless.grammar"), spread=0.1)
+    model = made(build(tmp_path, "automaton({place}/endless.grammar, on_zero=skip)"), spread=0.1)
     torch.manual_seed(5)
     source = english(model, *SOURCES * 10)
     ends = ["le chat dort .", "la mer dort ."]
@@ -214,6 +215,8 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tm
     for cls in (LogLinearMarian, AutoModelForSeq2SeqLM):
         again = cls.from_pretrained(folder)
         assert type(again) is LogLinearMarian
+        trained = [[name for name, p in one.named_parameters() if p.requires_grad] for one in (model, again)]
+        assert trained[0] == trained[1]
         assert (again.head.embedding.weight is again.head.output.weight) is tied
         search = {"max_new_tokens": 8, "num_beams": 4}
         assert again.head.decode(again.generate(again.head.encode_source(SOURCES), **search)) == model.head.decode(
@@ -230,6 +233,43 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
         LogLinearMarianConfig.of(prior, d_model=8)
     model = made(prior)
     source = english(model, SOURCES[0])
+    with pytest.raises(
+        DataError, match="expected input_ids, the source, beside labels or decoder_input_ids, found None"
+    ):
+        model(input_ids=source)
+    with pytest.raises(ValueError, match="max_newtokens"):
+        model.generate(source, max_newtokens=5)
     cache = model.model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), use_cache=True).past_key_values
     with pytest.raises(DataError, match="expected `state` beside a cache, found None"):
         model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), past_key_values=cache)
+
+
+def test_the_trainer_goes_on_from_its_checkpoints_and_generates_in_evaluations(tmp_path: Path) -> None:
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+    model = made(PRIORS["translations and slots"](tmp_path), dropout=0.0)
+    source, targets = (
+        encode(list(lines)) for encode, lines in ((model.head.encode_source, ENGLISH), (model.head.encode, LANGUAGE))
+    )
+    rows = [{"input_ids": s, "labels": t.masked_fill(t == 1, -100)} for s, t in zip(source, targets, strict=True)]
+
+    def trainer(model: Any, steps: int) -> Any:
+        options = Seq2SeqTrainingArguments(
+            output_dir=str(tmp_path / "checkpoints"), max_steps=steps, per_device_train_batch_size=2, save_steps=2,
+            save_strategy="steps", predict_with_generate=True, generation_max_length=9,
+            report_to="none", disable_tqdm=True, learning_rate=0.05, lr_scheduler_type="constant",
+            dataloader_pin_memory=False,
+        )  # fmt: skip
+        return Seq2SeqTrainer(model, options, train_dataset=rows, eval_dataset=rows)
+
+    first = trainer(model, 2)
+    before = first.evaluate()["eval_loss"]
+    first.train()
+    saved = tmp_path / "checkpoints" / "checkpoint-2"
+    assert (saved / "prior" / "prior.json").exists() and (saved / "model.safetensors").exists()
+    again = trainer(LogLinearMarian.from_pretrained(saved), 6)
+    again.train(resume_from_checkpoint=str(saved))
+    assert again.state.global_step == 6
+    written = again.predict(rows)
+    assert written.metrics["test_loss"] < before
+    assert len(model.head.decode(torch.tensor(written.predictions))) == len(rows)
