@@ -32,6 +32,15 @@ FILES = {  # of a group, in this package
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
     "readers": (),
 }
+# Of each of our systems, the names that models, priors and commands call it by: for who has deleted its folder.
+OFFERED = {
+    "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
+    "discourse": "discourse discourse_encoder encode",
+    "markov_field": "markov_field mrf",
+    "phrases": "phrases",
+    "rare_words": "rare-words",
+    "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
+}
 
 
 def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
@@ -45,6 +54,14 @@ def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
         else:
             found[place[1] if place[0] == "systems" else place[-1]] = module
     return found | {point.name: point.value for point in entry_points(group=f"{PACKAGE.name}.{group}")}
+
+
+def lost(name: str) -> str | None:
+    """What to say of a name that one of our systems has whose folder was deleted; None for any other name."""
+    system = next((system for system, offered in OFFERED.items() if name in offered.split()), None)
+    if system is None or (PACKAGE / "systems" / system).exists():
+        return None
+    return f"it is of the system {system}, which was deleted: put the folder {PACKAGE.name}/systems/{system} back"
 
 
 def load(place: str) -> Any:

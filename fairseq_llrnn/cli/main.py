@@ -55,6 +55,8 @@ def load(name: str) -> Command:
     """The sub-command's module. Raises OptionError, with the nearest name, if there is none."""
     modules = all_commands()
     if name not in modules:
+        if reason := registry.lost(name.partition(" ")[0]):
+            raise OptionError(f"there is no sub-command '{name}'; {reason}")
         near = difflib.get_close_matches(name, modules, n=1)
         advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(modules)}"
         raise OptionError(f"there is no sub-command '{name}'; {advice} ('llrnn --help' shows them all)")

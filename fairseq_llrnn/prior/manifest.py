@@ -11,7 +11,7 @@ from fairseq_llrnn.files.atomic_write import set_aside
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.part import KINDS, Part
-from fairseq_llrnn.registry import load, load_all, names
+from fairseq_llrnn.registry import load, load_all, lost, names
 
 FORMAT = "fairseq_llrnn prior"
 VERSION = 4
@@ -75,6 +75,8 @@ def part_class(name: str) -> type[Part]:
     if kind not in KINDS:
         load_all("parts")  # some module has parts that are called otherwise
     if kind not in KINDS:
+        if reason := lost(kind):
+            raise PriorError(f"the prior has a part {shown(name)}; {reason}")
         raise PriorError(
             f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; import the module "
             f"that defines it, with @fairseq_llrnn.prior.register_part({shown(kind)}), before the prior is read"

@@ -21,8 +21,10 @@ from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
+from fairseq_llrnn.registry import lost
 
 # numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
 _reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
@@ -41,11 +43,16 @@ def safe_loading() -> Iterator[None]:
         _allowed(),
         # given explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is
         replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
-        replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: explain_load_errors(forget_experts(load))),
+        replaced(checkpoint_utils, "load_checkpoint_to_cpu", read_as_data),
         replaced(distributed_utils, "broadcast_object", with_plain_options),
         plain_options(),
     ):
         yield
+
+
+def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's load_checkpoint_to_cpu, as a checkpoint is read safely."""
+    return explain_load_errors(refuse_lost_systems(forget_experts(load)))
 
 
 def in_safe_loading() -> bool:
@@ -90,6 +97,24 @@ def forget_experts(load: Callable[..., Any]) -> Callable[..., Any]:
             for options in (state.get("args"), None if cfg is None else cfg.get("task")):
                 if options is not None and getattr(options, "expert", None) is not None:
                     options.expert = None
+        return state
+
+    return wrapper
+
+
+def refuse_lost_systems(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's load_checkpoint_to_cpu: a model whose system was deleted is refused, with the system's name."""
+
+    @functools.wraps(load)
+    def wrapper(path: str, *given: Any, **options: Any) -> Any:  # as of load_checkpoint_to_cpu
+        state = load(path, *given, **options)
+        cfg, args = state.get("cfg"), state.get("args")
+        for part, option in (("task", "task"), ("model", "arch")):
+            of_part = cfg.get(part) if OmegaConf.is_dict(cfg) or isinstance(cfg, dict) else None
+            named = of_part.get("_name") if isinstance(of_part, dict) else getattr(of_part, "_name", None)
+            name = named or getattr(args, option, None)
+            if reason := lost(str(name)):
+                raise DataError(f"{path}: expected a model that can be built, found the {part} {name}; {reason}")
         return state
 
     return wrapper
