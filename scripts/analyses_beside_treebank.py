@@ -9,13 +9,38 @@ all readings of its forms, is in the place of a package. OUT gets data-bin, and 
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages import gathering
-from fairseq_llrnn.lexicon.readers import read_tsv_lexicon
-from fairseq_llrnn.prior import languages
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.languages import SOURCES, FeatureSource, Package, Spelling
+from fairseq_llrnn.lexicon.options import LexiconOptions
+
+
+class Beside(FeatureSource):
+    """A lexicon in the place of a package."""
+
+    name, gives = "beside", "analyses"
+    codes: ClassVar[Mapping[str, str]] = {"fr": "fr"}
+
+    def __init__(self, lexicon: str) -> None:
+        self.known = gather(LexiconOptions(lexicon=lexicon)).lexicon()
+
+    def packages(self, code: str) -> Sequence[Package]:
+        return (Package("numpy", "numpy"),)
+
+    def licence(self, code: str) -> str:
+        return "as the treebank's"
+
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+        found = Lexicon()
+        for word in words:
+            if features := self.known.features(word):
+                found.add(word, features)
+        return found
 
 
 def main() -> None:
@@ -28,14 +53,8 @@ def main() -> None:
     llrnn(["dictionary", "--text", *texts, "--out", dictionary])
     command = ["prior", "--dict", dictionary, "--count-text", texts[0], "--conllu", str(treebank / "train.conllu.gz")]
 
-    def gather(*given: object) -> gathering.Gathered:
-        found, known = Lexicon(), read_tsv_lexicon(lexicon, lowercase=True)
-        for word in given[0]:  # type: ignore[attr-defined]
-            if known.features(word):
-                found.add(word, known.features(word))
-        return gathering.Gathered("fr", analyses=found)
-
-    languages.gather = gather  # type: ignore[assignment, attr-defined]
+    SOURCES.clear()
+    SOURCES["beside"] = Beside(lexicon)
     for name, options in (("treebank", []), ("united", ["--lexicon", lexicon]), ("kinds", ["--language", "fr"])):
         print(f"--- {name}")
         llrnn([*command, *options, "--suffixes", "--out", str(out / name)])

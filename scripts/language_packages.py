@@ -56,9 +56,10 @@ def signatures(counts: Counter[str], words: list[str], code: str) -> Iterator[st
     for floor in FLOORS:
         found = built(counts, words, replace(CASED, language=code, lemma_floor=floor), suffixes=20)
         if floor == NO_LEMMAS:
-            yield "\n".join(line for line in lines(found.gathered) if "have a lemma" not in line)
+            yield "\n".join(line for line in lines(found.table.packages) if "have a lemma" not in line)
+        pooled = 0 if found.table.packages is None else found.table.packages.pooled
         said = "analyses, no lemmas" if floor == NO_LEMMAS else f"lemmas that {floor} words share"
-        yield f"  and {said}: {found.prior.output.num_classes:,} ({len(found.gathered.pooled):,} words with a lemma)"
+        yield f"  and {said}: {found.prior.output.num_classes:,} ({pooled:,} words with a lemma)"
 
 
 def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str) -> Iterator[str]:

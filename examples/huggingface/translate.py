@@ -30,7 +30,6 @@ from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import encode
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.term_words import phrase_forms
@@ -121,7 +120,7 @@ def search(args: argparse.Namespace) -> None:
 
 
 def open_terms(args: argparse.Namespace, prior: Prior) -> Terms:
-    forms = read_word_forms(args.term_forms.split(","), prior.symbols, Spelling(lowercase=True))
+    forms = read_word_forms(args.term_forms.split(","), prior.symbols)
     entries = () if args.terms is None else read_terms(args.terms)
     return Terms(evidence_table(prior), forms, entries, must=True, phrases=phrase_forms(prior, forms))
 

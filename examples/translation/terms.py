@@ -1,7 +1,7 @@
 """How well terms are said: required lemmas that inflect against forced lemmas, on a test set whose terms are made here.
 
-    terms.py make OUT --prior DIR --source test.en --reference test.cs --forms lemmas:cs [--words 2]
-    terms.py measure OUT --prior DIR --forms lemmas:cs --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
+    terms.py make OUT --prior DIR --source test.en --reference test.cs --forms cs.tsv [--words 2]
+    terms.py measure OUT --prior DIR --forms cs.tsv --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
     terms.py evidence --prior DIR --source test.en [--reference test.cs] NAME=HYPOTHESES …
 
 `make` writes OUT/terms.json, and lines for fairseq-interactive: OUT/terms.in (`source<TAB>phrase => lemma`, for ours),
@@ -32,7 +32,6 @@ import sacrebleu
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.evaluation.agreement import Roles, count_errors, read_roles
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
@@ -137,7 +136,7 @@ class TermFinder:
 
 
 def forms_of(prior: Prior, places: str) -> WordForms:
-    return read_word_forms(places.split(","), prior.symbols, Spelling(lowercase=True))
+    return read_word_forms(places.split(","), prior.symbols)
 
 
 def make(args: argparse.Namespace) -> None:

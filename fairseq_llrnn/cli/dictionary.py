@@ -6,20 +6,22 @@ From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` wr
 import argparse
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.files.text_lines import advice_on_form, known_otherwise
+from fairseq_llrnn.lexicon.completion import TextWords
+from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
-from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.lexicon.more_forms import more_forms
+from fairseq_llrnn.lexicon.languages.findings import listed_lemmas
+from fairseq_llrnn.lexicon.lemmas import Lemmas, more_forms
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import Row
 
 NAME = "dictionary"
 HELP = "make a dictionary of a text's words, and of forms of them that the text lacks"
@@ -77,12 +79,16 @@ def run(args: argparse.Namespace) -> int:
     check_least("--min-count", args.min_count, 1, "times")
     check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
-    check_casing(args.lower, args.keep_case)
     check_text_place(args.out)
     check_not_read(args.out, [*args.text, *(path for kind in KINDS for path in getattr(args, kind))])
     code = None if args.language is None else language_code(args.language)
     files = [(kind, path) for kind in KINDS for path in getattr(args, kind)]
-    sources = LemmaSources(files, code, not args.keep_case, language_of(args.lower), args.normalize)
+    options = LexiconOptions(
+        **{kind: getattr(args, kind) for kind in KINDS}, guess="off", keep_case=args.keep_case, lower=args.lower,
+        normalize=args.normalize,
+    )  # fmt: skip
+    options.check()
+    spelling = options.spelling
     shown, _ = count_words([path for path in args.text if path != STDIN])
     if STDIN in args.text:
         shown.update(word for line in stdin_lines() for word in line.split())
@@ -103,9 +109,13 @@ def run(args: argparse.Namespace) -> int:
         counts[f"… kept: {tokens:.1%} of its tokens"] = len(kept)
     added, unheard = list(_padding(kept)), 0
     if files or code is not None:
-        lemmas = Lemmas.read(replace(sources, words=frozenset(shown)), "llrnn dictionary")
-        say_notes(lemmas.notes)
-        frequencies = None if code is None else _frequencies(code, sources)
+        table = gather(options, TextWords(shown))
+        for source in [] if code is None else sources_of(code):
+            for form, lemma in {} if source.missing(str(code)) else listed_lemmas(source, str(code), spelling):
+                table.add(Row(form, lemma, source=f"{source.name}:{code}"))
+        lemmas = Lemmas.of_table(table).check("llrnn dictionary", [path for _, path in files])
+        say_notes(table.notes)
+        frequencies = None if code is None else _frequencies(code, spelling)
         if otherwise := known_otherwise(shown, lemmas.listed):
             word = min(otherwise)
             note(
@@ -136,12 +146,11 @@ def _padding(words: Sequence[str]) -> Iterator[str]:
     return itertools.islice(names, -(len(SPECIALS) + len(words)) % PADDED)
 
 
-def _frequencies(code: str, sources: LemmaSources) -> Mapping[str, float] | None:
+def _frequencies(code: str, spelling: Spelling) -> Mapping[str, float] | None:
     """Of the words of other texts; None where no installed package knows them."""
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
             known = source.known(code)
-            spelling = Spelling(sources.lowercase, sources.rules, sources.form)
             spelled: dict[str, float] = {}
             for word, frequency in known.items():
                 form = spelling.of_text(word)

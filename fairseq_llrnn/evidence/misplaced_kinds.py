@@ -12,7 +12,7 @@ from collections.abc import Container
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.stored_terms import TermEntry
-from fairseq_llrnn.lexicon.readers.ud import UPOS
+from fairseq_llrnn.lexicon.ud import UPOS
 
 _TAG = "|".join(kind for kind in UPOS if kind != "X")
 _NAME = r"(?!ADV\b)(?i:noun|propn|verb|adj(?:ective)?|adv(?:erb)?)"

@@ -51,5 +51,5 @@ def _say_what_matched(use: Use) -> None:
         logger.warning(
             f"--terms {use.file}: expected phrases that sentences have, found 0 of {use.rows:,} rows in "
             f"{use.sentences:,} sentences; write them as the sources are: in tokens, lower-cased or not "
-            "(--source-forms lets them match by lemmas)"
+            "(--source-lexicon lets them match by lemmas)"
         )

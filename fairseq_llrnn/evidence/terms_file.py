@@ -18,7 +18,7 @@ from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
 from fairseq_llrnn.evidence.term_table import MOST_FORMS
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.ud import UPOS
+from fairseq_llrnn.lexicon.ud import UPOS
 
 COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
 MOST_WORDS = 16  # of a phrase

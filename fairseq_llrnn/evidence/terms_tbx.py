@@ -30,7 +30,7 @@ from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
 from fairseq_llrnn.evidence.terms_file import check_entry
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import is_blank, opened, place, shown
-from fairseq_llrnn.lexicon.readers.ud import UPOS
+from fairseq_llrnn.lexicon.ud import UPOS
 
 ENTRIES = ("termEntry", "conceptEntry")
 LANGUAGES = ("langSet", "langSec")

@@ -7,6 +7,7 @@ plain name means 1.0. The readers that fill a lexicon from files are in `fairseq
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from fairseq_llrnn.errors import DataError
@@ -23,6 +24,19 @@ def feature_group(name: str) -> str:
     return name.partition(":")[0]
 
 
+@lru_cache(maxsize=65536)
+def what_is_wrong(name: str) -> str | None:
+    """Why no feature can be called so; None where it can."""
+    group, colon, value = name.partition(":")
+    if not (group and colon and value):
+        return f"{name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
+    if group in RESERVED_GROUPS:
+        return (
+            f"feature {name!r} is of a group that is kept for word identity and evidence; give it another name"
+        )
+    return None
+
+
 class Lexicon:
     """word -> {feature name: real value}, in the order in which words came.
 
@@ -31,7 +45,6 @@ class Lexicon:
 
     def __init__(self) -> None:
         self._features: dict[str, dict[str, float]] = {}
-        self._checked_names: set[str] = set()
         self.notes: Counter[str] = Counter()
 
     def add(self, word: str, features: Mapping[str, float] | Iterable[str]) -> None:
@@ -46,8 +59,8 @@ class Lexicon:
         if not word:
             raise DataError(f"a lexicon entry with the features {sorted(values)} has an empty word; remove it")
         for name, value in values.items():
-            if name not in self._checked_names:
-                self._check_name(word, name)
+            if reason := what_is_wrong(name):
+                raise DataError(f"word {word!r}: {reason}")
             if not abs(value) <= LARGEST_VALUE:  # NaN is not
                 raise DataError(
                     f"word {word!r}: feature {name!r} has the value {value}; expected a finite number of at most "
@@ -56,19 +69,6 @@ class Lexicon:
         known = self._features.setdefault(word, {})
         for name, value in values.items():
             known[name] = max(float(value), known.get(name, float(value)))
-
-    def _check_name(self, word: str, name: str) -> None:
-        group, colon, value = name.partition(":")
-        if not (group and colon and value):
-            raise DataError(
-                f"word {word!r}: {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
-            )
-        if group in RESERVED_GROUPS:
-            raise DataError(
-                f"word {word!r}: feature {name!r} is of a group that is kept for word identity and evidence; give it "
-                "another name"
-            )
-        self._checked_names.add(name)
 
     def features(self, word: str) -> Mapping[str, float]:
         """The features of `word`, read-only; empty for an unknown word."""

@@ -1,52 +1,85 @@
-"""Lemmas of words, from treebanks, lexicons and packages, and guessed where none of these has a word."""
+"""Lemmas of words: of a table, and guessed by their endings where no table has a word; and forms that a text lacks.
+
+A form becomes its lemma by another ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending mostly by
+the same one. Of all known pairs, every ending of the form, up to LONGEST letters, counts such a rule. A new word is
+given the lemma of the rule that its longest known ending shows most often; a rule whose lemma is already known, of
+other words, goes before all others, however short the ending, down to SURE letters. What a language changes at the
+beginning of words (ge-, nej-) is left alone.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.lexicon.language_check import words_in_both
-from fairseq_llrnn.lexicon.languages.base import Spelling, sources_of
-from fairseq_llrnn.lexicon.lemma_rules import LemmaRules
-from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
+from fairseq_llrnn.lexicon.table import Row, Table
 
-ADVICE = "give --conllu, --lexicon, --unimorph or --hunspell, or --language with a package that lists lemmas"
+LONGEST = 6
+SURE = 2  # letters of an ending that is believed where the lemma is known
+LEAST = 2  # pairs that have to show a rule
+SHORTEST_STEM = 3  # letters that form and lemma share
+Rule = tuple[str, str]  # the ending that goes, and the one that comes
 
 
 @dataclass(frozen=True)
-class LemmaSources:
-    """Where pairs of form and lemma come from."""
+class LemmaRules:
+    """Which endings become which."""
 
-    files: Sequence[tuple[str, str]] = ()  # kind (of readers/lemma_rows.py) and path
-    language: str | None = None  # a code of lexicon/languages/names.py, whose packages list words
-    lowercase: bool = True
-    rules: str | None = None  # the language by whose rules words are lower-cased (casing.py)
-    form: str | None = None  # of text_lines.py
-    words: Collection[str] | None = None  # of the text; dictionaries of hunspell are read for these
-    option: str | None = None  # that names the files, where none is called like their kind
+    rules: Mapping[str, tuple[Rule, ...]]  # by the form's ending, the most frequent one first
+    lemmas: frozenset[str]  # those that are known
 
-    def pairs(self) -> Iterator[tuple[str, str, Iterator[tuple[str, str]]]]:
-        """All that are listed, some more than once, by their sources: kind, and name as a user knows it.
+    @classmethod
+    def learn(cls, pairs: Iterable[tuple[str, str]]) -> LemmaRules:
+        """Count the rules of pairs of form and lemma, each pair once."""
+        counts: defaultdict[str, Counter[Rule]] = defaultdict(Counter)
+        lemmas = set()
+        for form, lemma in dict.fromkeys(pairs):
+            lemmas.add(lemma)
+            stem = 0
+            while stem < min(len(form), len(lemma)) and form[stem] == lemma[stem]:
+                stem += 1
+            if stem < SHORTEST_STEM:
+                continue
+            rule = form[stem:], lemma[stem:]
+            for length in range(max(1, len(rule[0])), min(LONGEST, len(form)) + 1):
+                counts[form[-length:]][rule] += 1
+        ranked = {
+            ending: tuple(sorted((rule for rule in found if found[rule] >= LEAST), key=lambda r: (-found[r], r)))
+            for ending, found in counts.items()
+        }
+        return cls({ending: found for ending, found in ranked.items() if found}, frozenset(lemmas))
 
-        Raises:
-            DataError: as the readers do.
-        """
-        for kind, path in self.files:
-            yield (
-                kind,
-                f"{self.option or f'--{kind}'} {path}",
-                iter_lemmas(
-                    path, kind, lowercase=self.lowercase, language=self.rules, words=self.words, form=self.form
-                ),
-            )
-        spelling = Spelling(self.lowercase, self.rules, self.form)
-        for source in sources_of(self.language) if self.language else ():
-            if not source.missing(str(self.language)):
-                listed = source.listed(str(self.language))
-                spelt = ((spelling.of_text(form), spelling.of_text(lemma)) for form, lemma in listed)
-                yield "package", f"{source.name} {self.language}", spelt
+    def known_lemma(self, word: str) -> str | None:
+        """The lemma, if it is known of other words."""
+        for length in range(min(LONGEST, len(word)), SURE - 1, -1):
+            for rule in self.rules.get(word[-length:], ()):
+                lemma = _applied(rule, word)
+                if lemma in self.lemmas and len(word) - len(rule[0]) >= SHORTEST_STEM:
+                    return lemma
+        return None
+
+    def guess(self, word: str) -> str | None:
+        """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
+        if not word.replace("-", "").isalpha():
+            return None
+        known = self.known_lemma(word)
+        if known is not None:
+            return known
+        for length in range(min(LONGEST, len(word)), 0, -1):
+            for rule in self.rules.get(word[-length:], ()):
+                if len(word) - len(rule[0]) >= SHORTEST_STEM:
+                    return _applied(rule, word)
+        return None
+
+
+def _applied(rule: Rule, word: str) -> str:
+    return word[: len(word) - len(rule[0])] + rule[1]
+
+
+ADVICE = "give --conllu or --lexicon, or --language with a package that lists lemmas"
+BY_ENDING = "endings"  # the source of guessed lemmas
 
 
 @dataclass(frozen=True)
@@ -55,35 +88,35 @@ class Lemmas:
 
     listed: Mapping[str, tuple[str, ...]]  # by form, in alphabetical order
     rules: LemmaRules
-    notes: Counter[str] = field(default_factory=Counter)  # remarks of how many words each is true
-    _guesses: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
+    _guesses: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, sources: LemmaSources, option: str, advice: str = ADVICE) -> Lemmas:
-        """All that the sources list.
-
-        Raises:
-            OptionError: they list nothing; `option` is what needs them, and `advice` says what else there is.
-            DataError: as the readers do.
-        """
+    def of_table(cls, table: Table) -> Lemmas:
+        """Those of single words that are not guessed; guessed ones are those of the table, or by rules."""
         found: dict[str, set[str]] = {}
-        notes: Counter[str] = Counter()
-        for kind, name, pairs in sources.pairs():
-            forms = set()
-            for form, lemma in pairs:
-                found.setdefault(form, set()).add(lemma)
-                forms.add(form)
-            if sources.words is not None:
-                notes.update(words_in_both(name, forms, sources.words, answers=kind == "hunspell"))
-        if not found:
-            expected = "a source of lemmas, found none"
-            if sources.files:
-                given = ", ".join(path for _, path in sources.files)
-                expected = f"lemmas of the text's words, found none: no form with a lemma in {given} is in the text"
-            raise OptionError(f"{option}: expected {expected}; {advice}")
+        guesses: dict[str, tuple[str, ...]] = {}
+        for row in table.rows:
+            if row.lemma and row.is_word and not row.guessed:
+                found.setdefault(row.form, set()).add(row.lemma)
+            elif row.lemma and row.source == BY_ENDING:
+                guesses[row.form] = (row.lemma,)
         listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
         rules = LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas)
-        return cls(listed, rules, notes)
+        return cls(listed, rules, guesses)
+
+    def check(self, option: str, places: Collection[str], advice: str = ADVICE) -> Lemmas:
+        """Raise OptionError where nothing is listed.
+
+        Args:
+            option: what needs lemmas. places: that were asked. advice: what else there is.
+        """
+        if not self.listed:
+            expected = "a source of lemmas, found none"
+            if places:
+                where = ", ".join(places)
+                expected = f"lemmas of the text's words, found none: no form with a lemma in {where} is in the text"
+            raise OptionError(f"{option}: expected {expected}; {advice}")
+        return self
 
     def of(self, word: str) -> tuple[str, ...]:
         """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""
@@ -94,3 +127,57 @@ class Lemmas:
             guess = self.rules.guess(word)
             found = self._guesses[word] = () if guess is None else (guess,)
         return found
+
+    def guessed(self, words: Iterable[str]) -> Iterable[Row]:
+        """Rows of the lemmas of words that none is listed of."""
+        return [
+            Row(word, lemma, source=BY_ENDING, guessed=True)
+            for word in words
+            if self.listed and word not in self.listed
+            for lemma in self.of(word)
+        ]
+
+
+@dataclass(frozen=True)
+class MoreForms:
+    """Forms that a text lacks, the most frequent ones elsewhere first, else in alphabetical order."""
+
+    listed: tuple[str, ...]  # by a source of lemmas
+    guessed: tuple[str, ...]  # words of a list of frequencies whose lemma is guessed
+    unheard: int = 0  # forms that were left out because the list of frequencies lacks them
+
+    def all(self, most: int | None = None, frequencies: Mapping[str, float] | None = None) -> list[str]:
+        """Both, or the `most` frequent ones."""
+        return _ranked((*self.listed, *self.guessed), frequencies)[:most]
+
+
+def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str, float] | None = None) -> MoreForms:
+    """Find the forms of all lemmas that the words of a text can be of.
+
+    Args:
+        shown: the words of the text. frequencies: of words in other texts, which no source of lemmas need have; a form
+            that they lack is left out, and one that they have is of the lemma that its ending says.
+    """
+    known = frozenset(shown)
+    wanted = {lemma for word in known for lemma in lemmas.of(word)}
+    found = [f for f, its in lemmas.listed.items() if f not in known and _is_word(f) and not wanted.isdisjoint(its)]
+    if frequencies is None:
+        return MoreForms(tuple(sorted(found)), ())
+    heard = [form for form in found if form in frequencies]
+    guessed = [
+        word
+        for word in frequencies
+        if word not in known and word not in lemmas.listed and _is_word(word) and not wanted.isdisjoint(lemmas.of(word))
+    ]
+    listed, others = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
+    return MoreForms(listed, others, len(found) - len(heard))
+
+
+def _is_word(form: str) -> bool:
+    """Whether it is one word of letters: forms of several words, and signs, are none."""
+    return form.replace("-", "").isalpha()
+
+
+def _ranked(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
+    known = frequencies or {}
+    return sorted(forms, key=lambda form: (-known.get(form, 0.0), form))

@@ -14,12 +14,13 @@ from pathlib import Path
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.casing import check_casing, language_of
-from fairseq_llrnn.files.reading import Paths, as_paths
+from fairseq_llrnn.files.reading import Paths
 from fairseq_llrnn.files.text_lines import check_form
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.languages.gathering import LEMMA_FLOOR
+from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR
 from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
+from fairseq_llrnn.lexicon.table import Table
 
 MORFESSOR = defaults.MORFESSOR
 
@@ -29,7 +30,7 @@ class LexiconOptions:
     """Files and packages that know words, and how the text spells these."""
 
     conllu: Paths = ()
-    lexicon: Lexicon | Mapping[str, Iterable[str]] | Paths = ()
+    lexicon: Table | Lexicon | Mapping[str, Iterable[str]] | Paths = ()  # tables; form, lemma, UPOS, FEATS
     unimorph: Paths = ()
     hunspell: Paths = ()  # FILE.dic, whose forms have lemmas and no features
     apertium: str | None = None
@@ -55,10 +56,3 @@ class LexiconOptions:
     def spelling(self) -> Spelling:
         """How the text spells words."""
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
-
-    @property
-    def word_files(self) -> list[tuple[str, str]]:
-        """The files that list words and what is known of them: option (without dashes) and path."""
-        lexicons = () if isinstance(self.lexicon, (Lexicon, Mapping)) else self.lexicon
-        given = (("conllu", self.conllu), ("lexicon", lexicons), ("unimorph", self.unimorph))
-        return [(option, path) for option, paths in given for path in as_paths(paths)]

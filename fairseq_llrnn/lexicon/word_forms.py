@@ -1,11 +1,4 @@
-"""The forms of lemmas, from files and packages that know lemmas: what `--term-forms` and `--source-forms` name.
-
-    lexicon:FILE       TSV of form, lemma, UPOS, FEATS
-    unimorph:FILE      UniMorph: lemma, form, tags
-    treebank:FILE      CoNLL-U
-    lemmas:CODE        a package's lemmas of the text's words (simplemma, of 54 languages)
-    hunspell:FILE.dic  the lemmas that have a form in the text, with all forms that the rules of FILE.aff give
-    apertium:MODE      Apertium's analyses of the text's words, by an installed mode or an *.automorf.bin
+"""The forms of lemmas with their analyses, of tables: what terms and phrases ask for.
 
 Lemmas and forms may be phrases. A form may have several analyses under its lemma, each with features; its features are
 their union.
@@ -14,27 +7,24 @@ their union.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.lexicon.features import Lexicon, feature_group
+from fairseq_llrnn.features.casing import is_lower
+from fairseq_llrnn.files.text_lines import form_of
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import words_in_both
-from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.languages.lemmas import GROUP, Simplemma
-from fairseq_llrnn.lexicon.named_places import split_place
-from fairseq_llrnn.lexicon.readers.apertium import read_apertium_lemmas
-from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_tokens
-from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
-from fairseq_llrnn.lexicon.readers.lemma_rows import NONE, WITHOUT_LEMMA
-from fairseq_llrnn.lexicon.readers.tsv import iter_tsv_rows
-from fairseq_llrnn.lexicon.readers.unimorph import iter_unimorph_rows
-from fairseq_llrnn.lexicon.readers.unimorph_tags import tags_features
+from fairseq_llrnn.lexicon.languages.lemmas import GROUP
+from fairseq_llrnn.lexicon.lemmas import BY_ENDING
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import GUESS
 
-Row = tuple[str, str, Iterable[str]]  # lemma, form, features
+OLD_PLACES = {  # the options of `llrnn lexicon`
+    "lexicon": "--lexicon", "unimorph": "--unimorph", "treebank": "--conllu", "hunspell": "--hunspell",
+    "lemmas": "--language", "apertium": "--apertium",
+}  # fmt: skip
 
 
 class WordForms:
@@ -82,105 +72,33 @@ class WordForms:
         return found
 
 
-def read_word_forms(
-    places: Sequence[str], words: Sequence[str], spelling: Spelling, option: str = "--term-forms"
-) -> WordForms:
-    """All that some places, named as above, know.
+def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = "--term-forms") -> WordForms:
+    """All that some tables know.
 
     Args:
-        words: of the text. spelling: of lemmas and forms in it. option: which names the places.
+        words: of the text, as which forms and lemmas are spelled. option: which names the tables.
 
     Raises:
-        OptionError: another kind of place, a language that no package knows, a package that is not installed.
-        DataError: of a file, with line.
+        OptionError: what named a source of forms in earlier versions. DataError: of a file, with line.
     """
-    found, asked = WordForms(), Asked(words, spelling, option)
-    for named in places:
-        kind, what = split_place(named, option, {name: kind.shown for name, kind in KINDS.items()})
+    found, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
+    for path in paths:
+        check_table(path, option)
+        options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=spelling.form)
         forms = set()
-        for lemma, form, features in KINDS[kind].rows(what, asked):
-            form = spelling.of_text(form)
-            forms.update(form.split())
-            found.add(spelling.of_text(lemma), form, features)
-        found.notes.update(words_in_both(f"{option} {named}", forms, words, KINDS[kind].answers))
+        for row, own in ((row, spelling.of_text(row.form)) for row in gather(options).rows):
+            forms.update(own.split())
+            if row.lemma and row.source not in (GUESS, BY_ENDING):
+                found.add(spelling.of_text(row.lemma), own, (name for name, _ in row.features))
+        found.notes.update(words_in_both(f"{option} {path}", forms, words))
     return found
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a place is asked for."""
-
-    words: Sequence[str]  # of the text
-    spelling: Spelling
-    option: str  # which names the place
-
-
-def _package_rows(code: str, asked: Asked) -> Iterator[Row]:
-    named, package = f"{asked.option} lemmas:{code}", Simplemma()
-    known = language_code(code, named)
-    if known not in package.codes:
-        raise OptionError(
-            f"{named}: expected a language of simplemma, found {known}, which it lacks; it has "
-            f"{', '.join(package.codes)}: give a file with lexicon:FILE or unimorph:FILE"
-        )
-    package.need(known, named)
-    lexicon: Lexicon = package.lookup(asked.words, known, asked.spelling)
-    for word in asked.words:
-        for name in lexicon.features(word):
-            yield name.partition(":")[2], word, ()
-
-
-def _lexicon_rows(path: str, asked: Asked) -> Iterator[Row]:
-    count = ReadCount(path, "rows", asked.spelling.form)
-    return _with_lemma(count, ((row.lemma, row.form, row.features) for row in iter_tsv_rows(count)))
-
-
-def _treebank_rows(path: str, asked: Asked) -> Iterator[Row]:
-    count = ReadCount(path, "rows", asked.spelling.form)
-    return _with_lemma(count, ((word.lemma, word.form, word.features) for word in iter_conllu_tokens(count, False)))
-
-
-def _unimorph_rows(path: str, asked: Asked) -> Iterator[Row]:
-    count = ReadCount(path, "rows", asked.spelling.form)
-    rows = ((lemma, form, tags_features(tags)) for lemma, form, tags in iter_unimorph_rows(count))
-    return _with_lemma(count, rows)
-
-
-def _with_lemma(count: ReadCount, rows: Iterable[Row]) -> Iterator[Row]:
-    for row in rows:
-        if row[0] in NONE:
-            count.left_out[WITHOUT_LEMMA] += 1
-            continue
-        count.read += 1
-        yield row
-
-
-def _hunspell_rows(path: str, asked: Asked) -> Iterator[Row]:
-    spelling = asked.spelling
-    for lemma, forms in iter_hunspell(path, set(asked.words), spelling.cased, spelling.form):
-        for form in forms:
-            yield lemma, form, ()
-
-
-def _apertium_rows(analyser: str, asked: Asked) -> Iterator[Row]:
-    words, spelling = (word for word in asked.words if word not in SPECIALS), asked.spelling
-    return read_apertium_lemmas(words, analyser=analyser, lowercase=spelling.lowercase, language=spelling.rules)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of place."""
-
-    shown: str  # as people write it
-    rows: Callable[[str, Asked], Iterable[Row]]
-    answers: bool = False  # whether it lists only words of the text, and forms of their lemmas
-
-
-KINDS: Mapping[str, Kind] = {
-    "lexicon": Kind("lexicon:FILE", _lexicon_rows),
-    "unimorph": Kind("unimorph:FILE", _unimorph_rows),
-    "treebank": Kind("treebank:FILE", _treebank_rows),
-    "hunspell": Kind("hunspell:FILE.dic", _hunspell_rows, answers=True),
-    "lemmas": Kind("lemmas:CODE (e.g. lemmas:cs)", _package_rows, answers=True),
-    "apertium": Kind("apertium:MODE_OR_FILE", _apertium_rows, answers=True),
-}
+def check_table(path: str, option: str) -> None:
+    """Raise OptionError for a place of words of earlier versions, with what makes a table of it."""
+    kind, _, what = path.partition(":")
+    if kind in OLD_PLACES and what:
+        made = f"say {option} {what}" if kind == "lexicon" else (
+            f"llrnn lexicon {OLD_PLACES[kind]} {what} --out words.tsv makes one, then say {option} words.tsv"
+        )  # fmt: skip
+        raise OptionError(f"{option} {path}: expected a table of words, found a place as of earlier versions; {made}")

@@ -20,20 +20,19 @@ from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import warn_of_forms
+from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import united
+from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import tokens_known
 from fairseq_llrnn.lexicon.languages import language_code
-from fairseq_llrnn.lexicon.languages.gathering import Gathered
-from fairseq_llrnn.prior.analyses import complete_analyses, read_analyses, read_numbers, with_values
+from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.build import PriorSettings, UnigramOptions, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
-from fairseq_llrnn.prior.guessing import Completed
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
-from fairseq_llrnn.prior.languages import gathered_for, part_of, with_codes
+from fairseq_llrnn.prior.languages import part_of, with_codes
 from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, add_backgrounds, kind_of, options_of, read_background
-from fairseq_llrnn.prior.lemmas import check_units, lemmas_of, source_lemmas_of
-from fairseq_llrnn.prior.morphemes import check_options, morphemes_of, segmenter
+from fairseq_llrnn.prior.lemmas import between_lemmas, check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import made_from
@@ -56,8 +55,7 @@ class Built:
     words: WordList
     counts: np.ndarray  # (V,)
     notes: Counter[str]
-    completed: Completed  # what the lexicon covers, and what was guessed
-    gathered: Gathered  # what packages know of the language
+    table: Table  # all that is known of words
 
 
 def build(dictionary: Dictionary, options: Recipe | None = None, open_model: OpenModel | None = None) -> Built:
@@ -72,7 +70,11 @@ def build(dictionary: Dictionary, options: Recipe | None = None, open_model: Ope
     """
     options = options or Recipe()
     options.words.check()
-    check_options(options)
+    if options.words.morphemes is not None and options.pieces is not None:
+        raise OptionError(
+            f"--morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess words, "
+            "or leave one of them out"
+        )
     check_units(options)
     words = _words(dictionary)
     if options.labels:
@@ -95,48 +97,48 @@ def build(dictionary: Dictionary, options: Recipe | None = None, open_model: Ope
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else known_source_words(options, evidence, source)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
-    gathered = gathered_for(code, options.words, words, counts, all_counts, None if text is None else text.words())
-    ordinary = words.ordinary if text is None else text.words()
-    counted = {word for word, count in zip(words.symbols, counts.tolist(), strict=True) if count}
-    shown = [word for word in ordinary if word in counted] or ordinary
-    analyses = read_analyses(options.words, ordinary, shown)
-    completed = complete_analyses(analyses, options, words, counts, all_counts, text, gathered.analyses)
-    numbers = read_numbers(options.words, shown)
-    lexicon = with_values(completed.lexicon, gathered.pooled, numbers)
-    morphemes = morphemes_of(options.words, words, counts, all_counts)
-    settings = _settings(options, below)
+    table = gather(options.words, _text_words(options, words, counts, all_counts, text), between_lemmas(options))
+    lexicon, morphemes = table.lexicon(), table.morphemes()
+    settings = _settings(options, below, morphemes is not None)
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = made_from(options, background, code)
     prior, notes = build_prior(
-        words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes.features
+        words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes
     )
-    notes.update(morphemes.notes)
+    notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, counts))
-    for what, known in (("the lexicon has", analyses), ("--values has", numbers), ("--morphemes has", morphemes.cut)):
-        notes.update(notes_of_spelling(words, counts, known, what, options.words) if text is None else ())
+    for what, told in (
+        ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
+        ("--values has", lambda row: row.source == "values"),
+        ("--morphemes has", lambda row: row.source == "morphemes"),
+    ) if text is None else ():
+        listed = {row.form for row in table.rows if row.is_word and told(row)}
+        notes.update(notes_of_spelling(words, counts, listed, what, options.words))
+    completed = table.completed
+    assert completed is not None  # since there is a text
     entries = len(lexicon) - completed.added
     known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})
-    if (part := part_of(gathered, background, words, counts)) is not None:
+    if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
-    for finding in {*gathered.findings, *(() if part is None else part.findings)}:
-        notes.update(finding.notes)
-    if completed.guessed.any():
-        guessed = np.flatnonzero(completed.guessed)
+        for finding in {*part.findings} - {*(() if table.packages is None else table.packages.findings)}:
+            notes.update(finding.notes)
+    guessed = np.flatnonzero([word in completed.guessed for word in words.symbols])
+    if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
     given = Given(words, counts, as_paths(options.text), None, open_model, options.workers)
     prior, more = add_backgrounds(prior, background, given)
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
-        features = united(lexicon, morphemes.features or {})
+        features = united(lexicon, morphemes or {})
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
-    lemmas = lemmas_of(options, words, code, notes), source_lemmas_of(options, notes)
+    lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     prior, more = _with_source(prior, words, options, *lemmas)
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, known_words, target_words)
-    return Built(prior, words, counts, notes, completed, gathered)
+    return Built(prior, words, counts, notes, table)
 
 
 def _with_source(
@@ -233,9 +235,10 @@ def _below(options: Recipe, background: Expression) -> Atom:
     return over
 
 
-def _settings(options: Recipe, below: Atom) -> PriorSettings:
+def _settings(options: Recipe, below: Atom, any_morphemes: bool) -> PriorSettings:
     check_least("--suffixes", options.suffixes, 1, "word types")
-    unigram = options_of(below)
+    unigram, cut = options_of(below), options.words.morphemes
+    segmenter = Path(cut).name if isinstance(cut, (str, Path)) else None if cut is None else "given"
     return PriorSettings(
         options.top_words,
         options.features,
@@ -247,9 +250,19 @@ def _settings(options: Recipe, below: Atom) -> PriorSettings:
         unigram if isinstance(unigram, UnigramOptions) else UnigramOptions(),
         options.pieces,
         options.identity_floor,
-        segmenter(options.words),
+        segmenter or ("given" if any_morphemes else None),
         None if options.words.morphemes is None else options.words.morpheme_floor,
     )
+
+
+def _text_words(
+    options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None
+) -> TextWords:
+    """The words that knowledge is wanted of: over pieces, those of the text."""
+    if options.pieces is not None:
+        return TextWords({}, () if text is None else text.words())
+    own = zip(words.symbols, counts.tolist(), words.specials, strict=True)
+    return TextWords({word: count for word, count, special in own if not special}, list(others))
 
 
 def _patterns(options: Recipe) -> UserPatterns | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.lexicon.languages.gathering import frequency_source
+from fairseq_llrnn.lexicon.languages.findings import frequency_source
 
 LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
 

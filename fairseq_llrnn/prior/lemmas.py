@@ -4,94 +4,73 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.lexicon.languages import language_code
-from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.lexicon.named_places import split_place
-from fairseq_llrnn.lexicon.word_forms import KINDS
+from fairseq_llrnn.lexicon.completion import TextWords
+from fairseq_llrnn.lexicon.gather import gather, places
+from fairseq_llrnn.lexicon.lemmas import Lemmas
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.lexicon.word_forms import check_table
 from fairseq_llrnn.prior.recipe import Recipe
 
 OPTION = "--lexical-units lemma"
-SOURCE_OPTION = "--lexical-source-lemmas"
-# as readers/lemma_rows.py calls them
-FILES = {"lexicon": "lexicon", "unimorph": "unimorph", "treebank": "conllu", "hunspell": "hunspell"}
-PLACES = {kind: KINDS[kind].shown for kind in FILES} | {"lemmas": "lemmas:CODE (e.g. lemmas:en)"}
+SOURCE_OPTION = "--source-lexicon"
 
 
 def check_units(options: Recipe) -> None:
     """Raise OptionError for options that do not go together."""
     if options.translations is None:
         return
-    places = options.translations.source_lemmas
-    if options.pieces is not None and (places or options.translations.units == "lemma"):
+    paths = as_paths(options.translations.source_lexicon)
+    if options.pieces is not None and (paths or options.translations.units == "lemma"):
         raise OptionError(
-            f"{SOURCE_OPTION if places else OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside "
+            f"{SOURCE_OPTION if paths else OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside "
             "it; preprocess words, or leave one of them out"
         )
-    _sources(places, False)
+    for path in paths:
+        check_table(path, SOURCE_OPTION)
 
 
-def lemmas_of(
-    options: Recipe, words: WordList, code: str | None, notes: Counter[str]
-) -> list[Sequence[str]] | None:
+def between_lemmas(options: Recipe) -> bool:
+    """Whether translations are between lemmas."""
+    return options.translations is not None and options.translations.units == "lemma"
+
+
+def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[str]] | None:
     """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
 
-    Args:
-        code: of --language. notes: takes in what a user should know.
-
     Raises:
-        OptionError: nothing lists lemmas. DataError: as the readers do.
+        OptionError: nothing lists lemmas.
     """
-    if options.translations is None or options.translations.units != "lemma":
+    if not between_lemmas(options):
         return None
-    files = [*options.words.word_files, *(("hunspell", path) for path in as_paths(options.words.hunspell))]
-    spelling, known = options.words.spelling, frozenset(words.ordinary)
-    sources = LemmaSources(files, code, spelling.lowercase, spelling.rules, spelling.form, known)
-    lemmas = Lemmas.read(sources, OPTION)
-    told = [f" {path}" for _, path in options.words.word_files]  # features are read of them, too
-    notes.update({remark: count for remark, count in lemmas.notes.items() if not any(path in remark for path in told)})
+    named = [place for name in READERS for place in places(options.words, name)]
+    lemmas = Lemmas.of_table(table).check(OPTION, named)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 
 
 def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]] | None:
-    """The lemmas of every source word (U,), guessed where no source of lemmas has it; None where nobody asks for them.
+    """The lemmas of every source word (U,), guessed where no table has it; None where nobody asks for them.
+
+    Args:
+        notes: takes in what a user should know.
 
     Raises:
-        OptionError: places that are none, or list no lemmas. DataError: as the readers do.
+        OptionError: tables without lemmas. DataError: as the reader does.
     """
-    if options.translations is None or not options.translations.source_lemmas:
+    if options.translations is None or not options.translations.source_lexicon:
         return None
-    named = f"{SOURCE_OPTION} {' '.join(options.translations.source_lemmas)}"
-    advice = "give lexicon:FILE, unimorph:FILE, treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
-    symbols = options.translations.text.source_symbols
-    sources = _sources(options.translations.source_lemmas, is_lower(symbols))  # --keep-case is of the target
-    sources = replace(sources, form=options.words.normalize, words=frozenset(symbols), option=SOURCE_OPTION)
-    lemmas = Lemmas.read(sources, named, advice)
-    notes.update(lemmas.notes)
-    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, is_word(symbols), strict=True)]
-
-
-def files_of_source_lemmas(options: Recipe) -> list[str]:
-    """The files among the places."""
-    places = () if options.translations is None else options.translations.source_lemmas
-    return [path for _, path in _sources(places, False).files]
-
-
-def _sources(places: Sequence[str], lowercase: bool) -> LemmaSources:
-    """What places name. Raises OptionError for what is none, and for two languages."""
-    files, codes = [], []
-    for named in places:
-        kind, what = split_place(named, SOURCE_OPTION, PLACES)
-        if kind == "lemmas":
-            codes.append(language_code(what, f"{SOURCE_OPTION} {named}"))
-        else:
-            files.append((FILES[kind], what))
-    if len(codes) > 1:
-        raise OptionError(f"{SOURCE_OPTION}: expected one language, found {' and '.join(codes)}; leave one of them out")
-    return LemmaSources(files, codes[0] if codes else None, lowercase)
+    symbols, paths = options.translations.text.source_symbols, as_paths(options.translations.source_lexicon)
+    asked, spelled = is_word(symbols), is_lower(symbols)  # --keep-case is of the target
+    known = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
+    text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
+    table = gather(known, text)
+    lemmas = Lemmas.of_table(table).check(SOURCE_OPTION, paths, "give tables of `llrnn lexicon`")
+    notes.update({note.replace("--lexicon ", f"{SOURCE_OPTION} "): count for note, count in table.notes.items()})
+    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]

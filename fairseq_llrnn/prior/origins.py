@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 from fairseq_llrnn.files.reading import as_paths, file_digest
+from fairseq_llrnn.lexicon.gather import places
 from fairseq_llrnn.lexicon.options import MORFESSOR
+from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
 from fairseq_llrnn.prior.expression import Expression, with_atoms
 from fairseq_llrnn.prior.leaves import with_files
-from fairseq_llrnn.prior.lemmas import files_of_source_lemmas
 from fairseq_llrnn.prior.recipe import Recipe
 
 
@@ -20,17 +21,17 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
         code: of --language.
     """
     known = options.words
+    translations = options.translations
     evidence_map = None if options.evidence is None else options.evidence.mapping
     files: list[tuple[str, str | Path]] = [
-        *((f"--{option}", path) for option, path in known.word_files),
-        *(("--values", path) for path in as_paths(known.values)),
+        *((f"--{name}", path) for name in READERS if name not in ANSWERING for path in places(known, name)),
         *(("--morphemes", path) for path in [known.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(background)),
-        *(("--lexical-translation", p) for p in (options.translations.text.files if options.translations else ())),
-        *(("--hunspell", path) for path in as_paths(known.hunspell if options.translations else ())),
-        *(("--lexical-source-lemmas", path) for path in files_of_source_lemmas(options)),
+        *(("--lexical-translation", p) for p in (translations.text.files if translations else ())),
+        *(("--hunspell", path) for path in as_paths(known.hunspell if translations else ())),
+        *(("--source-lexicon", p) for p in as_paths(translations.source_lexicon if translations else ())),
         *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]
     described = []
@@ -41,8 +42,6 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
         described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
     if code is not None:
         described.append(f"--language {code}, lemmas that {known.lemma_floor} words share")
-    packages = () if options.translations is None else options.translations.source_lemmas
-    described += [f"--lexical-source-lemmas {place}" for place in packages if place.startswith("lemmas:")]
     return described + ([] if known.apertium is None else [f"--apertium {Path(known.apertium).name}"])
 
 

@@ -39,7 +39,7 @@ class TranslationOptions:
     top: int = defaults.LEXICAL_TOP  # translations of a source word
     aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
     units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
-    source_lemmas: tuple[str, ...] = ()  # where those of source words come from, which rare ones fall back on
+    source_lexicon: Paths = ()  # tables with the lemmas of source words, which rare ones fall back on
     form_power: float = defaults.FORM_POWER  # of lemmas: how much counts of forms count for their shares, from 0 to 1
 
     def check(self) -> None:

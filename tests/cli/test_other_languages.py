@@ -8,7 +8,6 @@ from small_corpus import Llrnn
 
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.lexicon.language_check import tokens_known, words_in_both, words_known
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
@@ -69,13 +68,12 @@ def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[s
     assert "warning" not in llrnn(*command, f"--{kind}", write(kind, WORDS)).err
 
 
-@pytest.mark.parametrize("kind", LEMMAS)
-def test_forms_of_terms(write: Callable[[str, list[str]], Path], kind: str) -> None:
-    named = f"{'treebank' if kind == 'conllu' else kind}:{write(kind, FOREIGN)}"
-    remark, count = read_word_forms([named], WORDS, Spelling(True)).notes.popitem()
+def test_forms_of_terms(write: Callable[[str, list[str]], Path]) -> None:
+    named = str(write("lexicon", FOREIGN))
+    remark, count = read_word_forms([named], WORDS).notes.popitem()
     assert count == 1 and f"are known to --term-forms {named}" in remark and remark.endswith(ASKS)
-    write(kind, WORDS)
-    assert not read_word_forms([named], WORDS, Spelling(True)).notes
+    write("lexicon", WORDS)
+    assert not read_word_forms([named], WORDS).notes
 
 
 @pytest.mark.parametrize("options", [["--count-text", "{}"], ["--background", "ngram(2, folds=0, text={})"]])

@@ -2,13 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.cli.prior import guessing
-from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, Completed, Coverage
+from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed, Coverage
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -89,10 +87,8 @@ def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     ],
 )  # fmt: skip
 def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float | None, said: str) -> None:
-    lexicon = Lexicon()
-    lexicon.add("chat", ["POS:NOUN"])
     accuracy = {"whole analysis": 0.76, "POS": 0.8}
     completed = Completed(
-        lexicon, Coverage((1, 1), (0, 1)), np.array([True]), ("POS",), accuracy, package=became, without=without
+        Coverage((1, 1), (0, 1)), 1, frozenset({"chats"}), ("POS",), accuracy, package=became, without=without
     )
     assert said in guessing.lines(completed)

@@ -28,7 +28,7 @@ def test_terms_are_made_and_counted(translation: TranslationWorld, run: Run, tmp
     lexicon = tmp_path / "forms.tsv"
     rows = [f"{form}\t{word}\tNOUN\t_\n" for word in words for form in (word, f"{word}s", f"{word}x")]
     lexicon.write_text("".join(rows), encoding="utf-8")
-    given = ["--prior", translation.data / "lexical", "--reference", reference, "--forms", f"lexicon:{lexicon}"]
+    given = ["--prior", translation.data / "lexical", "--reference", reference, "--forms", lexicon]
     made = run("make", tmp_path / "test", *given, "--source", source)
     terms = int(made.out.split()[0])
     assert terms > 0 and "the dictionary has the lemma" in made.out
@@ -77,7 +77,7 @@ def test_terms_of_two_words_are_made_and_counted(
     pair = next(i for i, line in enumerate(references) if line.startswith("le chat ") and line.count("le chat") == 1)
     (tmp_path / "source").write_text(f"{sources[pair]}\n", encoding="utf-8")
     (tmp_path / "reference").write_text(f"{references[pair]}\n", encoding="utf-8")
-    forms = f"lexicon:{tmp_path / 'lexicon.tsv'}"
+    forms = tmp_path / "lexicon.tsv"
     given = ["--prior", tmp_path / "prior", "--reference", tmp_path / "reference", "--forms", forms]
     made = run("make", tmp_path / "test", *given, "--source", tmp_path / "source", "--words", 2)
     assert made.out.startswith("1 terms of 1 of 1 sentences")

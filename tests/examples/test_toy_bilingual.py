@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from lexicons import read_tsv_lexicon
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
 from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, summary, write_bitext
 from toy_french.bilingual.stock import make_bilingual_stock
 from toy_french.words import Word

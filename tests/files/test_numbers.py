@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lexicons import read_values
 
 from fairseq_llrnn.automata.grammar import read_grammar
 from fairseq_llrnn.automata.symbols import Symbols
@@ -14,7 +15,6 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.readers.values import read_values
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.nbest import json_lines, moses
 from fairseq_llrnn.ngrams.arpa import read_arpa

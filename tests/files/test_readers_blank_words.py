@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
@@ -14,12 +15,9 @@ from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import is_blank
-from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences, read_conllu
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
-from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
-from fairseq_llrnn.lexicon.readers.unimorph import read_unimorph
-from fairseq_llrnn.lexicon.readers.values import read_values
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 
 BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]

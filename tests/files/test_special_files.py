@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lexicons import read_tsv_lexicon
 
 from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -16,7 +17,6 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files import reading
 from fairseq_llrnn.files.reading import read_whole, refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
 from fairseq_llrnn.nbest.reading import settle
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.rescoring.tuning import read_weights_file

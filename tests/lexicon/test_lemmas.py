@@ -1,17 +1,18 @@
 """Lemmas: from files and packages, guessed by endings; and the forms of them that a text lacks."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from lexicons import read_table
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
-from fairseq_llrnn.lexicon.lemma_rules import LemmaRules
-from fairseq_llrnn.lexicon.lemmas import Lemmas, LemmaSources
-from fairseq_llrnn.lexicon.more_forms import more_forms
-from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
+from fairseq_llrnn.lexicon.lemmas import LemmaRules, Lemmas, more_forms
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import Table
 
 PAIRS = [
     *((f"{stem}ách", f"{stem}a") for stem in ("kabin", "lamp", "rann", "maš")),
@@ -53,9 +54,9 @@ FILES = {
 def test_pairs_of_files(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "file"
     path.write_text(FILES[kind], encoding="utf-8")
-    more = [("10_000", "10000")] if kind == "conllu" else []
-    assert list(iter_lemmas(path, kind, lowercase=True)) == [("psi", "pes"), *more]
-    assert list(iter_lemmas(path, kind, lowercase=False)) == [("Psi", "pes"), *more]
+    more = {"10_000": ("10000",)} if kind == "conllu" else {}
+    for lowercase, form in ((True, "psi"), (False, "Psi")):
+        assert Lemmas.of_table(read_table(kind, path, lowercase)).listed == {form: ("pes",), **more}
 
 
 @pytest.fixture
@@ -67,18 +68,17 @@ def lexicon(tmp_path: Path) -> Path:
 
 
 def test_lemmas_of_words(lexicon: Path) -> None:
-    lemmas = Lemmas.read(LemmaSources([("lexicon", str(lexicon))]), "--option")
+    lemmas = Lemmas.of_table(read_table("lexicon", lexicon))
     assert lemmas.of("ženou") == ("hnát", "žena")
     assert lemmas.of("vodách") == ("voda",) == lemmas.of("vodách")
     assert lemmas.of("12") == ()
 
 
-def test_no_source_of_lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_source_of_lemmas() -> None:
     with pytest.raises(OptionError, match=r"--option: expected a source of lemmas, found none; give --conllu"):
-        Lemmas.read(LemmaSources(), "--option")
-    monkeypatch.setitem(sys.modules, "simplemma", None)
-    with pytest.raises(OptionError, match=r"expected a source of lemmas, found none"):
-        Lemmas.read(LemmaSources(language="cs"), "--option")
+        Lemmas.of_table(Table()).check("--option", [])
+    with pytest.raises(OptionError, match=r"found none: no form with a lemma in a.tsv is in the text; give --conllu"):
+        Lemmas.of_table(Table()).check("--option", ["a.tsv"])
 
 
 def test_packages_list_forms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,13 +88,15 @@ def test_packages_list_forms(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Simplemma, "listed", listed)
     monkeypatch.setattr(Simplemma, "missing", lambda self, code: [])
-    for lowercase, expected in ((True, ("psi", "pes")), (False, ("Psi", "Pes"))):
-        sources = LemmaSources(language="cs", lowercase=lowercase).pairs()
-        assert {name: list(pairs) for _, name, pairs in sources}["simplemma cs"] == [expected]
+    monkeypatch.setattr(Simplemma, "read", lambda self, words, code, spelling: Lexicon())
+    for keep_case, expected in ((False, {"psi": ("pes",)}), (True, {"Psi": ("Pes",)})):
+        table = gather(LexiconOptions(language="cs", keep_case=keep_case), all_lemmas=True)
+        assert Lemmas.of_table(table).listed == expected
+        assert {row.source for row in table.rows} == {"simplemma:cs"}
 
 
 def test_forms_that_a_text_lacks(lexicon: Path) -> None:
-    lemmas = Lemmas.read(LemmaSources([("lexicon", str(lexicon))]), "--option")
+    lemmas = Lemmas.of_table(read_table("lexicon", lexicon))
     text = ("lampa", "žena", "malý", "vodou")
     found = more_forms(text, lemmas)
     assert found.listed == ("lampou", "lampách", "malou", "ženou") and found.guessed == ()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lexicons import read_conllu, read_tsv_lexicon
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.readers import read_conllu, read_tsv_lexicon
 
 ROWS = (
     "# text = Le chat dort.\n"

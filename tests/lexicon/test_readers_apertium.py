@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lexicons import read_apertium, read_conllu, read_table
 from read_counts import check_counts, counted
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers import apertium, read_apertium, read_apertium_lemmas, read_conllu
+from fairseq_llrnn.lexicon.readers import apertium
 from fairseq_llrnn.lexicon.readers.apertium import SPLIT, UNKNOWN, analysis_features, find_analyser, lexical_units
 from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
 
@@ -94,7 +95,7 @@ def test_words_are_asked_and_answers_united(stand_in: StandIn) -> None:
     with counted() as counts:
         lexicon = read_apertium(iter(words), analyser=stand_in(KNOWING), lowercase=False)
     assert {word: list(lexicon.features(word)) for word in lexicon} == {
-        "porte": ["POS:NOUN", "Gender:Fem"],
+        "porte": ["Gender:Fem", "POS:NOUN"],
         "<": ["POS:PUNCT"],
     }
     check_counts(counts)
@@ -104,9 +105,9 @@ def test_words_are_asked_and_answers_united(stand_in: StandIn) -> None:
 def test_lower_cased_words_are_tried_with_capitals(stand_in: StandIn) -> None:
     lexicon = read_apertium(["porte", "lyon", "onu", "blorp"], analyser=stand_in(KNOWING), lowercase=True)
     assert {word: list(lexicon.features(word)) for word in lexicon} == {
-        "porte": ["POS:NOUN", "Gender:Fem"],  # has an analysis as it stands: no name is sought
-        "lyon": ["POS:PROPN", "NameType:Geo"],
-        "onu": ["POS:NOUN", "Abbr:Yes"],
+        "porte": ["Gender:Fem", "POS:NOUN"],  # has an analysis as it stands: no name is sought
+        "lyon": ["NameType:Geo", "POS:PROPN"],
+        "onu": ["Abbr:Yes", "POS:NOUN"],
     }
 
 
@@ -245,7 +246,8 @@ def lemmas(stand_in: StandIn, words: list[str], answers: dict[str, str]) -> list
         f"known = {answers!r}\nfor word in sys.stdin.buffer.read().decode().split('\\0'):\n"
         "    sys.stdout.write(f'^{word}/{known.get(word, chr(42) + word)}$\\0')"
     )
-    return list(read_apertium_lemmas(words, analyser=stand_in(program), lowercase=False))
+    rows = read_table("apertium", stand_in(program), lowercase=False, words=words).rows
+    return [(row.lemma, row.form, tuple(sorted(name for name, _ in row.features))) for row in rows if row.lemma]
 
 
 def test_each_analysis_says_its_lemma(stand_in: StandIn) -> None:
@@ -258,16 +260,16 @@ def test_each_analysis_says_its_lemma(stand_in: StandIn) -> None:
         "zut": "zut",  # an analysis without tags
     }
     assert lemmas(stand_in, ["couvent", "au", "blorp", "c++", "cul-de-sac", "<", "zut"], answers) == [
-        ("couvent", "couvent", ("POS:NOUN", "Gender:Masc", "Number:Sing")),
+        ("couvent", "couvent", ("Gender:Masc", "Number:Sing", "POS:NOUN")),
         ("couver", "couvent", ("POS:VERB", "VerbForm:Inf")),
         ("c++", "c++", ("POS:NOUN",)),
-        ("cul de sac", "cul-de-sac", ("POS:NOUN", "Gender:Masc")),
+        ("cul de sac", "cul-de-sac", ("Gender:Masc", "POS:NOUN")),
         ("<", "<", ("POS:PUNCT",)),
     ]
 
 
 @needs_french
 def test_the_real_analyser_s_lemmas() -> None:
-    found = list(read_apertium_lemmas(["grandes", "chats", "au", "lyon"], analyser="fra-cat", lowercase=True))
-    assert {("grand", "grandes"), ("chat", "chats"), ("Lyon", "lyon")} <= {row[:2] for row in found}
-    assert "au" not in {word for _, word, _ in found}
+    found = read_table("apertium", "fra-cat", words=["grandes", "chats", "au", "lyon"]).rows
+    assert {("grand", "grandes"), ("chat", "chats"), ("lyon", "lyon")} <= {(row.lemma, row.form) for row in found}
+    assert "au" not in {row.form for row in found if row.lemma}

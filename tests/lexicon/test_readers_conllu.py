@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lexicons import read_conllu
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers import Token, iter_conllu_words, read_conllu
+from fairseq_llrnn.lexicon.readers import Token, iter_conllu_words
 
 # Our own sentence: "Les chats des voisines dorment." with the contraction des = de + les, and an empty node.
 CHATS = """\

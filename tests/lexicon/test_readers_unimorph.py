@@ -4,10 +4,10 @@ import gzip
 from pathlib import Path
 
 import pytest
+from lexicons import read_conllu, read_unimorph
 from ud_values import unknown_values
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers import read_conllu, read_unimorph
 from fairseq_llrnn.lexicon.readers.unimorph_tags import FEATURES, PART_OF_SPEECH, tags_features
 
 

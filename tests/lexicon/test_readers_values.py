@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from lexicons import read_values
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers import read_values
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -28,7 +28,7 @@ def lemmas(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest
     shell.run(
         "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", place / "tgt.tsv",
         "--top-words", 20, "--lexical-translation", translation.data, "--lexical-weight", "learned", "--aligner",
-        "ibm1", "--lexical-units", "lemma", "--lexical-source-lemmas", f"lexicon:{place / 'src.tsv'}",
+        "ibm1", "--lexical-units", "lemma", "--source-lexicon", place / "src.tsv",
         "--out", translation.data / "lemmas",
     )  # fmt: skip
     return translation.data / "lemmas"

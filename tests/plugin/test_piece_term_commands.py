@@ -113,10 +113,10 @@ def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Pat
     """`ehcav` is several pieces; the file has a lemma that no text has."""
     (tmp_path / "source.tsv").write_text("ehcav\tcow\tNOUN\t_\n", encoding="utf-8")
     (tmp_path / "terms.tsv").write_text("cow\tchat\n", encoding="utf-8")
-    given = ["--terms", tmp_path / "terms.tsv", "--source-forms", f"lexicon:{tmp_path / 'source.tsv'}"]
+    given = ["--terms", tmp_path / "terms.tsv", "--source-lexicon", tmp_path / "source.tsv"]
     assert said(written(taught.interactive([SOURCES[1]], *given))[0], "chat") >= 1
-    unread = taught.interactive([SOURCES[1]], *given[:2], "--source-forms", "nowhere", code=1)
-    assert "--source-forms nowhere: expected lexicon:FILE" in unread.err and "Traceback" not in unread.err
+    unread = taught.interactive([SOURCES[1]], *given[:2], "--source-lexicon", "nowhere", code=1)
+    assert "nowhere: cannot be read: No such file" in unread.err and "Traceback" not in unread.err
 
 
 def test_what_may_be_said_and_an_ensemble(taught: PieceTerms) -> None:

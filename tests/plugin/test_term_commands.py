@@ -142,10 +142,10 @@ def test_what_is_wrong_with_a_line_is_said_with_its_number(name: str, shell: She
 
 
 def test_files_that_are_missing_are_no_fault_of_a_sentence(shell: Shell, taught: TermWorld) -> None:
-    for option in ("--term-forms", "--source-forms"):
+    for option in ("--term-forms", "--source-lexicon"):
         for lines in ([SOURCES[0]], [f"{SOURCES[0]}\ttahc => chat"]):
             terms = () if "\t" in lines[0] else ("--terms", taught.terms)
-            found = interactive(shell, taught, lines, *terms, option, "lexicon:none.tsv", code=1)
+            found = interactive(shell, taught, lines, *terms, option, "none.tsv", code=1)
             assert "fairseq_llrnn: error: none.tsv: cannot be read: No such file" in found.err
             assert "sentence" not in found.err.splitlines()[-1]
 

@@ -30,7 +30,7 @@ def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.Temp
         for stop in stops:
             shell.run(
                 "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place / name, raw=True),
-                "--prior", place / "prior", "--max-epoch", stop, "--term-forms", f"lexicon:{forms}",
+                "--prior", place / "prior", "--max-epoch", stop, "--term-forms", forms,
                 "--invented-terms", 0.5,
             )  # fmt: skip
         models[name] = read_checkpoint(place / name / "checkpoint_last.pt")["model"]
@@ -94,7 +94,7 @@ def test_a_term_beside_them_is_said_once(shell: Shell, evidence: EvidenceWorld, 
     terms.write_text("tahc\tchat\n", encoding="utf-8")
     said = shell.run(
         "fairseq-interactive", *arguments(evidence, trained)[:-2], "--path",
-        trained / "whole" / "checkpoint_last.pt", "--term-forms", f"lexicon:{trained / 'forms.tsv'}", "--terms", terms,
+        trained / "whole" / "checkpoint_last.pt", "--term-forms", trained / "forms.tsv", "--terms", terms,
         "--beam", 3, "--max-len-b", 14, "--num-workers", 0, stdin="el tahc tiov 12\nel tiov\n",
     ).out  # fmt: skip
     (with_term, without) = re.findall(r"^H-\d+\t\S+\t(.*)$", said, re.MULTILINE)

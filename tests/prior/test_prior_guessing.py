@@ -1,6 +1,6 @@
 """Priors with guessed features: whose are guessed, when, and what is kept of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.errors import OptionError, PriorError
-from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, UNITED, Completed, TextWords, complete
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.languages import SOURCES
 from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import Row, Table, as_features
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.analyses import read_numbers, with_values
-from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT, UNITED, Completed, complete
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
 
 NOUNS = [f"{stem}ek" for stem in ("hal", "szem", "kert", "h", "r", "t", "b", "l")]
@@ -61,12 +63,10 @@ def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -
 
 def test_a_guess_of_nothing_takes_the_place_of_an_analysis_too() -> None:
     """Every word has a feature of its own, so that an ending of many words says nothing."""
-    lexicon = Lexicon()
-    for word in (*NOUNS, *VERBS):
-        lexicon.add(word, [f"Lemma:{word}"])
-    words = WordList(SYMBOLS, COUNTS)
-    found = complete(lexicon, words, COUNTS, ~words.specials)
-    assert found.guessed[SYMBOLS.index("szemek")] and not found.lexicon.features("szemek")
+    table = table_of({word: [f"Lemma:{word}"] for word in (*NOUNS, *VERBS)})
+    complete(table, TEXT)
+    assert table.completed is not None and "szemek" in table.completed.guessed
+    assert not table.lexicon().features("szemek")
 
 
 def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None
     values.write_text("halek\tSize:Log\t0.5\n", encoding="utf-8")
     lexicon = Lexicon()
     lexicon.add("halek", ["POS:NOUN"])
-    united = with_values(lexicon, Lexicon(), read_numbers(LexiconOptions(values=values)))
+    united = gather(LexiconOptions(values=values, lexicon=lexicon)).lexicon()
     assert dict(united.features("halek")) == {"POS:NOUN": 1.0, "Size:Log": 0.5}
     assert dict(lexicon.features("halek")) == {"POS:NOUN": 1.0}
 
@@ -104,12 +104,11 @@ def test_when_guesses_are_made() -> None:
         Prior.build(SYMBOLS, of_words(guess="maybe"))
 
 
-def package(kinds: Mapping[str, str]) -> Lexicon:
-    """All readings of words, and of which kind they are."""
-    found = Lexicon()
-    for word, kind in kinds.items():
-        found.add(word, ["POS:NOUN", "POS:VERB", f"Kind:{kind}"])
-    return found
+def table_of(known: Mapping[str, Iterable[str]], source: str = "python") -> Table:
+    return Table((Row(word, features=as_features(names), source=source), 0) for word, names in known.items())
+
+
+TEXT = TextWords({word: int(count) for word, count in zip(SYMBOLS, COUNTS, strict=True) if word not in SPECIALS})
 
 
 ALIKE = [f"{letter}ato" for letter in "bcdfghjklmnprstvwxyz"]  # an ending of nouns and verbs
@@ -117,49 +116,70 @@ NEW = {"zzzato": "noun", "wwwato": "verb"}
 RIGHT = {word: "noun" if i % 2 else "verb" for i, word in enumerate(ALIKE) if i}  # one word less than the treebank
 
 
-def completed(kinds: Mapping[str, str], mode: str = "auto") -> Completed:
-    """A treebank of ALIKE, every other one a noun, and a package that says kinds of words."""
-    lexicon = Lexicon()
-    for i, word in enumerate(ALIKE):
-        lexicon.add(word, ["POS:NOUN"] if i % 2 else ["POS:VERB"])
-    counts = np.array([0, 0, 9, 1, *[2] * len(ALIKE), 0, 0])
-    words = WordList((*SPECIALS, *ALIKE, *NEW), counts)
-    return complete(lexicon, words, counts, ~words.specials, mode, package=package(kinds))
+def completed(kinds: Mapping[str, str], mode: str = "auto") -> tuple[Completed, Lexicon]:
+    """A treebank of ALIKE, every other one a noun, and a package with all readings of words, and of which kind they
+    are."""
+    table = table_of({word: ["POS:NOUN"] if i % 2 else ["POS:VERB"] for i, word in enumerate(ALIKE)})
+    package = {word: ["POS:NOUN", "POS:VERB", f"Kind:{kind}"] for word, kind in kinds.items()}
+    for row in table_of(package, f"{next(iter(SOURCES))}:xx").rows:
+        table.add(row)
+    complete(table, TextWords({**dict.fromkeys(ALIKE, 2), **dict.fromkeys(NEW, 0)}), mode)
+    assert table.completed is not None
+    return table.completed, table.lexicon()
 
 
 def test_a_package_beside_a_treebank_says_what_kinds_words_are_of() -> None:
-    done = completed({**RIGHT, **NEW})
+    done, lexicon = completed({**RIGHT, **NEW})
     assert done.package == KINDS and done.accuracy["POS"] >= 0.9 and done.without is not None and done.without < 0.1
-    assert dict(done.lexicon.features("zzzato")) == {"POS:NOUN": 1.0}
-    assert dict(done.lexicon.features("wwwato")) == {"POS:VERB": 1.0}
-    assert dict(done.lexicon.features(ALIKE[1])) == {"POS:NOUN": 1.0}  # without the package's readings
+    assert dict(lexicon.features("zzzato")) == {"POS:NOUN": 1.0}
+    assert dict(lexicon.features("wwwato")) == {"POS:VERB": 1.0}
+    assert dict(lexicon.features(ALIKE[1])) == {"POS:NOUN": 1.0}  # without the package's readings
 
 
 def test_a_package_that_makes_guesses_no_better_is_left_out() -> None:
-    done = completed(dict.fromkeys(ALIKE[1:], "word"))
+    done, lexicon = completed(dict.fromkeys(ALIKE[1:], "word"))
     assert done.package == LEFT_OUT and done.without is not None and done.without <= done.accuracy["whole analysis"]
-    assert not any(name.startswith("Kind:") for word in done.lexicon for name in done.lexicon.features(word))
+    assert not any(name.startswith("Kind:") for word in lexicon for name in lexicon.features(word))
 
 
 def test_a_package_is_united_where_it_knows_more_or_nothing_is_guessed() -> None:
-    for done in (completed({**RIGHT, **NEW, ALIKE[0]: "verb"}), completed({ALIKE[1]: "noun"}, "off")):
-        assert done.package == UNITED and done.lexicon.features(ALIKE[1])["Kind:noun"] == 1.0
-    assert completed({}).package is None
+    for done, lexicon in (completed({**RIGHT, **NEW, ALIKE[0]: "verb"}), completed({ALIKE[1]: "noun"}, "off")):
+        assert done.package == UNITED and lexicon.features(ALIKE[1])["Kind:noun"] == 1.0
+    assert completed({})[0].package is None
 
 
-def test_lexicon_and_notes_are_left_as_they_were() -> None:
-    lexicon = Lexicon()
-    for word, names in LEXICON.items():
-        lexicon.add(word, names)
-    lexicon.notes["remark"] = 2
-    words = WordList(SYMBOLS, COUNTS)
-    done = complete(lexicon, words, COUNTS, ~words.specials, others=["valahol", "halek"])
-    assert (len(lexicon), dict(lexicon.features(NOUNS[0]))) == (16, {"POS:NOUN": 1.0})
-    assert done.lexicon.features("valahol") and done.lexicon.notes == lexicon.notes
+def test_analyses_stand_beside_guesses_and_remarks_stay() -> None:
+    table = table_of(LEXICON)
+    table.notes["remark"] = 2
+    before = dict(table.rows)
+    complete(table, replace(TEXT, others=["valahol", "halek"]))
+    done = table.completed
+    assert done is not None and done.entries == 16 and before.items() <= table.rows.items()
+    assert table.lexicon().features("valahol") and table.notes == {"remark": 2}
     assert (done.coverage.text, done.coverage.others) == ((16, 16), (0, 3))
     assert (done.crossed, done.added) == (12, 4)
-    same = complete(lexicon, words, COUNTS, ~words.specials, "off")
-    assert same.lexicon is lexicon and same.coverage.differs and not same.guessed.any()
+    assert {row.guessed for row in table.rows.keys() - before.keys()} == {True}
+    same = table_of(LEXICON)
+    complete(same, TEXT, "off")
+    assert same.completed is not None and same.rows == before and same.completed.coverage.differs
+    assert not same.completed.guessed
+
+
+def test_guesses_of_a_table_are_taken_as_they_are() -> None:
+    """Nothing is guessed anew; `on` guesses what is left, `off` leaves all guesses out."""
+    table, lacking = table_of(LEXICON), Row("gyerek", source="guess", guessed=True, features=(("POS:X", 0.5),))
+    complete(table, TEXT)
+    first, rows = table.completed, dict(table.rows)
+    complete(table, TEXT)
+    assert first is not None and table.rows == rows
+    assert table.completed == replace(first, groups=("POS",), accuracy={})
+    table = table_of(LEXICON)
+    table.add(lacking)
+    complete(table, TEXT, "on")
+    assert dict(table.lexicon().features("gyerek")) == {"POS:X": 0.5} and table.lexicon().features("futott")
+    assert table.completed is not None and table.completed.guessed == set(UNSEEN)
+    complete(table, TEXT, "off")
+    assert lacking not in table.rows and table.rows == table_of(LEXICON).rows
 
 
 def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:

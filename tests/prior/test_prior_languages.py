@@ -11,10 +11,11 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
+from fairseq_llrnn.lexicon.languages.findings import Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.building import Built, build
 from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart, OpenVocabularyPart
 
 WORDS = "ház házat házak kert kertet kertek fut ,".split()
@@ -24,6 +25,12 @@ FREQUENCY = {"ház": 0.01, "házat": 0.002, "házak": 0.004, "kert": 0.001}
 LEAST = 1e-4
 WORDLIST = WordList(SYMBOLS, COUNTS)
 ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
+
+
+def packages(built: Built) -> Gathered:
+    """Those that were asked."""
+    assert built.table.packages is not None
+    return built.table.packages
 
 
 def of_words(options: Recipe, **known: object) -> Recipe:
@@ -94,14 +101,16 @@ def test_lemmas_are_features_where_enough_words_share_them() -> None:
     assert row(built.prior, "házak") == {"NOTTOP": 1, "Lemma:ház": 1}
     assert row(built.prior, "kertet") == {"NOTTOP": 1, "Lemma:kert": 1, "Case:Acc": 1}
     assert row(built.prior, "fut") == {"NOTTOP": 1}  # alone with its lemma
-    assert set(built.gathered.pooled) == set(WORDS) - {"fut", ","}
+    assert {row.form for row in built.table.rows if row.values} == set(WORDS) - {"fut", ","}
+    assert built.table.packages is not None and built.table.packages.pooled == len(WORDS) - 2
     none = build(WORDLIST, of_words(ASKED, guess="off", lemma_floor=4))
-    assert not len(none.gathered.pooled) and none.prior.output.num_classes < built.prior.output.num_classes
+    assert none.table.packages is not None and not none.table.packages.pooled
+    assert none.prior.output.num_classes < built.prior.output.num_classes
     assert "Lemma:fut" in row(build(WORDLIST, of_words(ASKED, guess="off", lemma_floor=1)).prior, "fut")
 
 
 def test_how_much_is_known_is_counted_of_words_with_letters() -> None:
-    found = {finding.source: finding for finding in build(WORDLIST, ASKED).gathered.findings}
+    found = {finding.source: finding for finding in packages(build(WORDLIST, ASKED)).findings}
     tokens = COUNTS[4:11].sum()
     assert {name: (f.known, f.words) for name, f in found.items()} == {
         "counts": (4, 7),
@@ -232,7 +241,7 @@ def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         base.LanguageSource, "missing", lambda self, code: [] if self.name in installed else [f"{self.name}-package"]
     )
-    gathered = build(WORDLIST, ASKED).gathered
+    gathered = packages(build(WORDLIST, ASKED))
     assert [finding.source for finding in gathered.findings] == ["tags"]
     assert gathered.missing == ("counts-package", "stems-package")
     pip = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.automata.reading import read_automaton
@@ -29,15 +30,10 @@ from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
-from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words, read_conllu
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
-from fairseq_llrnn.lexicon.readers.lemma_rows import iter_lemmas
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
-from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
-from fairseq_llrnn.lexicon.readers.unimorph import read_unimorph
-from fairseq_llrnn.lexicon.readers.values import read_values
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.nbest import open_nbest
@@ -106,6 +102,11 @@ CONLLU = """# sent_id = 1
 LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Masc\t3\nmer\tmer\tNOUN\t_\t1\n"
 UNIMORPH = "chat\tchats\tN;PL\n\nvoir\tvoit\tV;IND;PRS;{3/LGSPEC1};SG;NOM(1;SG)\tvoi|t\nvoir\tvu\tV;V.PTCP;PST;IN+ABL\n"
 SEGMENTS = "# Output from Morfessor\nchats\tchat s\nver te\n12 vert + e\nles\n"
+TABLE_ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t2\tconllu\tno\t_\n"
+TABLE = "form\tlemma\tUPOS\tFEATS\tcount\tsource\tguessed\tvalues\n" + TABLE_ROW + (
+    "mer\t_\t_\tPOS=NOUN,VERB@0.25|Case=a\\,b\t0\tguess\tyes\tSize=Log@-3e2\n"
+    "la mer\tla mer\tX\t_\t0\tlexicon\tno\t_\nvu\tvoir\t_\t_\t0\tsimplemma:fr\tyes\tLemma=voir\n"
+)
 VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Log\t-3e2\n"
 LABELLED = "__label__a __label__b le chat\nvoit __label__c\n__label__a\n"
 COLUMNS = "le chat\ta\tb\nvoit\tc\n\ta\n"
@@ -184,24 +185,12 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
         (TREEBANK_ROWS, "2 of 5 rows read; left out: 1 for empty nodes, 2 written together with others"),
     ),
     "tagged treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
-    "forms of a treebank": ((TREEBANK_ROWS, f"2 of 5 rows read; left out: {OF_TREEBANK}, 1 without a lemma"),),
-    "lemmas of a treebank": ((TREEBANK_ROWS, f"2 of 5 rows read; left out: {OF_TREEBANK}, 1 without a lemma"),),
     "lexicon": (
         (
             LEXICON_ROWS,
             "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 repeated (same form, lemma, UPOS "
             "and FEATS)",
         ),
-    ),
-    "lemmas of a lexicon": (
-        (
-            LEXICON_ROWS + "a b\tc\tX\t_\t1\n",
-            "3 of 7 rows read; left out: 1 as header, 1 for words written together, 1 of several words, 1 "
-            "without a lemma",
-        ),
-    ),
-    "forms of a lexicon": (
-        (LEXICON_ROWS, "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 without a lemma"),
     ),
     "roles": (
         (
@@ -210,11 +199,8 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
             "occurrences",
         ),
     ),
-    "UniMorph": ((UNIMORPH_ROWS, "2 of 4 rows read; left out: 1 of several words, 1 without a form"),),
-    "lemmas of UniMorph": (
-        (UNIMORPH_ROWS, "1 of 4 rows read; left out: 1 of several words, 1 without a form, 1 without a lemma"),
-    ),
-    "forms of UniMorph": ((UNIMORPH_ROWS, "2 of 4 rows read; left out: 1 without a form, 1 without a lemma"),),
+    "UniMorph": ((UNIMORPH_ROWS, "3 of 4 rows read; left out: 1 without a form"),),
+    "table": ((TABLE + TABLE_ROW, "4 of 6 rows read; left out: 1 as header, 1 repeated"),),
     "dictionary of hunspell": (
         (
             "3\n# comment\n \tpo:noun\nchat/1\nfaux/3\nmer/2\nroi\n",
@@ -224,9 +210,6 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
             "3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n",
             "2 of 5 words read; left out: 1 forbidden, 2 without a form in the text",
         ),
-    ),
-    "lemmas of hunspell": (
-        ("2\na priori\nchat st:_\nroi\n", "1 of 3 forms read; left out: 1 of several words, 1 without a lemma"),
     ),
     "segmentations": (
         ("# comment\n# two\n2 un + e\n1 un + e\n3 le\n", "2 of 5 rows read; left out: 2 as comment, 1 repeated"),
@@ -306,10 +289,6 @@ def _dropping_words(path: Path) -> object:
 
 def _text_of_treebank(path: Path, kind: str) -> object:
     return dispatch(["text", "--conllu", str(path), "--words", kind, "--out", str(path.with_name("out"))])
-
-
-def _forms(kind: str, path: Path) -> object:
-    return read_word_forms([f"{kind}:{path}"], WORDS, Spelling(True))
 
 
 def _nbest(path: Path) -> list[object]:
@@ -395,16 +374,11 @@ def readers() -> list[Reader]:
         text("words of a treebank", "a.conllu", lambda path: list(iter_conllu_words(path, True)), CONLLU),
         text("text of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "syntactic"), CONLLU),
         text("surface of a treebank", "a.conllu", lambda path: _text_of_treebank(path, "surface"), SURFACE),
-        text("forms of a treebank", "a.conllu", lambda path: _forms("treebank", path), CONLLU),
-        text("forms of a lexicon", "lexicon.tsv", lambda path: _forms("lexicon", path), LEXICON),
-        text("forms of UniMorph", "unimorph", lambda path: _forms("unimorph", path), UNIMORPH),
         text("lexicon", "lexicon.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), LEXICON),
+        text("table", "words.tsv", lambda path: read_tsv_lexicon(path, lowercase=True), TABLE),
+        text("forms of a table", "words.tsv", lambda path: read_word_forms([str(path)], WORDS), TABLE, LEXICON),
         text("UniMorph", "unimorph", lambda path: read_unimorph(path, lowercase=True), UNIMORPH),
-        text("lemmas of a treebank", "a.conllu", lambda path: _lemmas(path, "conllu"), CONLLU),
-        text("lemmas of a lexicon", "lexicon.tsv", lambda path: _lemmas(path, "lexicon"), LEXICON),
-        text("lemmas of UniMorph", "unimorph", lambda path: _lemmas(path, "unimorph"), UNIMORPH),
         text("dictionary of hunspell", "a.dic", _hunspell, HUNSPELL_WORDS),
-        text("lemmas of hunspell", "a.dic", lambda path: _lemmas(_beside(path), "hunspell"), HUNSPELL_WORDS),
         # damaged rules may be noticed in the words
         Reader("rules of hunspell", "a.aff", (HUNSPELL_RULES.encode(),), _hunspell, names_file=False),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
@@ -447,10 +421,6 @@ def spelling() -> WordList:
     """A dictionary of characters."""
     symbols = ("<s>", "<pad>", "</s>", "<unk>", *"abcdehlmnostuv,.")
     return WordList(symbols, np.ones(len(symbols), dtype=np.int64))
-
-
-def _lemmas(path: Path, kind: str) -> object:
-    return list(iter_lemmas(path, kind, lowercase=True))
 
 
 def _beside(path: Path) -> Path:

@@ -35,7 +35,7 @@ class TermWorld:
         return self.place / "model" / "checkpoint_last.pt"
 
     def args(self, raw: bool = False) -> list[object]:
-        return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}"]
+        return [*self.evidence.task_args(raw=raw), "--prior", self.prior, "--term-forms", self.forms]
 
     def make_prior(self, shell: Shell) -> None:
         shell.run(
@@ -46,7 +46,7 @@ class TermWorld:
 
     def train_args(self, place: Path, raw: bool = True) -> list[object]:
         own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=raw)
-        return [*own, "--prior", self.prior, "--term-forms", f"lexicon:{self.forms}", "--invented-terms", 0.9]
+        return [*own, "--prior", self.prior, "--term-forms", self.forms, "--invented-terms", 0.9]
 
 
 def said(words: Sequence[str], lemma: str) -> int:
@@ -57,7 +57,7 @@ BAD = {
     "an empty side": ("\tchat\n", [], "the source side is empty"),
     "no target": ("tahc\t\n", [], "the target side is empty"),
     "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
-    "an unknown language": (TERMS, ["--term-forms", "lemmas:klingon"], "expected a language that some package knows"),
+    "a place of earlier versions": (TERMS, ["--term-forms", "lemmas:cs"], "expected a table of words, found a place"),
     "a part of speech among words": (
         "tahc\tchat | NOUN\n", [],
         "line 1: expected words as the target, found 'chat | NOUN', with a part of speech; write that in the third",

@@ -55,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "it, with tabs",
     )  # fmt: skip
     asked.add_argument(
-        "--term-forms", metavar="PLACES", help="where forms of terms are known from (default: as in training)"
+        "--term-forms", metavar="FILES", help="tables that know the forms of terms (default: as in training)"
     )
     asked.add_argument(
-        "--source-forms", metavar="PLACES",
-        help="where lemmas of the source's words are known from (default: as in training)",
+        "--source-lexicon", metavar="FILES",
+        help="tables that know the lemmas of the source's words (default: as in training)",
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
@@ -172,7 +172,7 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
     from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
 
     if not isinstance(loaded, TranslationExplainer):
-        for name in ("source", "terms", "term_forms", "source_forms"):
+        for name in ("source", "terms", "term_forms", "source_lexicon"):
             if getattr(args, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise OptionError(
@@ -186,7 +186,7 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
     text, *cells = args.source.split("\t")
-    loaded.ask_for_terms(args.terms, args.term_forms, args.source_forms, cells)
+    loaded.ask_for_terms(args.terms, args.term_forms, args.source_lexicon, cells)
     words = text.split()
     source = Source(words, loaded.read_as(words))
     symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     say_notes(built.notes)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
-    if (warning := guessing.warning(built.completed)) is not None:
+    if built.table.completed is not None and (warning := guessing.warning(built.table.completed)) is not None:
         print(warning, file=sys.stderr)
     print_table(built, counted, args.dict, args.out, time.perf_counter() - started)
     return 0

@@ -1,13 +1,10 @@
-"""What `llrnn prior` asks and says about words without analyses (prior/guessing.py)."""
+"""What `llrnn prior` asks and says about words without analyses (lexicon/completion.py)."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn import defaults
+from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.guessing import Completed
 
 GROUPS_SHOWN = 8
 
@@ -21,12 +18,10 @@ def add_arguments(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def lines(completed: "Completed") -> list[str]:
+def lines(completed: Completed) -> list[str]:
     """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
-    from fairseq_llrnn.prior.guessing import KINDS, LEFT_OUT
-
     coverage = completed.coverage
-    if not len(completed.lexicon):
+    if not (completed.entries or completed.added):
         return []
     said = [
         f"lexicon: knows {part:,} of {every:,} words {what} ({part / every:.1%})"
@@ -43,9 +38,9 @@ def lines(completed: "Completed") -> list[str]:
         if completed.without is not None:
             why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
         said.append(f"analyses of --language are left out: {why}")
-    if not completed.guessed.any():
+    if not completed.guessed:
         return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
-    many = int(completed.guessed.sum())
+    many = len(completed.guessed)
     said.append(f"guessed: features of {many:,} words; the lexicon does not know {many - completed.crossed:,} of them")
     if completed.crossed:
         said.append(
@@ -67,9 +62,9 @@ def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
     return entry[0] != "POS", entry[1], entry[0]
 
 
-def warning(completed: "Completed") -> str | None:
+def warning(completed: Completed) -> str | None:
     """Where the lexicon covers unseen words worse, and nothing is guessed."""
-    if completed.guessed.any() or not completed.coverage.differs:
+    if completed.guessed or not completed.coverage.differs:
         return None
     (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
     return (

@@ -8,7 +8,7 @@ from fairseq_llrnn.cli.prior.alone import refuse_alone
 from fairseq_llrnn.lexicon.languages import NAMES as LANGUAGES
 from fairseq_llrnn.lexicon.languages import sources_of
 from fairseq_llrnn.lexicon.languages.base import pip_line
-from fairseq_llrnn.lexicon.languages.gathering import LEMMA_FLOOR, Gathered
+from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 
 LIST = "list"
 OTHER_WAYS = {
@@ -64,9 +64,9 @@ def table() -> list[str]:
     return rows
 
 
-def lines(gathered: Gathered) -> list[str]:
+def lines(gathered: Gathered | None) -> list[str]:
     """What was found, and what is missing; nothing where no language was asked for."""
-    if gathered.language is None:
+    if gathered is None:
         return []
     said = [f"language: {LANGUAGES[gathered.language]} ({gathered.language})"]
     for found in gathered.findings:
@@ -77,7 +77,7 @@ def lines(gathered: Gathered) -> list[str]:
         )
         if found.gives == "lemmas":
             said.append(
-                f"  {'':<18} {len(gathered.pooled):,} words have a lemma that {gathered.floor} words or more share; "
+                f"  {'':<18} {gathered.pooled:,} words have a lemma that {gathered.floor} words or more share; "
                 "other lemmas are left out"
             )
     if gathered.missing:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # options that say how translations are estimated
 ESTIMATE = (
-    *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner", "lexical_source_lemmas"),
+    *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner", "source_lexicon"),
     "hunspell",
 )
 
@@ -65,11 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "lemmas of the forms that their affix rules make",
     )  # fmt: skip
     lexical.add_argument(
-        "--lexical-source-lemmas", nargs="+", default=[], metavar="PLACE",
-        help="where lemmas of source words come from, which rare words fall back on, and those that the bitext lacks "
-        "take their translations from: lexicon:FILE (form, lemma, UPOS, FEATS), unimorph:FILE, treebank:FILE, "
-        "hunspell:FILE.dic, lemmas:CODE (a package's, e.g. lemmas:en); guessed for words that these lack (default: no "
-        "lemmas)",
+        "--source-lexicon", nargs="+", default=[], metavar="FILE",
+        help="tables of `llrnn lexicon` with the lemmas of source words, which rare words fall back on, and those that "
+        "the bitext lacks take their translations from; guessed for words that these lack (default: no lemmas)",
     )  # fmt: skip
     lexical.add_argument(
         "--aligner", choices=ALIGNERS,
@@ -120,7 +118,7 @@ def translation_options(args: argparse.Namespace, words: WordList) -> "Translati
         "aligner": args.aligner,
         "units": args.lexical_units,
         "form_power": args.lexical_form_power,
-        "source_lemmas": tuple(args.lexical_source_lemmas) or None,
+        "source_lexicon": tuple(args.source_lexicon) or None,
     }
     from fairseq_llrnn.prior.recipe import TranslationOptions
 

@@ -20,7 +20,9 @@ def print_table(built: Built, evidence: dict[str, int], dictionary: str, out: st
         print(f"{name:<{width}}  {value:>10,}")
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
-    for line in (*language.lines(built.gathered), *guessing.lines(built.completed)):
+    completed = built.table.completed
+    assert completed is not None  # since it is of a text
+    for line in (*language.lines(built.table.packages), *guessing.lines(completed)):
         print(line)
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")

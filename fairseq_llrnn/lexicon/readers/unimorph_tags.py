@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from fairseq_llrnn.lexicon.readers.ud import with_finite
+from fairseq_llrnn.lexicon.ud import with_finite
 
 PERSONS = {"1": "1", "2": "2", "3": "3"}
 NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}

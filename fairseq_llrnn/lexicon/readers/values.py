@@ -1,25 +1,21 @@
 """Real-valued features of words as tab-separated rows: word, feature, value (`paris<TAB>Population:Log<TAB>6.3`)."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 
-def read_values(
-    path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
-) -> Lexicon:
-    """Each word with its features and their values; blank lines are skipped.
-
-    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of text_lines.py.
+def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    """A row for each value; blank lines are skipped.
 
     Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
     feature given twice, and a file without rows.
     """
-    lexicon, count = Lexicon(), ReadCount(path, "rows", form)
+    count, checked = ReadCount(path, "rows", asked.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
     for number, line in count.lines():
         cells = line.split("\t")
@@ -29,7 +25,7 @@ def read_values(
                 "columns; fix the row"
             )
         refuse_blank(cells[0], place(path, number), "the word")
-        word, feature = lower(cells[0], language) if lowercase else cells[0], cells[1]
+        word, feature = asked.spelling.cased(cells[0]), cells[1]
         if (word, feature) in seen:
             raise DataError(
                 f"{place(path, number)}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
@@ -37,7 +33,8 @@ def read_values(
             )
         seen[word, feature] = number
         try:
-            lexicon.add(word, {feature: float(cells[2])})
+            value = {feature: float(cells[2])}
+            checked.add(word, value)
         except ValueError:
             raise DataError(
                 f"{place(path, number)}: expected a number as value of {feature!r}, found {cells[2]!r}; fix the row"
@@ -45,6 +42,6 @@ def read_values(
         except DataError as error:
             raise DataError(f"{place(path, number)}: {error}") from None
         count.read += 1
+        yield Row(word, source="values", values=as_features(value)), 0
     if not seen:
         raise DataError(f"{path}: expected rows of word, feature and value, found none; is it the right file?")
-    return lexicon

@@ -91,12 +91,12 @@ class TranslationExplainer(Explainer):
     cells: Sequence[str] = ()  # terms of the source alone
 
     def ask_for_terms(
-        self, terms: str | None, forms: str | None, source_forms: str | None, cells: Sequence[str]
+        self, terms: str | None, forms: str | None, source_lexicon: str | None, cells: Sequence[str]
     ) -> None:
         """Look for terms in sources: of a file, and those that a source brings along.
 
         Args:
-            forms, source_forms: as --term-forms and --source-forms; None: as in training.
+            forms, source_lexicon: as --term-forms and --source-lexicon; None: as in training.
 
         Raises:
             OptionError: a prior that knows no terms. DataError: of the file.
@@ -104,7 +104,8 @@ class TranslationExplainer(Explainer):
         own: Any = self.task.cfg
         asked = Namespace(
             terms=terms, term_forms=forms or own.term_forms, term_strength=own.term_strength, invented_terms=0.0,
-            source_forms=source_forms or own.source_forms, source_lang=own.source_lang, target_lang=own.target_lang,
+            source_lexicon=source_lexicon or own.source_lexicon, source_lang=own.source_lang,
+            target_lang=own.target_lang,
         )  # fmt: skip
         prior = self.task.prior
         if cells and not has_terms(prior):

@@ -13,10 +13,7 @@ from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
-from fairseq_llrnn.features.casing import is_lower
-from fairseq_llrnn.files.text_lines import form_of
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
@@ -26,7 +23,7 @@ from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_sh
 MUST, MAY = "must", "may"
 logger = logging.getLogger(__name__)
 
-TERM_FORMS, SOURCE_FORMS = "--term-forms", "--source-forms"
+TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 TBX = (".tbx", ".tbx.gz")
 
 
@@ -49,15 +46,14 @@ class TermConfig(FairseqDataclass):
     term_forms: Optional[str] = field(
         default=None,
         metadata={
-            "help": "where the forms of lemmas are known from, several with commas: lexicon:FILE, unimorph:FILE, "
-            "treebank:FILE, hunspell:FILE.dic, lemmas:CODE (e.g. lemmas:cs), apertium:MODE_OR_FILE (default: the "
+            "help": "tables of `llrnn lexicon` that know the forms of lemmas, several with commas (default: the "
             "prior's features Lemma:…)"
         },
     )
-    source_forms: Optional[str] = field(
+    source_lexicon: Optional[str] = field(
         default=None,
         metadata={
-            "help": "where the lemmas of the source's words are known from, as --term-forms: phrases of --terms match "
+            "help": "tables of `llrnn lexicon` that know the lemmas of the source's words: phrases of --terms match "
             "by them, too (default: the features Lemma:… of --source-prior, if there are any)"
         },
     )
@@ -78,7 +74,7 @@ def check_term_options(cfg: Any, prior: Prior) -> None:
         raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
     if has_terms(prior):
         return
-    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_FORMS, cfg.source_forms)
+    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_LEXICON, cfg.source_lexicon)
     for name, value in given:
         if value is not None:
             raise OptionError(
@@ -108,7 +104,7 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
     """option: which names the places. words: of the text."""
     named = [one.strip() for one in places.split(",") if one.strip()]
-    forms = read_word_forms(named, words, Spelling(is_lower(words), form=form_of(words)), option)
+    forms = read_word_forms(named, words, option)
     for remark, count in forms.notes.items():
         logger.warning(f"{count:,} {remark}")
     return forms
@@ -128,7 +124,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
 
     def read() -> Terms:
-        lemmas = _source_lemmas(prior, cfg.source_forms, source_prior)
+        lemmas = _source_lemmas(prior, cfg.source_lexicon, source_prior)
         forms = word_forms(prior, cfg.term_forms, entries)
         phrases = phrase_forms(prior, forms)
         return Terms(table, forms, entries, must=must, source_lemmas=lemmas, phrases=phrases)
@@ -147,7 +143,7 @@ def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None)
     """
     found: dict[str, list[str]] = {}
     if places is not None:
-        forms = _read_forms(SOURCE_FORMS, places, list(source_words(prior)))
+        forms = _read_forms(SOURCE_LEXICON, places, list(source_words(prior)))
         for lemma in forms:
             for form in forms.of(lemma):
                 found.setdefault(form, []).append(lemma)

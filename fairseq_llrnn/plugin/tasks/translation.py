@@ -194,7 +194,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             logger.warning(
                 "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms: the "
                 "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
-                "unimorph:FILE (--invented-terms 0: none are wanted)"
+                "words.tsv, a table of `llrnn lexicon` (--invented-terms 0: none are wanted)"
             )
         return InventedGroups(first, self.prior, forms, self.cfg.seed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.lexicon.languages.gathering import Finding
+from fairseq_llrnn.lexicon.languages.findings import Finding
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
 
 if TYPE_CHECKING:

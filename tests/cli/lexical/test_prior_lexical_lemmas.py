@@ -44,8 +44,8 @@ def test_lemmas_reach_forms_that_the_bitext_lacks(
 
 def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
     assert prior("--lexical-units", "lemma").error == (
-        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu, --lexicon, --unimorph or "
-        "--hunspell, or --language with a package that lists lemmas"
+        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu or --lexicon, or "
+        "--language with a package that lists lemmas"
     )
     assert prior("--lexical-form-power", 0.5).error == (
         "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
@@ -75,7 +75,7 @@ def source_lemmas(data: Path) -> list[object]:
         file.write("houses 0\n")
     lexicon = data / "english.tsv"
     lexicon.write_text("house\thouse\tX\t_\nhouses\thouse\tX\t_\ncat\tcat\tX\t_\n", encoding="utf-8")
-    return ["--lexical-source-lemmas", f"lexicon:{lexicon}"]
+    return ["--source-lexicon", lexicon]
 
 
 @pytest.mark.parametrize("units", ["word", "lemma"])
@@ -95,7 +95,7 @@ def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
     assert "rare source words as their lemmas, of 5 links more" in shown and "translations of source lemmas" in shown
     assert prior.fingerprint != plain.fingerprint
     assert Prior.load(data / "prior").fingerprint == prior.fingerprint
-    assert any(row.startswith("--lexical-source-lemmas english.tsv ") for row in prior.settings["sources"])
+    assert any(row.startswith("--source-lexicon english.tsv ") for row in prior.settings["sources"])
 
 
 def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
@@ -104,7 +104,7 @@ def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> N
     (tmp_path / "german.tsv").write_text("Haus\tHaus\tX\t_\nHäuser\tHaus\tX\t_\n", encoding="utf-8")
     done = llrnn(
         "prior", "--dict", tmp_path / "data" / "dict.fr.txt", "--lexical-translation", tmp_path / "data", "--aligner",
-        "ibm1", "--lexical-source-lemmas", f"lexicon:{tmp_path / 'german.tsv'}", "--out", tmp_path / "prior",
+        "ibm1", "--source-lexicon", tmp_path / "german.tsv", "--out", tmp_path / "prior",
     )  # fmt: skip
     assert done.code == 0
     prior = Prior.load(tmp_path / "prior")
@@ -122,19 +122,17 @@ def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: lis
     assert any(row.startswith("--hunspell x.dic ") for row in prior.settings["sources"])
 
 
-def test_where_source_lemmas_come_from(prior: Run, source_lemmas: list[object]) -> None:
-    assert prior("--lexical-source-lemmas", "en").error == (
-        "--lexical-source-lemmas en: expected lexicon:FILE, unimorph:FILE, treebank:FILE, hunspell:FILE.dic or "
-        "lemmas:CODE (e.g. lemmas:en), found something else; say what the file is"
+def test_where_source_lemmas_come_from(prior: Run, data: Path, source_lemmas: list[object]) -> None:
+    assert prior("--source-lexicon", "lemmas:en").error == (
+        "--source-lexicon lemmas:en: expected a table of words, found a place as of earlier versions; llrnn lexicon "
+        "--language en --out words.tsv makes one, then say --source-lexicon words.tsv"
     )
-    assert prior("--lexical-source-lemmas", "lemmas:en", "lemmas:de").error == (
-        "--lexical-source-lemmas: expected one language, found en and de; leave one of them out"
-    )
-    assert prior("--lexical-source-lemmas", "lemmas:zh").error == (
-        "--lexical-source-lemmas lemmas:zh: expected a source of lemmas, found none; give lexicon:FILE, unimorph:FILE, "
-        "treebank:FILE or hunspell:FILE.dic, or a package's lemmas:CODE"
+    (data / "bare.tsv").write_text("house\t_\tNOUN\t_\n")
+    assert prior("--source-lexicon", data / "bare.tsv").error == (
+        f"--source-lexicon: expected lemmas of the text's words, found none: no form with a lemma in {data}/bare.tsv "
+        "is in the text; give tables of `llrnn lexicon`"
     )
     assert prior(*source_lemmas, "--pieces", "bpe").error == (
-        "--lexical-source-lemmas: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "--source-lexicon: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
         "one of them out"
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import has_letters, words_known
 from fairseq_llrnn.lexicon.languages.base import (
+    SOURCES,
     FeatureSource,
     FrequencySource,
     LanguageSource,
@@ -20,6 +22,11 @@ from fairseq_llrnn.lexicon.languages.base import (
     sources_of,
 )
 from fairseq_llrnn.lexicon.languages.names import NAMES
+from fairseq_llrnn.lexicon.table import Row, Table, as_features
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.lexicon.completion import TextWords
+    from fairseq_llrnn.lexicon.options import LexiconOptions
 
 LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-packages.md has the numbers of signatures)
 KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
@@ -48,39 +55,30 @@ class Finding:
 class Gathered:
     """What is known of a language."""
 
-    language: str | None = None
-    findings: tuple[Finding, ...] = ()
-    missing: tuple[str, ...] = ()  # what pip would have to install for more
-    analyses: Lexicon = field(default_factory=Lexicon)
-    pooled: Lexicon = field(default_factory=Lexicon)  # features that are not to be guessed: lemmas that words share
-    floor: int = LEMMA_FLOOR  # words that share each of them
+    language: str
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]  # what pip would have to install for more
+    pooled: int = 0  # words with a lemma that enough words share
+    floor: int = LEMMA_FLOOR  # how many these are
 
     @property
     def lacking(self) -> list[str]:
         """Kinds of knowledge that no package has of the language."""
-        known = {source.gives for source in sources_of(self.language)} if self.language else set(KINDS)
+        known = {source.gives for source in sources_of(self.language)}
         return [kind for kind in KINDS if kind not in known]
 
 
-def gather(
-    symbols: Sequence[str],
-    counts: np.ndarray,
-    others: Sequence[str],
-    code: str,
-    spelling: Spelling,
-    floor: int = LEMMA_FLOOR,
-) -> Gathered:
-    """Ask all sources of a language.
+def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
+    """Add what all sources of a language know of a text's words to a table.
 
     Args:
-        symbols: ordinary words of the dictionary. counts: (V,) theirs. others: more words that need analyses.
-        floor: dictionary words that must share a lemma, or else it is left out.
+        all_lemmas: whether what the sources list of other words is wanted, too.
 
     Raises:
         OptionError: none of the sources is installed; a floor below 1.
     """
-    check_least("--lemma-floor", floor, 1, "words")
-    sources = sources_of(code)
+    check_least("--lemma-floor", options.lemma_floor, 1, "words")
+    sources, spelling, symbols = sources_of(code), options.spelling, list(text.counts or text.others)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
     if not installed:
@@ -88,17 +86,39 @@ def gather(
             f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
             f"{pip_line(missing)}"
         )
-    asked = list(dict.fromkeys((*symbols, *others)))
-    analyses, lemmas, findings = Lexicon(), Lexicon(), []
+    asked = list(dict.fromkeys((*symbols, *text.others)))
+    counts = np.array([text.counts.get(word, 0) for word in symbols], dtype=np.int64)
+    findings, pooled = [], set[str]()
     for source in installed:
+        listed = listed_lemmas(source, code, spelling) if all_lemmas else {}
         if isinstance(source, FeatureSource):
             found = source.lookup(asked, code, spelling)
-            (analyses if source.is_guessable else lemmas).update(found)
+            features = found if source.is_guessable else shared(found, symbols, options.lemma_floor)
+            pooled |= set() if source.is_guessable else set(features)
+            for word in found:
+                row = Row(word, source=f"{source.name}:{code}")
+                if source.is_guessable:
+                    table.add(row._replace(features=as_features(found.features(word))))
+                    continue
+                for name in found.features(word):
+                    lemma, values = name.partition(":")[2], as_features(features.features(word))
+                    of_rules = bool(listed) and (word, lemma) not in listed
+                    table.add(row._replace(lemma=lemma, guessed=of_rules, values=values))
+                    listed.pop((word, lemma), None)
             findings.append(_finding(source, code, symbols, counts, [word in found for word in symbols]))
         elif isinstance(source, FrequencySource):
             known = source.frequencies(symbols, code) > 0
             findings.append(_finding(source, code, symbols, counts, known.tolist()))
-    return Gathered(code, tuple(findings), missing, analyses, shared(lemmas, symbols, floor), floor)
+        for form, lemma in listed:
+            table.add(Row(form, lemma, source=f"{source.name}:{code}"))
+    table.packages = Gathered(code, tuple(findings), missing, len(pooled), options.lemma_floor)
+    for finding in findings:
+        table.notes.update(finding.notes)
+
+
+def listed_lemmas(source: LanguageSource, code: str, spelling: Spelling) -> dict[tuple[str, str], None]:
+    """Forms and lemmas, as a text spells them."""
+    return {(spelling.of_text(form), spelling.of_text(lemma)): None for form, lemma in source.listed(code)}
 
 
 def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
@@ -109,6 +129,25 @@ def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
         if names := [name for name in lexicon.features(word) if reach[name] >= floor]:
             kept.add(word, names)
     return kept
+
+
+def findings_of(
+    table: Table, symbols: Sequence[str], counts: np.ndarray, told: Collection[tuple[str, str]]
+) -> list[Finding]:
+    """What packages knew that a table's rows are from.
+
+    Args:
+        symbols, counts: the words of a dictionary. told: names and languages of those that were asked.
+    """
+    forms: dict[tuple[str, str], set[str]] = {}
+    for row in table.rows:
+        name, _, code = row.source.partition(":")
+        if name in SOURCES and code in SOURCES[name].codes and (name, code) not in told:
+            forms.setdefault((name, code), set()).add(row.form)
+    return [
+        _finding(SOURCES[name], code, symbols, counts, [word in known for word in symbols])
+        for (name, code), known in forms.items()
+    ]
 
 
 def frequency_source(code: str, option: str) -> FrequencySource:
@@ -133,11 +172,11 @@ def _finding(
 ) -> Finding:
     spelt = np.array(list(map(has_letters, symbols)), dtype=bool)
     has = np.array(known, dtype=bool) & spelt
-    tokens = float(counts[spelt].sum())
+    tokens, package = float(counts[spelt].sum()), source.packages(code)[0]
     return Finding(
         source.name,
         code,
-        source.packages(code)[0].version,
+        package.version if package.is_installed else "of another installation",
         source.gives,
         source.licence(code),
         int(has.sum()),

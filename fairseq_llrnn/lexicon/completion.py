@@ -1,0 +1,162 @@
+"""Completes a table for the words of a text: analyses that it lacks are guessed from spelling (guessing.py).
+
+A treebank of the training text knows every word of that text and none that it lacks. Then unseen words alone are
+without analyses, and a model learns that such words never come. So they are guessed; and because a guess is not an
+analysis, the model has to meet guesses in training as often as in use. Words that training shows once are as many
+tokens as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same part is
+guessed as of the words that training lacks, each as if nobody knew it (leave-one-out); more frequent words keep their
+analyses.
+
+Analyses of a package (`--language`) beside a treebank that knows the text better are not united with the treebank's: it
+lists all readings that a form can have, where the treebank has those that occur, so that words that are alike in the
+one are not in the other, and the model meets more signatures and predicts them worse. They say what kind a word is of
+(guessing.py), if known words are then guessed better; if not, they are left out.
+
+Sizes: V words of the text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
+from fairseq_llrnn.lexicon.languages.base import SOURCES
+from fairseq_llrnn.lexicon.table import GUESS, Row, Table, as_features
+
+RARE = 10  # words that are more frequent say little of unseen ones (Brants 2000)
+UNITED, KINDS, LEFT_OUT = "united", "kinds", "left out"
+TESTED = 5000  # words at most that the accuracy is of
+
+
+@dataclass(frozen=True)
+class TextWords:
+    """The words of a text, which a table is asked for."""
+
+    counts: Mapping[str, int]  # of the words of its dictionary, in their order, how often the text has them
+    others: Collection[str] = ()  # more words that need analyses
+
+    @property
+    def shown(self) -> list[str]:
+        """Those of the dictionary that the text has; all where it has none."""
+        return [word for word, count in self.counts.items() if count] or list(self.counts or self.others)
+
+
+def of_package(row: Row) -> bool:
+    """Whether a package of languages has the analysis."""
+    return row.source.partition(":")[0] in SOURCES
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Words of the dictionary, and those of them that the lexicon has."""
+
+    text: tuple[int, int]  # (covered, all) of the words of the counted text
+    others: tuple[int, int]  # of all others
+
+    @property
+    def differs(self) -> bool:
+        """Whether the lexicon covers the text's words better than the others."""
+        return self.text[0] * self.others[1] > self.others[0] * self.text[1]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a table knows of a text's words, and what was guessed."""
+
+    coverage: Coverage
+    entries: int = 0  # words with features that are not guessed
+    guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
+    groups: tuple[str, ...] = ()  # of the features that are guessed
+    accuracy: Mapping[str, float] = field(default_factory=dict)  # of known words as if new: WHOLE, and by group
+    added: int = 0  # words that have features from guesses alone
+    crossed: int = 0  # guessed words of the text that have analyses
+    package: str | None = None  # what became of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
+    without: float | None = None  # of accuracy, WHOLE: what it would be without them, or, where they are LEFT_OUT, with
+
+
+def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
+    """Add guesses to a table, and say so in `table.completed`; analyses of packages may be left out.
+
+    Args:
+        mode: of defaults.GUESSING; "auto": guess if the coverage differs; "off": leave guesses of the table out, too.
+    """
+    words, others, became = list(text.counts), list(text.others), None
+    counts = np.array([text.counts[word] for word in words], dtype=np.int64)
+    if mode == "off":
+        table.rows = {row: count for row, count in table.rows.items() if row.source != GUESS}
+    before = table.only(lambda row: row.source == GUESS).lexicon()
+    lexicon = table.only(lambda row: row.source != GUESS and not of_package(row)).lexicon(values=False)
+    package = table.only(of_package).lexicon(values=False)
+    if len(package):
+        asked = [word for word, count in text.counts.items() if count] + others
+        is_less = sum(word in package for word in asked) < sum(word in lexicon for word in asked)
+        became = LEFT_OUT if is_less and mode != "off" else UNITED
+        if became == UNITED:
+            lexicon.update(package)
+        else:
+            table.rows = {row: count for row, count in table.rows.items() if not (of_package(row) and row.features)}
+    rows = {word: row for word in lexicon if any((row := lexicon.features(word)).values())}
+    known = np.array([word in rows for word in words], dtype=bool)
+    shown = counts > 0
+    coverage = Coverage(_covered(known, shown), _covered(known, ~shown))
+    has = known | np.array([word in before for word in words], dtype=bool)
+    differs = Coverage(_covered(has, shown), _covered(has, ~shown)).differs
+    given = frozenset(word for word in words if word in before)
+    table.completed = Completed(coverage, len(lexicon), given, package=became)
+    if given:
+        groups = {feature_group(name) for word in before for name in before.features(word)}
+        added = sum(word not in lexicon for word in before)
+        crossed = sum(word in lexicon for word in given)
+        table.completed = replace(table.completed, groups=tuple(sorted(groups)), added=added, crossed=crossed)
+    if mode == "off" or not rows or (mode == "auto" and not differs):
+        return
+    crossed_words = () if given else _crossed(words, counts == 1, known, coverage)
+    lacking = [word for word, one in zip(words, has, strict=True) if not one]
+    asked = [*lacking, *(words[i] for i in crossed_words)]
+    asked += sorted(set(others) - rows.keys() - set(before) - set(asked))
+    tested = _tested(words, known, counts)
+    often = {word for word, count in text.counts.items() if count > RARE}
+    rare = {word: row for word, row in rows.items() if word not in often} or rows
+    guesser = Guesser.train(rare, [*asked, *tested])
+    known_rare = [word for word in tested if word in rare]
+    accuracy, without = guesser.accuracy(known_rare), None
+    if became == LEFT_OUT and known_rare:
+        with_kinds = Guesser.train(rare, [*asked, *tested], {w: " ".join(sorted(package.features(w))) for w in package})
+        of_kinds = with_kinds.accuracy(known_rare)
+        without = of_kinds[WHOLE]
+        if of_kinds[WHOLE] > accuracy[WHOLE]:
+            guesser, accuracy, without, became = with_kinds, of_kinds, accuracy[WHOLE], KINDS
+    for word in asked:
+        table.add(Row(word, "", as_features(guesser.guess(word)), GUESS, True))
+    table.completed = replace(
+        table.completed, guessed=given | set(lacking) | {words[i] for i in crossed_words}, groups=guesser.groups,
+        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in asked),
+        crossed=table.completed.crossed + len(crossed_words), package=became, without=without,
+    )  # fmt: skip
+
+
+def _covered(known: np.ndarray, words: np.ndarray) -> tuple[int, int]:
+    return int((known & words).sum()), int(words.sum())
+
+
+def _crossed(symbols: Sequence[str], once: np.ndarray, known: np.ndarray, coverage: Coverage) -> np.ndarray:
+    """Known words of those shown `once` (V,), so many that the lexicon covers the others as it covers unseen words.
+
+    Which ones depends on their spelling alone, not on their order.
+    """
+    covered, every = coverage.others
+    ranked = sorted(np.flatnonzero(once & known), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
+    keep = round(int(once.sum()) * covered / every) if every else len(ranked)
+    return np.array(sorted(ranked[keep:]), dtype=np.int64)
+
+
+def _tested(symbols: Sequence[str], known: np.ndarray, counts: np.ndarray) -> list[str]:
+    """The rarest of the known words that training shows, or, where there are none, known words."""
+    shown = np.flatnonzero(known & (counts > 0))
+    chosen = shown if len(shown) else np.flatnonzero(known)
+    return [symbols[i] for i in chosen[np.argsort(counts[chosen], kind="stable")][:TESTED]]

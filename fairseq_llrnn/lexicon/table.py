@@ -1,0 +1,277 @@
+r"""The lexicon: one table is all that is known of words, whoever knows it. A person can read, edit and diff its file.
+
+    form    lemma  UPOS  FEATS                    count  source   guessed  values
+    chats   chat   NOUN  Gender=Masc|Number=Plur      3  conllu   no       _
+    chats   _      _     POS=NOUN|Number=Plur@0.75    3  guess    yes      _
+    paris   _      _     _                           12  values   no       Population=Log@6.3
+
+A row is an analysis of a form: several rows, several analyses. UPOS and FEATS are as in CoNLL-U, `_` is nothing. Where
+a feature is not simply there, its value follows: `Number=Plur@0.75`. `values` are features in the same notation that
+spelling does not tell, and which are never guessed: real values, shared lemmas, morphemes. `count` is how often the
+text, or else the treebank, has the form, or else 0. `source` is who knows it: the option that names it, or a package
+with its language (`simplemma:cs`). Rows of the source `guess` stand for all other analyses of their form.
+
+A backslash stands before itself, before one of | = , @ in names, and in \t, \n, \r. Rows are in the order of their
+cells, words in the Unicode form of their sources (NFC mostly).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_VALUE
+from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.lexicon.features import Lexicon, feature_group, what_is_wrong
+from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEMES
+from fairseq_llrnn.lexicon.ud import as_upos, pos_feature
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.lexicon.completion import Completed
+    from fairseq_llrnn.lexicon.languages.base import Spelling
+    from fairseq_llrnn.lexicon.languages.findings import Gathered
+
+COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
+HEADER = "\t".join(COLUMNS)
+NOTHING, GUESS = "_", "guess"
+REPEATED = "repeated"
+ANSWERS = {"yes": True, "no": False}
+POS = "POS"
+
+Features = tuple[tuple[str, float], ...]  # names and values, in the order of the names
+_ESCAPED = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_PLAIN = {"\\t": "\t", "\\n": "\n", "\\r": "\r"}
+_ESCAPE = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader of words is asked for: `read(place, asked)` gives rows with their counts (readers/)."""
+
+    spelling: Spelling  # of forms and lemmas in the text
+    words: Collection[str] | None = None  # of the text, for those that only answer; None: all that there are
+    notes: Counter[str] = field(default_factory=Counter)  # takes in remarks of how many things each is true
+
+
+class Row(NamedTuple):
+    """One analysis of a form."""
+
+    form: str
+    lemma: str = ""  # "" where nobody knows
+    features: Features = ()  # of UPOS and FEATS
+    source: str = NOTHING
+    guessed: bool = False
+    values: Features = ()
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the form is one word: phrases, which only terms look for, are none."""
+        return not any(map(str.isspace, self.form))
+
+
+@lru_cache(maxsize=65536)
+def _named(names: tuple[str, ...]) -> Features:
+    return tuple((name, 1.0) for name in sorted(set(names)))
+
+
+def as_features(given: Mapping[str, float] | Iterable[str]) -> Features:
+    """Names, or names and values, as a row has them; equal ones are one object."""
+    if not isinstance(given, Mapping):
+        return _named(tuple(given))
+    if all(value == 1.0 for value in given.values()):
+        return _named(tuple(given))
+    return tuple(sorted((name, float(value)) for name, value in given.items()))
+
+
+class Table:
+    """Rows with their counts, in the order in which they came; and what is said of them."""
+
+    def __init__(self, rows: Iterable[tuple[Row, int]] = ()) -> None:
+        self.rows: dict[Row, int] = {}
+        self.notes: Counter[str] = Counter()  # remarks of how many things each is true
+        self.completed: Completed | None = None  # what is covered, and what was guessed
+        self.packages: Gathered | None = None  # what packages of a language were asked
+        for row, count in rows:
+            self.add(row, count)
+
+    def add(self, row: Row, count: int = 0) -> None:
+        """Take in a row; counts of equal ones add up."""
+        self.rows[row] = self.rows.get(row, 0) + count
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, chosen: Callable[[Row], bool]) -> Table:
+        """Some of the rows."""
+        return Table((row, count) for row, count in self.rows.items() if chosen(row))
+
+    def lexicon(self, values: bool = True) -> Lexicon:
+        """The features of words: of their guesses, or else of all their analyses; and their values, if these count."""
+        found, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
+        for row in filter(_is_word, self.rows):
+            if row.source == GUESS or (row.features and row.form not in guessed):
+                found.add(row.form, dict(row.features))
+            own = {name: value for name, value in row.values if values and feature_group(name) not in MORPHEMES}
+            if own:
+                found.add(row.form, own)
+        return found
+
+    def morphemes(self) -> dict[str, dict[str, float]] | None:
+        """The morphemes of each word; None where nobody cut words."""
+        found: dict[str, dict[str, float]] = {}
+        for row in filter(_is_word, self.rows):
+            if own := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
+                found.setdefault(row.form, {}).update(own)
+        return found or None
+
+    # ---- the file ---------------------------------------------------------------------------------------------------
+
+    def write(self, file: TextIO) -> None:
+        """All rows, sorted."""
+        file.write(f"{HEADER}\n")
+        for cells in sorted(_cells(row, count) for row, count in self.rows.items()):
+            file.write("\t".join(cells) + "\n")
+
+
+def _is_word(row: Row) -> bool:
+    return row.is_word
+
+
+def _cells(row: Row, count: int) -> tuple[str, ...]:
+    tags = [name for name, value in row.features if name.startswith("POS:") and value == 1.0]
+    tag = tags[0][4:] if len(tags) == 1 else ""
+    if tag in ("", NOTHING) or as_upos(tag) != tag or any(n.startswith("POS:") and v != 1.0 for n, v in row.features):
+        tag = ""
+    feats = tuple(one for one in row.features if not (tag and one[0] == tags[0]))
+    return (
+        _escaped(row.form), _escaped(row.lemma) or NOTHING, _escaped(tag) or NOTHING, written(feats), str(count),
+        _escaped(row.source), "yes" if row.guessed else "no", written(row.values),
+    )  # fmt: skip
+
+
+def _escaped(text: str, marks: str = "") -> str:
+    for mark, instead in _ESCAPED.items():
+        text = text.replace(mark, instead)
+    for mark in marks:
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+@lru_cache(maxsize=65536)
+def written(features: Features) -> str:
+    """`Gender=Fem,Masc|Number=Plur@0.75`, or `_`: groups in the order of UD, whatever the case of letters."""
+    groups: dict[str, list[str]] = {}
+    for name, value in features:
+        group, _, what = name.partition(":")
+        share = "" if value == 1.0 else f"@{value!r}"
+        groups.setdefault(group, []).append(_escaped(what, "|=,@") + share)
+    ordered = sorted(groups, key=lambda group: (group.lower(), group))
+    return "|".join(f"{_escaped(group, '|=,@')}={','.join(groups[group])}" for group in ordered) or NOTHING
+
+
+@lru_cache(maxsize=65536)
+def parsed(cell: str) -> Features:
+    """What `written` writes. Raises ValueError, saying what is wrong; the caller knows the place."""
+    if cell == NOTHING:
+        return ()
+    found: dict[str, float] = {}
+    for part in _split(cell, "|"):
+        group, *values = _split(part, "=")
+        for value in _split(values[0], ",") if len(values) == 1 else [""]:
+            what, *share = _split(value, "@")
+            name = f"{_unescaped(group)}:{_unescaped(what)}"
+            if not group or ":" in _unescaped(group) or not what or len(share) > 1:
+                in_part = "" if part == cell else f" with the part {shown(part)}"
+                raise ValueError(
+                    "expected _ or Name=Value pairs joined by |, such as Gender=Fem|Number=Sing, or Number=Sing@0.5; "
+                    f"found {shown(cell)}{in_part}"
+                )
+            if reason := what_is_wrong(name):
+                raise ValueError(reason)
+            if name in found:
+                raise ValueError(f"expected each feature once, found {shown(f'{group}={what}')} again")
+            found[name] = _number(share[0], name) if share else 1.0
+    return as_features(found)
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not abs(value) <= LARGEST_VALUE:  # NaN is not
+        raise ValueError(
+            f"expected a finite number of at most {LARGEST_VALUE:,.0f} as value of {name!r}, found {shown(text)}"
+        )
+    return value
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """At each `mark` without a backslash before it."""
+    if "\\" not in text:
+        return text.split(mark)
+    parts, last, skip = [], 0, False
+    for i, character in enumerate(text):
+        if skip:
+            skip = False
+        elif character == "\\":
+            skip = True
+        elif character == mark:
+            parts.append(text[last:i])
+            last = i + 1
+    return [*parts, text[last:]]
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda found: _PLAIN.get(found[0], found[1]), text) if "\\" in text else text
+
+
+def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[Row, int]]:
+    """The rows of a file behind its header, each once, as written.
+
+    Args:
+        count: of the file. lines: with their numbers, those behind the header.
+
+    Raises:
+        DataError: with file and line, a row of another shape.
+    """
+    met: set[Row] = set()
+    for number, line in lines:
+        where, cells = place(count.file, number), line.split("\t")
+        if len(cells) != len(COLUMNS):
+            raise DataError(
+                f"{where}: expected {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs, found "
+                f"{len(cells)}: {shown(line)}; fix the row"
+            )
+        form, lemma, tag, feats, number_of, source, guessed, values = cells
+        form = _unescaped(form)
+        refuse_blank(form, where, "column 1 (form)")
+        if not (number_of.isascii() and number_of.isdecimal()):
+            raise DataError(f"{where}: expected a count in column 5, found {shown(number_of)}; give a number, or 0")
+        if guessed not in ANSWERS:
+            raise DataError(f"{where}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix the row")
+        try:
+            features = parsed(feats or NOTHING)
+            if tag not in (NOTHING, ""):
+                name = pos_feature(as_upos(_unescaped(tag)))
+                features = as_features({**dict(features), name: 1.0})
+            row = Row(
+                form, "" if lemma == NOTHING else _unescaped(lemma), features, _unescaped(source) or NOTHING,
+                ANSWERS[guessed], parsed(values or NOTHING),
+            )  # fmt: skip
+        except ValueError as error:
+            raise DataError(f"{where}: {error}; fix the row") from None
+        if row in met:
+            count.left_out[REPEATED] += 1
+            continue
+        met.add(row)
+        count.read += 1
+        yield row, int(number_of)
+    if not met:
+        raise DataError(f"{count.file}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

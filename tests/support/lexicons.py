@@ -1,0 +1,39 @@
+"""What single readers know of words, as features; by the names of the options that name their files."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.table import Asked, Table
+
+
+def read_table(
+    name: str, path: Path | str, lowercase: bool = True, language: str | None = None, form: str | None = None,
+    words: Iterable[str] | None = None,
+) -> Table:  # fmt: skip
+    """All rows of a reader."""
+    asked = Asked(Spelling(lowercase, language, form), None if words is None else list(words))
+    table = Table(READERS[name](str(path), asked))
+    table.notes.update(asked.notes)
+    return table
+
+
+def read_lexicon(name: str, path: Path | str, **options: object) -> Lexicon:
+    """The features of words."""
+    table = read_table(name, path, **options)  # type: ignore[arg-type]
+    lexicon = table.lexicon()
+    lexicon.notes.update(table.notes)
+    return lexicon
+
+
+read_conllu = partial(read_lexicon, "conllu")
+read_tsv_lexicon = partial(read_lexicon, "lexicon")
+read_unimorph = partial(read_lexicon, "unimorph")
+read_values = partial(read_lexicon, "values")
+
+
+def read_apertium(words: Iterable[str], *, analyser: Path | str, **options: object) -> Lexicon:
+    return read_lexicon("apertium", analyser, words=words, **options)
