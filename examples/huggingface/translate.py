@@ -1,7 +1,7 @@
 """Marian with a log-linear head, or with its own softmax, from text to text, in a prior's numbers.
 
     translate.py train OUT --prior DIR --source train.en --target train.fr [--softmax]
-    translate.py search OUT --prior DIR --source test.en --to test.fr [--terms FILE --term-forms lexicon:FILE]
+    translate.py search OUT --prior DIR --source test.en --to test.fr [--terms FILE --term-forms FILE]
     translate.py search OUT --prior DIR --source test.question --to test.form --background DIR
 
 A model with the head has terms and grammars in its background. A softmax has them in a logits processor: the terms of
@@ -141,7 +141,7 @@ def main(argv: list[str] | None = None) -> None:
         else:
             made.add_argument("--to", type=Path, required=True, help="where translations are written")
             made.add_argument("--terms", type=Path, help="terms that translations must have (docs/guides/terms.md)")
-            made.add_argument("--term-forms", help="where forms are known from, e.g. lexicon:FILE")
+            made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
             made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
             made.add_argument("--beam", type=int, default=5)
             made.add_argument("--longest", type=int, default=60, help="tokens of a translation, the end included")

@@ -56,7 +56,7 @@ def test_what_is_trained_says_required_terms(
     pair = ["--source", str(texts / "train.en"), "--target", str(texts / "train.fr")]
     translate.main(["train", model, *prior, *pair, *SIZES, *output])
     asked = ["--source", str(texts / "some.en"), "--beam", "2", "--longest", "12", "--to", str(tmp_path / "out")]
-    terms = ["--terms", str(texts / "terms.tsv"), "--term-forms", f"lexicon:{texts / 'lexicon.tsv'}"]
+    terms = ["--terms", str(texts / "terms.tsv"), "--term-forms", str(texts / "lexicon.tsv")]
     translate.main(["search", model, *prior, *asked, *terms])
     lines = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     said = [{*line.split()} & {"livre", "livres", "maison", "maisons"} for line in lines]
