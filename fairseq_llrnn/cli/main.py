@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 COMMANDS = (
-    *("text", "dictionary", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
+    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
     *("user-dir", "completion"),
 )
 

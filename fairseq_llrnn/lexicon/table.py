@@ -130,6 +130,13 @@ class Table:
                 found.setdefault(row.form, {}).update(own)
         return found or None
 
+    def keep_words(self, counts: Mapping[str, int]) -> None:
+        """Keep the rows of words, with their counts, and of other forms of their lemmas."""
+        lemmas = {row.lemma for row in self.rows if row.form in counts} - {""}
+        self.rows = {
+            row: counts.get(row.form, 0) for row in self.rows if row.form in counts or row.lemma in lemmas
+        }
+
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def write(self, file: TextIO) -> None:

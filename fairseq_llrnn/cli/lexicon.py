@@ -1,0 +1,100 @@
+"""`llrnn lexicon`: all that files and packages know of words, as one table to read, edit and diff."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.stdin import STDIN, text_lines
+from fairseq_llrnn.cli.tables import note, say_notes
+from fairseq_llrnn.cli.word_files import add_sources, lexicon_options
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
+from fairseq_llrnn.features.text_words import count_words
+from fairseq_llrnn.files.text_lines import in_form
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.lexicon.completion import TextWords
+
+NAME = "lexicon"
+HELP = "write what files and packages know of words as one table, to be read, edited and given to --lexicon"
+EXAMPLES = (
+    "llrnn lexicon --conllu train.conllu --language cs --out words.tsv",
+    "llrnn lexicon --unimorph ces --hunspell cs_CZ.dic --dict data-bin/dict.txt --count-text train.txt --out words.tsv",
+    "llrnn lexicon --lexicon words.tsv corrections.tsv --out both.tsv",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_sources(parser.add_argument_group("who knows words"))
+    text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
+    text.add_argument(
+        "--dict", metavar="FILE",
+        help="only the words of this dict.txt of fairseq-preprocess, and other forms of their lemmas; features of "
+        "words that nobody knows are guessed (--guess), and rows have the counts of the words",
+    )  # fmt: skip
+    text.add_argument(
+        "--count-text", nargs="+", default=[], metavar="FILE",
+        help="tokenised texts that say how often words occur (`-`: stdin); without --dict, only their words",
+    )  # fmt: skip
+    result = parser.add_argument_group("result")
+    result.add_argument("--out", required=True, metavar="FILE", help="where the table goes, a TSV (`-`: stdout)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.lexicon.gather import gather, places
+    from fairseq_llrnn.lexicon.readers import READERS
+
+    options = lexicon_options(args)
+    options.check()
+    check_text_place(args.out)
+    files = [place for name in READERS for place in places(options, name)]
+    check_not_read(args.out, [*files, *args.count_text, args.dict, args.morphemes])
+    if not files and options.language is None and options.morphemes is None:
+        raise OptionError(
+            "llrnn lexicon: expected somebody who knows words, found nobody; give "
+            f"{', '.join(f'--{name}' for name in READERS)}, --morphemes or --language"
+        )
+    text = _text(args)
+    if text is None and args.guess is not None:
+        raise OptionError(f"--guess {args.guess}: it needs --dict or --count-text; add one, or leave it out")
+    table = gather(options, text, all_lemmas=True)
+    if text is not None:
+        table.keep_words(text.counts)
+    with text_output(args.out) as file:
+        table.write(file)
+    say_notes(table.notes)
+    if odd := sum(row.form != in_form(row.form, "nfc") for row in table.rows):
+        note(f"{odd:,} rows have forms that are not in NFC; --normalize nfc brings them into it")
+    forms = {row.form for row in table.rows}
+    counts = {
+        "rows": len(table), "forms": len(forms), "… with features": len({r.form for r in table.rows if r.features}),
+        "… with a lemma": len({row.form for row in table.rows if row.lemma}),
+        "… whose features or lemma are guessed": len({row.form for row in table.rows if row.guessed}),
+    }  # fmt: skip
+    if text is not None:
+        counts["words of the text that no row has"] = sum(word not in forms for word in text.counts)
+    for name, count in counts.items():
+        print(f"{name:<38}  {count:>10,}", file=beside(args.out))
+    if args.out != STDOUT:
+        print(f"table written to {Path(args.out)}")
+    return 0
+
+
+def _text(args: argparse.Namespace) -> "TextWords | None":
+    """The words of dictionary and texts; None where there are neither."""
+    from fairseq_llrnn.lexicon.completion import TextWords
+
+    counts: Counter[str] = count_words([path for path in args.count_text if path != STDIN])[0]
+    if STDIN in args.count_text:
+        counts.update(word for line in text_lines(STDIN) for word in line.split())
+    for special in SPECIALS:
+        counts.pop(special, None)
+    if args.count_text and not counts:
+        raise DataError(f"{', '.join(args.count_text)}: expected words, found none; give a tokenised text")
+    if args.dict is None:
+        return TextWords(dict(counts)) if args.count_text else None
+    words = load_dictionary(args.dict)
+    own = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
+    return TextWords({word: own.get(word, 0) for word in words.ordinary})

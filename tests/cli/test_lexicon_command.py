@@ -1,0 +1,200 @@
+"""`llrnn lexicon`: a prior from the table is the prior from its sources, and what a person changes reaches it."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_corpus import Llrnn
+
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.languages import base
+from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.lemmas import Lemmas
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.prior import Prior
+
+TEXT = "les chats dorment .\nle chat dort .\nla table verte\nles tables vertes\nchatte chatte tables dorment\n"
+WORDS = ("le", "la", "les", "chat", "chats", "chatte", "table", "tables", "dort", "dorment", "verte", "vertes", ".")
+UNSEEN = ("portes", "porte", "dormes")
+FILES = {
+    "conllu": "".join(
+        f"{i}\t{form.title()}\t{lemma}\t{upos}\t_\t{feats}\t_\t_\t_\t_\n"
+        for i, (form, lemma, upos, feats) in enumerate(
+            [
+                ("les", "le", "DET", "Number=Plur"), ("chats", "chat", "NOUN", "Gender=Masc|Number=Plur"),
+                ("tables", "table", "NOUN", "Gender=Fem|Number=Plur"), ("10 000", "10000", "NUM", "_"),
+                ("chats", "chater", "VERB", "_"), ("dorment", "dormir", "VERB", "Number=Plur|VerbForm=Fin"),
+            ], 1,
+        )
+    ) + "\n",
+    "lexicon": "le\tle\tDET\tGender=Masc\nchats\tchat\tNOUN\tNumber=Plur\ntables\ttable\tNOUN\tNumber=Plur\n"
+    "dort\tdormir\tVERB\t_\nà peine\tà peine\tADV\t_\n",
+    "unimorph": "chat\tchats\tN;PL\ntable\ttables\tN;PL;LGSPEC1\ndormir\tdort\tV;IND;PRS;3;SG\ntable\ttable\tN;SG\n",
+    "values": "chat\tAge:Years\t2.5\ntable\tAge:Years\t-3e2\nchat\tOdd:a,b|c\t1\n",
+    "morphemes": "chats\tchat s\ntables\ttable s\nvertes\tvert e s\n",
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text(TEXT, encoding="utf-8")
+    counts = [TEXT.split().count(word) for word in (*WORDS, *UNSEEN)]
+    own = zip((*WORDS, *UNSEEN), counts, strict=True)
+    Path("dict.txt").write_text("".join(f"{word} {count}\n" for word, count in own), encoding="utf-8")
+    for kind, text in FILES.items():
+        Path(kind).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def prior(llrnn: Llrnn, place: Path) -> Callable[..., Prior]:
+    def made(*options: object) -> Prior:
+        text = ("--dict", "dict.txt", "--count-text", "train.txt")
+        done = llrnn("prior", *text, "--top-words", 2, "--out", "p", *options)
+        assert done.code == 0, done.err
+        return Prior.load("p")
+
+    return made
+
+
+def same(one: Prior, other: Prior) -> bool:
+    """In all that a model depends on, to the bit."""
+    assert one.output.features.names == other.output.features.names
+    assert (one.output.class_of == other.output.class_of).all()
+    assert one.output.features.values.tobytes() == other.output.features.values.tobytes()
+    return one.fingerprint == other.fingerprint
+
+
+def row(prior: Prior, word: str) -> dict[str, float]:
+    return prior.output.features.row(int(prior.output.class_of[prior.index(word)]))
+
+
+@pytest.mark.parametrize("kinds", [[kind] for kind in FILES] + [list(FILES)], ids="-".join)
+@pytest.mark.parametrize("guess", ["on", "off", "auto"])
+def test_a_prior_from_the_table_is_that_of_its_sources(
+    llrnn: Llrnn, prior: Callable[..., Prior], kinds: list[str], guess: str
+) -> None:
+    sources = [one for kind in kinds for one in (f"--{kind}", kind)]
+    floor = ["--morpheme-floor", 1] * ("morphemes" in kinds)
+    direct = prior(*sources, *floor, "--guess", guess)
+    ways: list[list[object]] = [["--dict", "dict.txt", "--count-text", "train.txt", "--guess", guess]]
+    if "morphemes" not in kinds:  # of which words share them depends on the words
+        ways.append([])
+    for way in ways:
+        assert llrnn("lexicon", *sources, *floor, *way, "--out", "words.tsv").code == 0
+        made = prior("--lexicon", "words.tsv", "--guess", guess)
+        assert same(direct, made)
+        parts = [one.find(GuessesPart) for one in (direct, made)]
+        assert [part if part is None else part.words.tolist() for part in parts[:1]] == [
+            part if part is None else part.words.tolist() for part in parts[1:]
+        ]
+
+
+def edited(pattern: str, new: str) -> None:
+    """Change the one place of the table that is meant."""
+    text, many = re.subn(pattern, new, Path("words.tsv").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert many == 1
+    Path("words.tsv").write_text(text, encoding="utf-8")
+
+
+def test_what_a_person_changes_reaches_the_prior(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
+    assert llrnn("lexicon", "--conllu", "conllu", "--out", "words.tsv").code == 0
+    options = ("--lexicon", "words.tsv", "--guess", "off", "--top-words", 0)
+    before = row(prior(*options), "chats")
+    assert before.keys() == {"NOTTOP", "POS:NOUN", "POS:VERB", "Gender:Masc", "Number:Plur"}
+    edited("^(chats\tchat\tNOUN\t)Gender=Masc", r"\1Gender=Fem")
+    assert row(prior(*options), "chats").keys() == before.keys() - {"Gender:Masc"} | {"Gender:Fem"}
+    edited("^chats\tchater\tVERB.*\n", "")
+    assert row(prior(*options), "chats").keys() == {"NOTTOP", "POS:NOUN", "Gender:Fem", "Number:Plur"}
+    edited("^(tables\ttable\tNOUN\t)[^\t]*", r"\1Number=Plur@0.5")
+    assert row(prior(*options), "tables") == {"NOTTOP": 1.0, "POS:NOUN": 1.0, "Number:Plur": 0.5}
+    edited("^(tables\t)table", r"\1tabler")
+    assert Lemmas.of_table(gather(LexiconOptions(lexicon="words.tsv"))).of("tables") == ("tabler",)
+
+
+def test_guesses_can_be_read_and_corrected(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
+    text = ("--dict", "dict.txt", "--count-text", "train.txt")
+    assert llrnn("lexicon", "--conllu", "conllu", *text, "--guess", "on", "--out", "words.tsv").code == 0
+    edited("^portes\t_\t(.*)\tguess\tyes\t_", "portes\tporte\tNOUN\tNumber=Plur\t0\tme\tno\t_")
+    made = prior("--lexicon", "words.tsv", "--top-words", 0)
+    assert row(made, "portes") == {"NOTTOP": 1.0, "POS:NOUN": 1.0, "Number:Plur": 1.0}
+    part = made.find(GuessesPart)
+    assert part is not None and made.index("portes") not in part.words and made.index("porte") in part.words
+
+
+def test_it_is_the_same_file_whatever_the_order(llrnn: Llrnn, place: Path) -> None:
+    order = [["--conllu", "conllu", "--unimorph", "unimorph"], ["--unimorph", "unimorph", "--conllu", "conllu"]]
+    texts = [llrnn("lexicon", *options, "--out", "-").out for options in order]
+    assert texts[0] == texts[1]
+    lines = texts[0].splitlines()
+    assert lines[0].split("\t") == ["form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values"]
+    assert "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t1\tconllu\tno\t_" in lines
+    cells = [line.split("\t") for line in lines[1:]]
+    assert cells == sorted(cells) and {len(one) for one in cells} == {8}
+
+
+def test_words_of_a_text_and_other_forms_of_their_lemmas(
+    llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"table table chats\n"))
+    monkeypatch.setattr("sys.stdin", stdin)
+    done = llrnn("lexicon", "--unimorph", "unimorph", "--count-text", "-", "--out", "words.tsv")
+    found = {tuple(line.split("\t")[:5:4]) for line in Path("words.tsv").read_text().splitlines()[1:]}
+    assert found == {("table", "2"), ("tables", "0"), ("chats", "1")}
+    assert re.search(r"^words of the text that no row has +0$", done.out, re.MULTILINE)
+    assert done.err.splitlines()[0].endswith("kept as they are (UniMorph:LGSPEC1)")
+    assert "table written to words.tsv" in done.out
+
+
+def test_a_package_s_lemmas_are_listed_or_its_guesses(
+    llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(self: Simplemma, words: list[str], code: str, spelling: base.Spelling) -> object:
+        from fairseq_llrnn.lexicon.features import Lexicon
+
+        found = Lexicon()
+        for word in words:
+            if word.endswith("s"):
+                found.add(word, [f"Lemma:{word[:-1]}"])
+        return found
+
+    for source in base.sources_of("fr"):
+        monkeypatch.setattr(type(source), "missing", lambda self, code: [] if self.name == "simplemma" else ["x"])
+    monkeypatch.setattr(Simplemma, "read", read)
+    monkeypatch.setattr(Simplemma, "listed", lambda self, code: iter([("Tables", "Table"), ("Ville", "Ville")]))
+    given = ("--language", "fr", "--dict", "dict.txt", "--lemma-floor", 1)
+    assert llrnn("lexicon", *given, "--out", "words.tsv").code == 0
+    lines = Path("words.tsv").read_text().splitlines()
+    of_chats, of_tables = (next(line for line in lines if line.startswith(word)) for word in ("chats", "tables"))
+    assert of_chats.split("\t")[1:2] + of_chats.split("\t")[5:] == ["chat", "simplemma:fr", "yes", "Lemma=chat"]
+    assert of_tables.split("\t")[1:2] + of_tables.split("\t")[5:] == ["table", "simplemma:fr", "no", "Lemma=table"]
+    assert not any(line.startswith("ville") for line in lines)
+    assert "chats\tchate" not in lines and Lemmas.of_table(gather(LexiconOptions(lexicon="words.tsv"))).listed == {
+        "tables": ("table",)
+    }
+
+
+def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
+    assert llrnn("lexicon", "--out", "words.tsv").error == (
+        "llrnn lexicon: expected somebody who knows words, found nobody; give --conllu, --lexicon, --unimorph, "
+        "--hunspell, --apertium, --values, --morphemes or --language"
+    )
+    given = ("lexicon", "--conllu", "conllu")
+    assert llrnn(*given, "--out", "conllu").error == (
+        "--out conllu: expected another file, found one that is read, which would be lost"
+    )
+    assert llrnn(*given, "--guess", "on", "--out", "words.tsv").error == (
+        "--guess on: it needs --dict or --count-text; add one, or leave it out"
+    )
+    assert llrnn(*given, "--lower", "tr", "--keep-case", "--out", "words.tsv").error == (
+        "--lower tr: found --keep-case beside it; leave one of them out"
+    )
+    assert llrnn(*given, "--apertium", "fra-cat", "--out", "words.tsv").error == (
+        "--apertium fra-cat: expected words that it is asked for, found none; give --dict or --count-text"
+    )
+    assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
+    assert not Path("words.tsv").exists()

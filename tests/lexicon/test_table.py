@@ -1,0 +1,139 @@
+"""The lexicon's table: what is written is read again, whatever it is; and what is no table is refused."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lexicons import read_table
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.table import HEADER, Row, Table, as_features, parsed, written
+
+ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
+ODD = st.text(st.sampled_from("ab\\|=,@:\t\n_.é"), min_size=1, max_size=4)
+GROUP = (TEXT | ODD).filter(lambda text: ":" not in text and text not in RESERVED_GROUPS)
+VALUES = st.floats(-1e6, 1e6) | st.sampled_from([1.0, 0.25, 0.0])
+NAMES = st.builds("{}:{}".format, GROUP | st.sampled_from(["POS", "Case"]), TEXT | ODD | st.sampled_from(["NOUN", "x"]))
+FEATURES = st.dictionaries(NAMES, VALUES, max_size=4).map(as_features)
+ROWS = st.builds(
+    Row, form=TEXT, lemma=st.just("") | TEXT.filter(lambda lemma: lemma != "_"), features=FEATURES,
+    source=TEXT, guessed=st.booleans(), values=FEATURES,
+)  # fmt: skip
+
+
+def file_of(table: Table) -> str:
+    table.write(text := io.StringIO())
+    return text.getvalue()
+
+
+def contents(lexicon: Lexicon) -> dict[str, dict[str, float]]:
+    return {word: dict(lexicon.features(word)) for word in lexicon}
+
+
+@given(rows=st.dictionaries(ROWS, st.integers(0, 10**12), min_size=1, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_is_read_again(rows: Mapping[Row, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("table") / "words.tsv"
+    text = file_of(table := Table(rows.items()))
+    path.write_text(text, encoding="utf-8", newline="")
+    again = read_table("lexicon", path)
+    assert again.rows == table.rows and contents(again.lexicon()) == contents(table.lexicon())
+    assert file_of(again) == text == file_of(Table(reversed(rows.items())))
+
+
+@given(features=FEATURES)
+def test_features_are_written_one_way(features: tuple[tuple[str, float], ...]) -> None:
+    assert parsed(written(features)) == features
+
+
+def test_it_is_as_a_person_reads_it() -> None:
+    table = Table([
+        (Row("été", "être", as_features(["POS:AUX", "VerbForm:Part"]), "conllu"), 2),
+        (Row("a b", "a", as_features({"POS:NOUN": 0.5, "POS:VERB": 0.25, "Case:a,b": 1.0}), "guess", True), 0),
+        (Row("12", values=as_features({"Size:Log": 2.5}), source="values"), 0),
+        (Row("x", features=as_features(["POS:noun", "Gender:Fem", "Gender:Masc"]), source="python"), 0),
+    ])  # fmt: skip
+    assert file_of(table).splitlines() == [
+        HEADER,
+        "12\t_\t_\t_\t0\tvalues\tno\tSize=Log@2.5",
+        "a b\ta\t_\tCase=a\\,b|POS=NOUN@0.5,VERB@0.25\t0\tguess\tyes\t_",
+        "x\t_\t_\tGender=Fem,Masc|POS=noun\t0\tpython\tno\t_",
+        "été\têtre\tAUX\tVerbForm=Part\t2\tconllu\tno\t_",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (ROW.removesuffix("\t_"), "expected 8 columns (form, lemma, UPOS, FEATS, count, source, guessed, values)"),
+        (f"{ROW}\t_", "expected 8 columns"),
+        (ROW.replace("chats", ""), "column 1 (form) is empty"),
+        (ROW.replace("Gender=Masc", "Gender"), "expected _ or Name=Value pairs joined by |, such as Gender=Fem|Numbe"),
+        (ROW.replace("Gender=Masc", "Gender=Masc=Fem"), "with the part 'Gender=Masc=Fem'; fix the row"),
+        (ROW.replace("Masc", "Masc,Masc"), "expected each feature once, found 'Gender=Masc' again; fix the row"),
+        (ROW.replace("Masc", "Masc@often"), "expected a finite number of at most 1,000,000 as value of 'Gender:Masc',"),
+        (ROW.replace("Masc", "Masc@nan"), "found 'nan'; fix the row"),
+        (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' is of a group that is kept for word identity and evidence"),
+        (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
+        (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix the row"),
+    ],
+)
+def test_damaged_rows_are_refused(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text(f"{HEADER}\n{ROW}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        read_table("lexicon", path)
+    assert str(raised.value).startswith(f"{path}, line 3: ") and message in str(raised.value)
+
+
+def test_damaged_headers_and_empty_tables_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text(f"{HEADER.replace('UPOS', 'POS')}\n{ROW}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"{path}, line 1: expected the header form, lemma, UPOS, FEATS,"):
+        read_table("lexicon", path)
+    path.write_text(f"{HEADER}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"expected rows with form, lemma, .*, found none; is the file empty\?"):
+        read_table("lexicon", path)
+
+
+def test_words_of_a_table_are_as_they_are(tmp_path: Path) -> None:
+    """Nobody lower-cases what a person wrote; an older lexicon, which knows no case, is."""
+    path = tmp_path / "words.tsv"
+    path.write_text(f"{HEADER}\n{ROW.replace('chat', 'Chat')}\n", encoding="utf-8")
+    assert [(row.form, row.lemma) for row in read_table("lexicon", path).rows] == [("Chats", "Chat")]
+    path.write_text("Chats\tChat\tNOUN\t_\n", encoding="utf-8")
+    assert [(row.form, row.lemma) for row in read_table("lexicon", path).rows] == [("chats", "chat")]
+
+
+def test_guesses_stand_for_analyses_and_values_beside_them() -> None:
+    table = Table([
+        (Row("chats", "chat", as_features(["POS:NOUN"]), "conllu"), 1),
+        (Row("chats", "", as_features({"POS:VERB": 0.5}), "guess", True), 1),
+        (Row("chats", source="values", values=as_features({"Size:Log": 2.0, "Stem:chat": 1.0})), 1),
+        (Row("mer", "", (), "guess", True), 0), (Row("la mer", "", as_features(["POS:X"]), "lexicon"), 0),
+    ])  # fmt: skip
+    assert contents(table.lexicon()) == {"chats": {"POS:VERB": 0.5, "Size:Log": 2.0}, "mer": {}}
+    assert table.morphemes() == {"chats": {"Stem:chat": 1.0}}
+
+
+def test_every_reader_is_an_option_and_gives_rows() -> None:
+    """So that nobody who knows words is without the table (readers of other packages: tests/test_third_party.py)."""
+    own = {field.name for field in fields(LexiconOptions)}
+    assert own >= READERS.keys()
+    settings_of = {"lemma_floor", "morpheme_floor", "guess", "keep_case", "lower", "normalize"}
+    assert own - READERS.keys() - settings_of == {"language", "morphemes"}  # findings.py, segments.py
+
+
+def test_python_s_words_are_rows() -> None:
+    table = gather(LexiconOptions(lexicon={"chat": ["POS:NOUN", "Sense:to go"]}))
+    assert list(table.rows) == [Row("chat", features=as_features(["POS:NOUN", "Sense:to go"]), source="python")]
+    assert gather(LexiconOptions(lexicon=table)).rows == table.rows
