@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from fairseq_llrnn.experts.expert import Expert
 from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK
-from fairseq_llrnn.prior.parts import EvidencePart, OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -22,8 +21,8 @@ def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callab
         DataError: one cannot be opened.
     """
     target, pad, eos = prior.session.target, prior.index(PAD), prior.index(EOS)
-    many = prior.find(OpenVocabularyPart) is not None  # <unk> stands for many words
-    offers = prior.find(EvidencePart) is not None and source_word_of is not None
+    many = prior.open_words is not None  # <unk> stands for many words
+    offers = prior.offers() is not None and source_word_of is not None
 
     def token_of(word: str) -> int | None:
         if word == UNK and many:

@@ -29,7 +29,7 @@ Sizes: V words, S signatures.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.evidence.table import EvidenceTable
+    from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.prior.parts.lexical import LexicalPart
     from fairseq_llrnn.prior.prior import Prior
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
@@ -96,6 +99,8 @@ class Part:
     kind: ClassVar[str]  # as register_part was told
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
     knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
+    needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
+    knows_unknown: ClassVar[bool] = False  # whether it says something of source words that no dictionary has
     called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
@@ -139,11 +144,71 @@ class Part:
         """The part with static weights of its own changed, log b (V,) -> (V,); itself where it has none."""
         return self
 
+    # ---- what may be asked of any part; the answer of most is no ---------------------------------------------------
+
+    @property
+    def forbids(self) -> bool:
+        """Whether it gives words probability zero by what came before, as grammars do."""
+        return False
+
+    @property
+    def is_grammar(self) -> bool:
+        """Whether a user wrote down what it allows."""
+        return False
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether training leaves out sentences that it forbids."""
+        return False
+
+    @property
+    def folds(self) -> int:
+        """How many folds of whole sentences training is cross-fitted in; 0: it is not."""
+        return 0
+
+    def impossible(self, prior: Prior, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+        """Of each sentence, without </s>, the first place that it forbids, −1 where there is none: (n,) int64."""
+        return np.full(len(sentences), -1)
+
+    @property
+    def translations(self) -> LexicalPart | None:
+        """Itself, where it has translations of the source's words."""
+        return None
+
+    def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
+        """What source tokens offer as strings of a translation; arguments as of prior/parts/evidence.py."""
+        return None
+
+    @property
+    def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
+        """Over pieces: the words of the source's training text, and those of the target's with their counts."""
+        return None, None
+
+    def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
+        """How many of the source words it knows something of, by kinds; symbols: the source dictionary."""
+        return {}
+
+    def open_words(self, prior: Prior) -> OpenTable | None:
+        """The strings outside the dictionary that it gives probabilities, as met so far."""
+        return None
+
+    def guessed(self, word: int, features: Iterable[str]) -> list[str]:
+        """Those of word number `word`'s features that are guesses."""
+        return []
+
     # ---- what people see ----------------------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
         """The sizes a reader wants to see."""
         return {}
+
+    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any] | None:
+        """What `llrnn show --source` says of a source word; None: it knows nothing of source words.
+
+        Args:
+            index: its number; None: the source dictionary lacks it.
+        """
+        return None
 
     def lines(self, prior: Prior) -> list[str]:
         """What `llrnn show` says of it, beside its sizes: a choice that was made, or a licence, in each line.

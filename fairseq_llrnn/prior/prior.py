@@ -44,7 +44,10 @@ from fairseq_llrnn.prior.session import Session
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.evidence.table import EvidenceTable
+    from fairseq_llrnn.open_vocabulary.table import OpenTable
     from fairseq_llrnn.prior.building import Dictionary
+    from fairseq_llrnn.prior.parts.lexical import LexicalPart
     from fairseq_llrnn.prior.recipe import Recipe
 
 PartType = TypeVar("PartType", bound=Part)
@@ -91,17 +94,33 @@ class Prior:
         """The first part of that class; None where there is none."""
         return next((found for found in self.parts if isinstance(found, part)), None)
 
-    def find_all(self, part: type[PartType]) -> list[PartType]:
-        """The parts of that class, in order."""
-        return [found for found in self.parts if isinstance(found, part)]
-
-    def required(self, part: type[PartType]) -> list[PartType]:
-        """Those of them that must allow a word, or it is impossible: all but those inside of a mixture."""
+    @property
+    def required(self) -> list[Part]:
+        """Those parts that must allow a word, or it is impossible: all but those inside of a mixture."""
         if self.expression is None:
-            return self.find_all(part)
+            return list(self.parts)
         inside = {atom.part for atom in atoms(self.expression)} - {atom.part for atom in required(self.expression)}
-        left = [found for name, found in zip(self.names, self.parts, strict=True) if name not in inside]
-        return [found for found in left if isinstance(found, part)]
+        return [found for name, found in zip(self.names, self.parts, strict=True) if name not in inside]
+
+    @property
+    def translations(self) -> LexicalPart | None:
+        """The translations of the source's words, where there are some."""
+        return next((part.translations for part in self.parts if part.translations is not None), None)
+
+    def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
+        """What source tokens offer as strings, the one table of this prior's session; None: they offer none.
+
+        Args:
+            max_slots, once: for whoever asks first, as of prior/parts/evidence.py.
+        """
+        found = (part.offers(self, max_slots, once) for part in self.parts)
+        return next((table for table in found if table is not None), None)
+
+    @property
+    def open_words(self) -> OpenTable | None:
+        """The words outside the dictionary that were met, the one table of this prior; None without open classes."""
+        found = (part.open_words(self) for part in self.parts)
+        return next((table for table in found if table is not None), None)
 
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
         """The prior with one part more: the last one, but one that `is_base` comes before those that wrap others.

@@ -15,7 +15,7 @@ from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.form_analyses import RELEVANT
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, pieces_of
+from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
 
 MOSTLY = 0.5
@@ -23,17 +23,17 @@ MOSTLY = 0.5
 
 def target_shares(prior: Prior) -> dict[str, float]:
     """How frequent each word of the target is, as a share of all."""
-    part = prior.find(EvidencePart)
-    if part is None or part.target_words is None:
+    counts = next((target for _, target in (part.text_words for part in prior.parts) if target is not None), None)
+    if counts is None:
         return dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
-    total = max(1, sum(part.target_words.values()))
-    return {word: count / total for word, count in part.target_words.items()}
+    total = max(1, sum(counts.values()))
+    return {word: count / total for word, count in counts.items()}
 
 
 def source_words(prior: Prior) -> Iterable[str]:
     """The words of the source that are known."""
-    part = prior.find(EvidencePart)
-    return prior.source_symbols if part is None or part.known_words is None else sorted(part.known_words)
+    known = next((source for source, _ in (part.text_words for part in prior.parts) if source is not None), None)
+    return prior.source_symbols if known is None else sorted(known)
 
 
 def word_features(

@@ -81,7 +81,7 @@ def background_of(prior: Prior) -> Expression | None:
     if prior.expression is not None:
         return prior.expression
     own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
-    if not own or prior.find(LexicalPart) is not None:
+    if not own or prior.translations is not None:
         return None
     written = str(prior.settings["background"])
     try:

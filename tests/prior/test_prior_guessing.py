@@ -188,7 +188,7 @@ def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
     assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0}
     part = prior.find(GuessesPart)
     row = prior.output.features.row(int(prior.output.class_of[prior.index("gyerek")]))
-    assert part is not None and part.names(prior.index("gyerek"), row) == ["POS:NOUN"] and row["Age:Years"] == 7.0
+    assert part is not None and part.guessed(prior.index("gyerek"), row) == ["POS:NOUN"] and row["Age:Years"] == 7.0
 
 
 def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> None:

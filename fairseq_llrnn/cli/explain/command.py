@@ -109,11 +109,10 @@ def run(args: argparse.Namespace) -> int:
     need_fairseq()
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-    from fairseq_llrnn.prior.parts import EvidencePart
 
     loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     source = _source(args, loaded)
-    offered = "" if source is None or loaded.task.prior.find(EvidencePart) is None else ", nor offered by the source,"
+    offered = "" if source is None or loaded.task.prior.offers() is None else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):
@@ -237,10 +236,8 @@ def _note_unknown(
 
 def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
     """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
-    from fairseq_llrnn.prior.parts import AutomatonPart
-
     forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
-    if forbidden and any(part.made_from == "automaton" for part in prior.find_all(AutomatonPart)):
+    if forbidden and any(part.is_grammar for part in prior.parts):
         number = forbidden[0]
         note(
             f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "

@@ -28,13 +28,12 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior.table import print_table
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.building import build
-    from fairseq_llrnn.prior.parts.evidence import EvidencePart
 
     started = time.perf_counter()
     built = build(args.dict, options(args), open_model)
-    part = built.prior.find(EvidencePart)
     # before anything is written: a pattern can take too long
-    counted = {} if part is None else part.source_words(built.prior.source_symbols)
+    symbols = built.prior.source_symbols
+    counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}
     built.prior.save(args.out)
     say_notes(built.notes)
     if counted.get("names") == 0:

@@ -7,7 +7,6 @@ from typing import Any
 
 from fairseq_llrnn.cli.tables import many, percent, printable
 from fairseq_llrnn.features.dictionary import EOS
-from fairseq_llrnn.prior.parts import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 FIRST_SHOWN = 8
@@ -16,7 +15,7 @@ SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
 
 def summary(prior: Prior) -> dict[str, Any]:
     """How sentences of the background begin, where it knows the words before; {} where it does not, or fairseq must."""
-    if not any(part.is_base for part in prior.parts) or prior.find(ModelPart) is not None:
+    if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
         return {}
     import torch
 

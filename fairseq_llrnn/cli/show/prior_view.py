@@ -15,7 +15,6 @@ from fairseq_llrnn.cli.show.source import source_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.signatures import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.prior.parts import EvidencePart, GuessesPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 LARGEST_SHOWN = 8
@@ -43,12 +42,12 @@ class PriorView:
         Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
         """
         prior = self.prior
-        if prior.find(LexicalPart) is None and prior.find(EvidencePart) is None:
+        if not any(part.knows_source for part in prior.parts):
             raise OptionError(
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
-        if prior.find(EvidencePart) is not None and word not in prior.source_symbols:
+        if any(part.knows_unknown for part in prior.parts) and word not in prior.source_symbols:
             return source_word(prior, word, None)
         i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
         return source_word(prior, prior.source_symbols[i], i)
@@ -67,11 +66,11 @@ class PriorView:
         """All that is known about word `i`."""
         prior = self.prior
         signature = int(prior.output.class_of[i])
-        features, guesses = prior.output.features.row(signature), prior.find(GuessesPart)
+        features = prior.output.features.row(signature)
         known: dict[str, Any] = {
             "word": prior.symbols[i],
             "features": features,
-            "guessed": [] if guesses is None else guesses.names(i, features),
+            "guessed": [name for part in prior.parts for name in part.guessed(i, features)],
             "signature": signature,
             "signature_size": len(prior.output.members(signature)),
             "members": self.members(signature),

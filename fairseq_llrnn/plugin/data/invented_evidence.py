@@ -20,7 +20,6 @@ from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 MOST = 2  # invented words of a sentence: two, so that the model learns to tell them apart
@@ -33,7 +32,7 @@ class InventedEvidence(ChangedPairs):
     def __init__(self, dataset: FairseqDataset, prior: Prior, share: float, seed: int) -> None:
         """Raises ValueError for a prior without evidence or lexical translations."""
         super().__init__(dataset, share, seed)
-        lexical, table = prior.find(LexicalPart), evidence_table(prior)
+        lexical, table = prior.translations, evidence_table(prior)
         if lexical is None:
             raise ValueError("the prior has no lexical translations")
         units = lexical.unit_table

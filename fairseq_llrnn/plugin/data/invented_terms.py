@@ -27,7 +27,6 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.plugin.data.invented_groups import STREAM, InventedGroups
 from fairseq_llrnn.plugin.data.invented_phrases import runs
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 MOST = 3  # words of a sentence's terms; a phrase may be more
@@ -41,7 +40,7 @@ class InventedTerms(ChangedPairs):
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, groups: InventedGroups, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
-        self.groups, self.table, lexical = groups, groups.table, prior.find(LexicalPart)
+        self.groups, self.table, lexical = groups, groups.table, prior.translations
         self.lexical = None if lexical is None else lexical.unit_table
         forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of

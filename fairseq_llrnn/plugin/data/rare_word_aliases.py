@@ -16,7 +16,6 @@ from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 STREAM = 2  # its random numbers are others than those of the evidence's data
@@ -43,7 +42,7 @@ class RareWordAliases(ChangedPairs):
             table: of the prior. translates: whether the source is of another language, and not what came before.
         """
         super().__init__(dataset, 1.0, seed)
-        self.evidence = evidence_table(prior) if translates and prior.find(EvidencePart) is not None else None
+        self.evidence = prior.offers() if translates else None
         self.translates = translates
         shares = table.vocabulary.word_shares
         self.shares = np.append(shares, 0.0)  # the last one is of strings beyond the dictionary

@@ -15,12 +15,10 @@ import numpy as np
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, first_forbidden
-from fairseq_llrnn.ngrams.sentences import Sentences
-from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
-from fairseq_llrnn.prior.parts import AutomatonPart
+from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -33,9 +31,8 @@ def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "n
         shorten: --shorten-method, where it is applied to this text.
     """
     cuts = break_mode in (None, "none")
-    automata = prior.find_all(AutomatonPart)
-    forbids = any(part.forbids for part in automata)
-    if (cuts or shorten != "none") and (forbids or any(part.folds for part in automata)):
+    forbids = any(part.forbids for part in prior.parts)
+    if (cuts or shorten != "none") and (forbids or any(part.folds for part in prior.parts)):
         why = "a grammar" if forbids else "cross-fitted n-grams, which know a training sentence by its words"
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
         fix = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
@@ -48,7 +45,7 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     Raises:
         DataError: there is one, and the prior has on_zero=error.
     """
-    grammars = [part for part in prior.required(AutomatonPart) if part.forbids]
+    grammars = [part for part in prior.required if part.forbids]
     if not grammars:
         return
     lines: list[list[int]] = []
@@ -64,20 +61,20 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
         _check_sentences(prior, part, lines, split)
 
 
-def _check_sentences(prior: Prior, part: AutomatonPart, lines: list[list[int]], split: str) -> None:
-    """Sentences, without their </s>, that the automaton must allow."""
-    places = first_impossible(part.automaton, part.root_of(prior.log_weights), Sentences.of(lines))
-    bad = np.flatnonzero(places != POSSIBLE)
+def _check_sentences(prior: Prior, part: Part, lines: list[list[int]], split: str) -> None:
+    """Sentences, without their </s>, that the part must allow."""
+    places = part.impossible(prior, lines)
+    bad = np.flatnonzero(places >= 0)
     if len(bad) == 0:
         return
-    if part.on_zero == "skip":
+    if part.leaves_out:
         logger.warning(
             f"{len(bad):,} of {len(lines):,} sentences of the {split} data have probability zero under the background, "
             "and are left out"
         )
         return
     first, place = int(bad[0]), int(places[bad[0]])
-    words = [prior.symbols[token] for token in (*lines[first], END)]
+    words = [prior.symbols[token] for token in (*lines[first], prior.index(EOS))]
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
@@ -93,8 +90,7 @@ def how_to_fix(prior: Prior) -> str:
 
 
 def _is_grammar(prior: Prior) -> bool:
-    automata = prior.find_all(AutomatonPart)
-    return any(part.made_from == "automaton" for part in automata) and not prior.settings.get("unsupported")
+    return any(part.is_grammar for part in prior.parts) and not prior.settings.get("unsupported")
 
 
 def _how_to_fix_prior(prior: Prior) -> str:

@@ -38,7 +38,6 @@ from fairseq_llrnn.plugin.tasks.evidence import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.terms import check_term_options, has_terms, open_terms
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
 BEAM = 5  # of the model's own translation; fairseq's default
 
@@ -128,7 +127,7 @@ class TranslationExplainer(Explainer):
     def unknown_evidence(self, source: Sequence[str]) -> set[str]:
         """Those of the source words that the dictionary lacks, and that are evidence."""
         dictionary = self.task.source_dictionary
-        if self.task.prior.find(EvidencePart) is None:
+        if self.task.prior.offers() is None:
             return set()
         tokens = plain(encode(dictionary, source)).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
@@ -170,7 +169,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = self.task.as_written(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
-        if prior.find(EvidencePart) is None:
+        if prior.offers() is None:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it
@@ -179,7 +178,7 @@ class TranslationExplainer(Explainer):
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
-        lexical = prior.find(LexicalPart)
+        lexical = prior.translations
         said = source_evidence(
             None if lexical is None else lexical.word_table, decoder.head.background, known_source,
             known_words(tokens, dictionary), attention, top, outside,

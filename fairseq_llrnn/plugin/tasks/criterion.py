@@ -29,7 +29,6 @@ from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
 
@@ -111,7 +110,7 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
         # sentences to which the background gives probability zero count nothing
-        self.leaves_out = any(part.on_zero == "skip" for part in prior.find_all(AutomatonPart))
+        self.leaves_out = any(part.leaves_out for part in prior.parts)
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
         # no buffer: of several GPUs, fairseq moves a criterion to its own only where it has parameters

@@ -22,7 +22,6 @@ from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import check_symbols
 from fairseq_llrnn.prior.manifest import REBUILD
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -50,14 +49,14 @@ class SourceSide(TwoDictionaries):
 
         With evidence they do, as far as they are evidence.
         """
-        if self.prior.find(EvidencePart) is None:
+        if self.prior.offers() is None:
             dictionary: Dictionary = self.source_dictionary
             self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
 
     @cached_property
     def source_words(self) -> OpenWords:
         """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
-        if self.prior.find(EvidencePart) is not None:
+        if self.prior.offers() is not None:
             return self.prior.session.source  # which of them have an id, the evidence says
         return OpenWords(self.source_dictionary.symbols)
 

@@ -5,7 +5,7 @@ Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,20 @@ class AutomatonPart(Part):
     root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: that of the prior
 
     is_base = True
+
+    @property
+    def is_grammar(self) -> bool:
+        return self.made_from == "automaton"
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.on_zero == "skip"
+
+    def impossible(self, prior: Prior, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+        from fairseq_llrnn.ngrams.sentences import Sentences
+        from fairseq_llrnn.prior.coverage import first_impossible
+
+        return first_impossible(self.automaton, self.root_of(prior.log_weights), Sentences.of(sentences))
 
     @property
     def folds(self) -> int:

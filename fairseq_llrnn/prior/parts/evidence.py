@@ -23,7 +23,6 @@ from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -42,6 +41,7 @@ class EvidencePart(Part):
     target_words: Mapping[str, int] | None = None  # D and their counts, where terms are over pieces; else None
 
     knows_source = True
+    knows_unknown = True
     called = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -91,6 +91,10 @@ class EvidencePart(Part):
         """
         return self.rules.find(word, symbols if self.known_words is None else self.known_words)
 
+    @property
+    def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
+        return self.known_words, self.target_words
+
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
         """How many of the source words are evidence, by the kinds that were chosen.
 
@@ -101,6 +105,42 @@ class EvidencePart(Part):
         found = (self.rules.find(word, known) for word in known if not PADDING_ENTRY.fullmatch(word))
         counted = Counter(evidence.kind for evidence in found if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
+
+    def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
+        """The one table of this prior's session.
+
+        Args:
+            max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
+            once: likewise, whether each is said as often as its source has it; None: as it was made, or not.
+
+        Raises:
+            ValueError: a table that was made for other answers.
+        """
+        rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
+        limit = MAX_SLOTS if max_slots is None else max_slots
+        given = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
+        pieces, known = pieces_of(prior), self.known_words
+
+        def make() -> EvidenceTable:
+            if pieces is None or known is None:
+                return EvidenceTable(*given)
+            return PieceTable(*given, convention=pieces, known_words=known)
+
+        table = session.once("evidence", make)
+        if max_slots not in (None, table.max_slots):
+            raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
+        if once not in (None, table.once):
+            raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
+        return table
+
+    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
+        pieces = pieces_of(prior)
+        spelt = word if pieces is None or index is None else pieces.bare(word)
+        found = self.find(spelt, frozenset(prior.source_symbols))
+        known: dict[str, Any] = {"known": index is not None}
+        if self.known_words is not None:
+            known = {"known": spelt in self.known_words, "word": spelt}
+        return known | {"evidence": None if found is None else {"kind": found.kind, "words": list(found.words)}}
 
     def lines(self, prior: Prior) -> list[str]:
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
@@ -128,7 +168,7 @@ def _read_lines(array: np.ndarray) -> list[str]:
 
 def check_translations(rules: EvidenceRules, prior: Prior) -> None:
     """Raise ValueError where evidence offers translations that the prior, whose parts come before it, does not have."""
-    if "translations" in rules.kinds and (prior.find(LexicalPart) is None or pieces_of(prior) is not None):
+    if "translations" in rules.kinds and (prior.translations is None or pieces_of(prior) is not None):
         raise ValueError("the evidence offers translations, and the prior has none of whole words")
 
 
@@ -146,31 +186,8 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
 
 
 def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
-    """What source tokens offer: the one table of this prior's session.
-
-    Args:
-        max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
-        once: likewise, whether each is said as often as its source has it; None: as it was made, or not.
-
-    Raises:
-        ValueError: a prior without evidence; a table that was made for other answers.
-    """
-    part = prior.find(EvidencePart)
-    if part is None:
+    """What source tokens offer, as `EvidencePart.offers`. Raises ValueError for a prior without evidence, too."""
+    found = prior.offers(max_slots, once)
+    if found is None:
         raise ValueError("the prior has no evidence")
-    rules, session, shapes = part.rules, prior.session, bool(prior.settings.get("shapes"))
-    limit = MAX_SLOTS if max_slots is None else max_slots
-    given = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
-    pieces, known = pieces_of(prior), part.known_words
-
-    def make() -> EvidenceTable:
-        if pieces is None or known is None:
-            return EvidenceTable(*given)
-        return PieceTable(*given, convention=pieces, known_words=known)
-
-    table = session.once("evidence", make)
-    if max_slots not in (None, table.max_slots):
-        raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
-    if once not in (None, table.once):
-        raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
-    return table
+    return found

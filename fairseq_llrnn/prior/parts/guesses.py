@@ -49,8 +49,7 @@ class GuessesPart(Part):
     def identity(self) -> str:
         return ""  # the features say all that a model depends on
 
-    def names(self, word: int, features: Iterable[str]) -> list[str]:
-        """Those of word number `word`'s features that are guessed."""
+    def guessed(self, word: int, features: Iterable[str]) -> list[str]:
         place = int(np.searchsorted(self.words, word))
         if place == len(self.words) or int(self.words[place]) != word:
             return []

@@ -69,6 +69,14 @@ class LexicalPart(Part):
         of_lemmas = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
         return f"{self.weight!r} {self.learned}{of_forms}{of_lemmas}"
 
+    @property
+    def translations(self) -> LexicalPart:
+        return self
+
+    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
+        row = [] if index is None else self.word_table.row(index)
+        return {"translations": [{"word": prior.symbols[x], "probability": p} for x, p in row]}
+
     @cached_property
     def unit_table(self) -> LexicalTable:
         """t(word | s), or t(lemma | s) where there are `forms`; what the lemma of s says is in it."""

@@ -40,6 +40,9 @@ class OpenVocabularyPart(Part):
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         return cls(vocabulary)
 
+    def open_words(self, prior: Prior) -> OpenTable:
+        return prior.session.once("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
+
     def lines(self, prior: Prior) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
 
@@ -48,9 +51,5 @@ class OpenVocabularyPart(Part):
 
 
 def open_table(prior: Prior) -> OpenTable | None:
-    """The words outside the dictionary that were met: the one table of this prior; None without open classes."""
-    part = prior.find(OpenVocabularyPart)
-    if part is None:
-        return None
-    vocabulary, session = part.vocabulary, prior.session
-    return session.once("open_vocabulary", lambda: OpenTable(vocabulary, session.target))
+    """As `prior.open_words`."""
+    return prior.open_words
