@@ -11,4 +11,5 @@ OPEN_FLOOR = 5  # prior/open_vocabulary.py
 GUESSING = ("auto", "on", "off")  # prior/guessing.py
 MORFESSOR = "morfessor"  # lexicon/options.py
 UNITS = ("word", "lemma")
+MAX_SLOTS = 16  # of a sentence; evidence/table.py
 LEXICAL_WEIGHT, LEXICAL_TOP, FORM_POWER = 0.5, 10, 0.5

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairseq_llrnn.defaults import MAX_SLOTS as MAX_SLOTS
 from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
@@ -25,7 +26,6 @@ from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.features.signatures import Signatures
 
-MAX_SLOTS = 16  # of a sentence
 NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
 MODIFIERS = frozenset(("POS:ADJ", "POS:DET", "POS:NUM"))
 ADPOSITIONS = frozenset(("POS:ADP",))

@@ -100,7 +100,6 @@ class Part:
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
     knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
-    knows_unknown: ClassVar[bool] = False  # whether it says something of source words that no dictionary has
     called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
@@ -174,6 +173,11 @@ class Part:
     def translations(self) -> LexicalPart | None:
         """Itself, where it has translations of the source's words."""
         return None
+
+    @property
+    def offered_kinds(self) -> tuple[str, ...]:
+        """Of which kinds the strings are that source tokens offer; () where they offer none."""
+        return ()
 
     def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
         """What source tokens offer as strings of a translation; arguments as of prior/parts/evidence.py."""

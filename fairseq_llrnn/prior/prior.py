@@ -107,6 +107,11 @@ class Prior:
         """The translations of the source's words, where there are some."""
         return next((part.translations for part in self.parts if part.translations is not None), None)
 
+    @property
+    def offered_kinds(self) -> tuple[str, ...]:
+        """Of which kinds the strings are that source tokens offer; () where they offer none."""
+        return tuple(kind for part in self.parts for kind in part.offered_kinds)
+
     def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
         """What source tokens offer as strings, the one table of this prior's session; None: they offer none.
 

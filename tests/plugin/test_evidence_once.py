@@ -15,7 +15,7 @@ from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.tasks.evidence import check_evidence_options
+from fairseq_llrnn.plugin.tasks.evidence_options import check_evidence_options
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
 SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampling", "--beam", 4, "--nbest", 4]]

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
     loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     source = _source(args, loaded)
-    offered = "" if source is None or loaded.task.prior.offers() is None else ", nor offered by the source,"
+    offered = "" if source is None or not loaded.task.prior.offered_kinds else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):

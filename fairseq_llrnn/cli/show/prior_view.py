@@ -47,7 +47,7 @@ class PriorView:
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
-        if any(part.knows_unknown for part in prior.parts) and word not in prior.source_symbols:
+        if prior.offered_kinds and word not in prior.source_symbols:
             return source_word(prior, word, None)
         i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
         return source_word(prior, prior.source_symbols[i], i)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from fairseq.data import Dictionary
@@ -25,15 +25,17 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.run_terms import RunTerms
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.files.text_lines import place, shown
-from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.evidence.run_terms import RunTerms
+    from fairseq_llrnn.evidence.table import EvidenceTable
+    from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 
 def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:

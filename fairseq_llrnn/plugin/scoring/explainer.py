@@ -34,9 +34,9 @@ from fairseq_llrnn.plugin.compat.loading import (
 from fairseq_llrnn.plugin.models.hidden_states import COMPUTATION
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_characters
-from fairseq_llrnn.plugin.tasks.evidence import counted_in_search
+from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
-from fairseq_llrnn.plugin.tasks.terms import check_term_options, has_terms, open_terms
+from fairseq_llrnn.plugin.tasks.terms import open_terms
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 
 BEAM = 5  # of the model's own translation; fairseq's default
@@ -127,7 +127,7 @@ class TranslationExplainer(Explainer):
     def unknown_evidence(self, source: Sequence[str]) -> set[str]:
         """Those of the source words that the dictionary lacks, and that are evidence."""
         dictionary = self.task.source_dictionary
-        if self.task.prior.offers() is None:
+        if not self.task.prior.offered_kinds:
             return set()
         tokens = plain(encode(dictionary, source)).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
@@ -169,7 +169,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = self.task.as_written(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
-        if prior.offers() is None:
+        if not prior.offered_kinds:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it

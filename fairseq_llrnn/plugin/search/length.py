@@ -18,7 +18,6 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.counted_slots import CountedSlots
 
 Found = list[list[dict[str, Tensor]]]  # of every sentence, its hypotheses
 Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Found]
@@ -115,6 +114,8 @@ def refuse_unreachable(
 
 def _of_terms(background: Background, state: Tensor, row: int) -> str:
     """How many words terms require of a sentence."""
+    from fairseq_llrnn.evidence.counted_slots import CountedSlots
+
     if not isinstance(background, CountedSlots):
         return ""
     required = int(background.missing(state)[row])

@@ -5,6 +5,7 @@
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
     source_prior.py       what they know of a source
-    evidence.py, terms.py options of a translation's evidence and terms
+    evidence_options.py   options of a translation's evidence and terms
+    evidence.py, terms.py … what they have it do
     criterion.py          log_linear: −log p(target | K)
 """

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
@@ -32,14 +31,14 @@ from fairseq_llrnn.plugin.compat.safe_eval import plain_options
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
-from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 from fairseq_llrnn.plugin.tasks.own import OwnTask
-from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.experts.panel import Panel
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
@@ -150,7 +149,7 @@ class PriorTask(OwnTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
     prior: Prior
-    panel: Panel | None = None  # the experts of --expert
+    panel: "Panel | None" = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     aims_at_computation = False  # whether it has cells whose computation has a target, in the loss of our criterion
     learns_a_tree = False  # from what our criterion asks
@@ -239,6 +238,8 @@ class PriorTask(OwnTask):
         """
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead) and head.sparse_gradients:
+            from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
+
             check_optimizer(optimizer, model)
         if isinstance(head, LogLinearHead) and head.learned is not None:
             options: Any = getattr(self, "args", self.cfg)
@@ -275,7 +276,7 @@ class PriorTask(OwnTask):
         """
         prefix, source = self.forced(sample, prefix_tokens)
         written = prefix
-        if open_table(self.prior) is not None and not any(map(has_slots, models)):
+        if self.prior.open_words is not None and not any(map(has_slots, models)):
             # strings outside the dictionary are <unk> to a search over its words
             prefix = prefix_tokens = None if prefix is None else known_words(prefix, self.target_dictionary)
             if sample.get("target") is not None:
@@ -293,6 +294,8 @@ class PriorTask(OwnTask):
         found: list[list[dict[str, Tensor]]] = super().inference_step(
             generator, models, sample, prefix_tokens, constraints
         )
-        if open_table(self.prior) is not None and not isinstance(generator, SequenceScorer):
+        if self.prior.open_words is not None and not isinstance(generator, SequenceScorer):
+            from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
+
             spell_unknown(models, sample, found, written, random_of(generator))
         return found

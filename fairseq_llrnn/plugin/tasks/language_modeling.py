@@ -14,11 +14,9 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.dictionaries import open_words
-from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords, RareWordAliases
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
-from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 
 @dataclass
@@ -40,7 +38,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         check_folders(args.data, ["dict.txt"])
         task.prior = load_task_prior(args, task.dictionary, "dict.txt")
-        table = open_table(task.prior)
+        table = task.prior.open_words
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
         task.panel = open_panel(named_experts(args, from_checkpoint), task.prior)
@@ -62,14 +60,19 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             super().load_dataset(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)
-        table = open_table(self.prior)
+        table = self.prior.open_words
         if training and table is not None:
+            from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+
             self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.args.seed, False)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""
-        known = dataset if open_table(self.prior) is None else KnownWords(dataset, self.dictionary)
-        return super().eval_lm_dataloader(known, *args, **kwargs)
+        if self.prior.open_words is not None:
+            from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords
+
+            dataset = KnownWords(dataset, self.dictionary)
+        return super().eval_lm_dataloader(dataset, *args, **kwargs)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens

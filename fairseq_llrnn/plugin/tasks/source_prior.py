@@ -49,14 +49,14 @@ class SourceSide(TwoDictionaries):
 
         With evidence they do, as far as they are evidence.
         """
-        if self.prior.offers() is None:
+        if not self.prior.offered_kinds:
             dictionary: Dictionary = self.source_dictionary
             self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
 
     @cached_property
     def source_words(self) -> OpenWords:
         """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
-        if self.prior.offers() is not None:
+        if self.prior.offered_kinds:
             return self.prior.session.source  # which of them have an id, the evidence says
         return OpenWords(self.source_dictionary.symbols)
 

@@ -1,13 +1,9 @@
-"""The options of a translation's terms, and what they say: terms of a run, of single lines, and of training."""
+"""What the options of a translation's terms name: terms of a run and of single lines, and the forms of words."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import Any
 
-from fairseq.dataclass import FairseqDataclass
-
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.terms import Terms
@@ -16,76 +12,13 @@ from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.plugin.tasks.evidence_options import MUST, SOURCE_LEXICON, TERM_FORMS
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
 
-MUST, MAY = "must", "may"
 logger = logging.getLogger(__name__)
-
-TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 TBX = (".tbx", ".tbx.gz")
-
-
-@dataclass
-class TermConfig(FairseqDataclass):
-    """Options."""
-
-    terms: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or *.tbx; where a source "
-            "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
-            "`--evidence terms`)"
-        },
-    )
-    term_strength: str = field(
-        default=MUST,
-        metadata={"help": "must: a translation has exactly one form of each term; may: its forms are made likely"},
-    )
-    term_forms: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "tables of `llrnn lexicon` that know the forms of lemmas, several with commas (default: the "
-            "prior's features Lemma:…)"
-        },
-    )
-    source_lexicon: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "tables of `llrnn lexicon` that know the lemmas of the source's words: phrases of --terms match "
-            "by them, too (default: the features Lemma:… of --source-prior, if there are any)"
-        },
-    )
-    invented_terms: float = field(
-        default=0.3,
-        metadata={
-            "help": "share of the pairs in which training requires some words and phrases of the target, in any form, "
-            "as if they were terms (with a prior that has `--evidence terms`)"
-        },
-    )
-
-
-def check_term_options(cfg: Any, prior: Prior) -> None:
-    """Raise OptionError for terms that the prior does not know, and values that do not exist."""
-    if cfg.term_strength not in (MUST, MAY):
-        raise OptionError(f"--term-strength {cfg.term_strength}: expected {MUST} or {MAY}")
-    if not 0.0 <= cfg.invented_terms < 1.0:
-        raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
-    if has_terms(prior):
-        return
-    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_LEXICON, cfg.source_lexicon)
-    for name, value in given:
-        if value is not None:
-            raise OptionError(
-                f"{name} {value}: expected a prior that knows terms, found one that does not; build it with `llrnn "
-                "prior --evidence terms`, and train with it"
-            )
-
-
-def has_terms(prior: Prior) -> bool:
-    part = prior.find(EvidencePart)
-    return part is not None and "terms" in part.rules.kinds
 
 
 def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = ()) -> WordForms:

@@ -5,7 +5,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -19,24 +19,10 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.merged_targets import merged_target
-from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
-from fairseq_llrnn.plugin.compat.dictionaries import (
-    known_words,
-    open_source,
-    open_target,
-    open_words,
-)
-from fairseq_llrnn.plugin.data.evidence_data import MergedTargets, UnknownAliases, warn_of_lost_evidence
-from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
-from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
-from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
-from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
-from fairseq_llrnn.plugin.data.term_columns import before_tab
+from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -51,12 +37,17 @@ from fairseq_llrnn.plugin.tasks.base import (
     named_experts,
     named_split,
 )
-from fairseq_llrnn.plugin.tasks.evidence import EvidenceConfig, check_evidence_options, counted_in_search
+from fairseq_llrnn.plugin.tasks.evidence_options import (
+    EvidenceConfig,
+    TermConfig,
+    check_evidence_options,
+    check_term_options,
+    counted_in_search,
+)
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
-from fairseq_llrnn.plugin.tasks.terms import TermConfig, check_term_options, has_terms, open_terms, word_forms
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
-from fairseq_llrnn.prior.parts.open_vocabulary import open_table
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +74,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
     warned = False  # that some targets are empty
     warned_of: set[tuple[str, int]]  # data sets, and which part of them
-    invented_groups: InventedGroups | None = None  # that training may ask for, once they are made
+    offered: "OfferedStrings | None" = None  # what the prior's evidence has the task do
     lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
 
     @classmethod
@@ -105,15 +96,12 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
         check_term_options(cfg, task.prior)
         task.read_source_prior(cfg.source_prior)
-        opened = open_table(task.prior)
-        if task.prior.find(EvidencePart) is not None:
-            table = evidence_table(task.prior, cfg.max_slots, cfg.evidence_once)
-            task.src_dict = open_source(task.source_dictionary, table)
-            task.tgt_dict = open_target(task.target_dictionary, table)
-            if has_terms(task.prior):
-                task.src_dict.terms = open_terms(cfg, task.prior, task.source_prior)
-        elif opened is not None:
-            task.tgt_dict = open_words(task.target_dictionary, opened)
+        if task.prior.offered_kinds:
+            from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
+
+            task.offered = OfferedStrings(task)
+        elif task.prior.open_words is not None:
+            task.tgt_dict = open_words(task.target_dictionary, task.prior.open_words)
         expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
         task.panel = open_panel(expert, task.prior, task.source_dictionary)
         return task
@@ -133,81 +121,34 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if training:
             self.check_training_data(split)
         self._warn(split, epoch, training)
-        if training and self.prior.find(EvidencePart) is not None:
-            self._offer_unknown_words(split)
-        table = open_table(self.prior)
-        if training and table is not None:
-            self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.cfg.seed, True)
-        if has_terms(self.prior):
-            self._ask_for_terms(split, training, pairs if (epoch - 1) % self.folders == 0 else None)
-        offers = self.long_slots
-        if offers is not None:
-            self.datasets[split] = MergedTargets(self.datasets[split], offers)
+        data, opened = pairs, self.prior.open_words
+        if training and self.offered is not None:
+            data = self.offered.with_unknown_words(data)
+        if training and opened is not None:
+            from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 
-    @property
-    def long_slots(self) -> EvidenceTable | None:
-        """What sources offer where a slot may be several tokens of a target, which is then read with slots for them.
+            data = RareWordAliases(data, self.prior, opened, self.cfg.seed, True)
+        if self.offered is not None:
+            is_first = (epoch - 1) % self.folders == 0
+            first = (lambda: pairs) if is_first else (lambda: self._first_pairs(split))
+            data = self.offered.merged(self.offered.with_terms(data, training, first))
+        self.datasets[split] = data
 
-        So it is over pieces, and with terms.
-        """
-        table = None if self.prior.find(EvidencePart) is None else evidence_table(self.prior)
-        return table if isinstance(table, PieceTable) or has_terms(self.prior) else None
+    def _first_pairs(self, split: str) -> FairseqDataset:
+        """Those of the first folder, while another one is being read."""
+        now = self.datasets[split]
+        super().load_dataset(split, 1, True)
+        first, self.datasets[split] = self.datasets[split], now
+        return first
 
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
-        table = self.long_slots
-        return target if table is None else merged_target(table, source, target)
+        return target if self.offered is None else self.offered.as_written(source, target)
 
     @property
     def folders(self) -> int:
         """How many have training data: an epoch reads one, in turn."""
         return len(utils.split_paths(self.cfg.data))
-
-    def _ask_for_terms(self, split: str, training: bool, first: FairseqDataset | None) -> None:
-        """Training sees invented terms; other sets have those of the run.
-
-        Args:
-            first: the pairs of the first folder, as they are; None where another one is read.
-        """
-        if training and self.cfg.terms is not None:
-            raise OptionError(
-                f"--terms {self.cfg.terms}: not supported in training, whose translations need not have these terms; "
-                "leave it out: training invents its own (--invented-terms)"
-            )
-        if training and self.cfg.invented_terms > 0:
-            if self.invented_groups is None:
-                self.invented_groups = self._made_groups(split, first)
-            self.datasets[split] = InventedTerms(
-                self.datasets[split], self.prior, self.invented_groups, self.cfg.invented_terms, self.cfg.seed
-            )
-        elif self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
-            self.datasets[split] = TermMarks(self.datasets[split], self.src_dict.terms)
-
-    def _made_groups(self, split: str, first: FairseqDataset | None) -> InventedGroups:
-        """Those of the first folder, also where training goes on in another one."""
-        if first is None:
-            own = self.datasets[split]
-            super().load_dataset(split, 1, True)
-            first, self.datasets[split] = self.datasets[split], own
-        forms = word_forms(self.prior, self.cfg.term_forms)
-        if not len(forms):
-            logger.warning(
-                "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms: the "
-                "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
-                "words.tsv, a table of `llrnn lexicon` (--invented-terms 0: none are wanted)"
-            )
-        return InventedGroups(first, self.prior, forms, self.cfg.seed)
-
-    def _offer_unknown_words(self, split: str) -> None:
-        """Read words of the sources of a training set as unknown, and put invented ones into its pairs."""
-        if self.cfg.evidence_dropout > 0:
-            self.datasets[split] = UnknownAliases(
-                self.datasets[split], evidence_table(self.prior), self.cfg.evidence_dropout, self.cfg.seed
-            )
-        if self.cfg.invented_evidence > 0 and self.prior.find(LexicalPart) is not None:
-            self.datasets[split] = InventedEvidence(
-                self.datasets[split], self.prior, self.cfg.invented_evidence, self.cfg.seed
-            )
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
         """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
@@ -215,14 +156,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if part in self.warned_of:
             return
         self.warned_of.add(part)
-        if self.prior.find(EvidencePart) is not None:
+        if self.offered is not None:
             name = split if self.folders == 1 else f"{split} (part {part[1] + 1} of {self.folders})"
-            warn_of_lost_evidence(
-                evidence_table(self.prior), name, self.datasets[split].src, self.source_dictionary.unk(),
-                binary=self.cfg.dataset_impl != "raw",
-            )  # fmt: skip
+            self.offered.warn(name, self.datasets[split].src)
         # over pieces, a network that is given all of the background at once did not learn where to look
-        pieces = self.prior.find(LexicalPart) is not None and self.prior.settings.get("pieces")
+        pieces = self.prior.translations is not None and self.prior.settings.get("pieces")
         if training and pieces and self.lexical_warmup == 0:
             logger.warning(
                 "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
@@ -251,17 +189,17 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     def build_tokenizer(self, args: Any) -> Any:
         """As fairseq's; where the prior has terms, those behind a line are left as they are."""
         made = super().build_tokenizer(args)
-        return before_tab(made) if has_terms(self.prior) else made
+        return made if self.offered is None else self.offered.encoder(made)
 
     def build_bpe(self, args: Any) -> Any:
         """As `build_tokenizer`."""
         made = super().build_bpe(args)
-        return before_tab(made) if has_terms(self.prior) else made
+        return made if self.offered is None else self.offered.encoder(made)
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""
         name = criterion_name(cfg)
-        if self.prior.find(EvidencePart) is not None and not name.startswith(("log_linear", "label_smoothed")):
+        if self.offered is not None and not name.startswith(("log_linear", "label_smoothed")):
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
                 "that, and for models of fairseq --task translation"
@@ -277,7 +215,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's evidence."""
-        if self.prior.find(EvidencePart) is not None and not any(map(has_slots, models)):
+        if self.offered is not None and not any(map(has_slots, models)):
             raise OptionError(
                 "--path: expected a model that was trained with the prior, found none that knows its evidence; add "
                 "one, or translate with --task translation"
@@ -298,7 +236,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """
         whole = super().inference_step
         ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and self.prior.find(EvidencePart) is None:
+        if not ours and self.offered is None:
             # a table with a row per word has none for strings outside the dictionary
             net_input = sample["net_input"]
             read = known_words(net_input["src_tokens"], self.source_dictionary)

@@ -41,7 +41,6 @@ class EvidencePart(Part):
     target_words: Mapping[str, int] | None = None  # D and their counts, where terms are over pieces; else None
 
     knows_source = True
-    knows_unknown = True
     called = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -105,6 +104,10 @@ class EvidencePart(Part):
         found = (self.rules.find(word, known) for word in known if not PADDING_ENTRY.fullmatch(word))
         counted = Counter(evidence.kind for evidence in found if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
+
+    @property
+    def offered_kinds(self) -> tuple[str, ...]:
+        return self.rules.kinds
 
     def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
         """The one table of this prior's session.
