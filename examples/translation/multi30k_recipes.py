@@ -45,6 +45,12 @@ DATA = {
 # The dictionary of word-forms: the words of the text, and forms of them that it lacks.
 DICTIONARY = "llrnn dictionary --text text/train.{target} {sources} --most 50000 --out dictionary.{target}.txt"
 
+# What is known of the forms of words: of those of the dictionary, and of all English ones that a package lists.
+TABLES = (
+    "llrnn lexicon --language {target} --dict word-forms/dict.{target}.txt --out words.{target}.tsv",
+    "llrnn lexicon --language en --out words.en.tsv",
+)
+
 # Prior -> what `llrnn prior` is told besides --out.
 FEATURES = (
     "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {knowledge} --shapes --suffixes "
@@ -61,7 +67,7 @@ PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
     "word-forms/prior": f"{FORMS} --aligner ibm1 --evidence numbers,names,copies",
-    "word-forms/terms": f"{FORMS} --aligner eflomal --lexical-source-lemmas lemmas:en --evidence "
+    "word-forms/terms": f"{FORMS} --aligner eflomal --source-lexicon words.en.tsv --evidence "
     "terms,numbers,names,copies,translations",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
     "piece/evidence": f"{LEXICAL} --lexical-top 100 --top-words all --pieces sentencepiece "
@@ -124,7 +130,7 @@ RECIPES = {
     ),
     "ll-word-terms": Recipe(
         "ll-word-forms with slots for rare translations, and with invented terms", "word-forms",
-        f"{LOG_LINEAR} --feature-input --tie-features --invented-terms 0.3 --term-forms lemmas:{{target}}",
+        f"{LOG_LINEAR} --feature-input --tie-features --invented-terms 0.3 --term-forms words.{{target}}.tsv",
         "word-forms/terms",
     ),
     "softmax-piece": Recipe("softmax over pieces", "piece", f"{SOFTMAX} --share-all-embeddings"),
@@ -186,6 +192,10 @@ def build_prior(pair: Pair, prior: str) -> list[str]:
 
 def build_dictionary(pair: Pair) -> list[str]:
     return shlex.split(DICTIONARY.format(target=pair.target, sources=pair.all_sources))
+
+
+def build_tables(pair: Pair) -> list[list[str]]:
+    return [shlex.split(table.format(target=pair.target)) for table in TABLES]
 
 
 def train(pair: Pair, recipe: Recipe, name: str, seed: int) -> list[str]:

@@ -114,6 +114,10 @@ def prepare(out: Path, folders: Sequence[Path], pair: Pair, lexicons: Sequence[P
         if not (out / folder).exists():
             print(f"{folder}: fairseq-preprocess", flush=True)
             _make_folder(out, folder, recipes.preprocess(pair, folder, f"{folder}.tmp"))
+    for table in recipes.build_tables(pair):
+        if not (out / table[-1]).exists():
+            print(f"{table[-1]}: llrnn lexicon", flush=True)
+            execute(out, table, "prepare.log")
     for prior in recipes.PRIORS:
         if not (out / prior).exists():
             print(f"{prior}: llrnn prior", flush=True)

@@ -26,9 +26,9 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore
-from fairseq_llrnn.features.casing import TURKIC, lower
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 
 LANGUAGES = (None, TURKIC[0])  # whose rules are tried

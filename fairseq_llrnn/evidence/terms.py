@@ -27,8 +27,8 @@ from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.evidence.terms_file import check_entry, refuse_other
-from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.files.text_lines import form_of, in_form
+from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.word_forms import WordForms
 
 logger = logging.getLogger(__name__)

@@ -2,8 +2,6 @@
 
 dictionary.py     symbols, counts, and which may be predicted
 text_words.py     words of large texts, counted or as ids
-casing.py         lower and upper case by the rules of a language
-agreement.py      which forms of several words agree
 spelling.py       shapes and suffixes
 user_patterns.py  a user's regular expressions (expression_limits.py: what they may not ask for)
 subwords.py       features of subword pieces

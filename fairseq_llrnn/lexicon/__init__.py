@@ -1,15 +1,20 @@
-"""What is known of words before training, wherever it comes from.
+"""What is known of words before training, wherever it comes from: one table.
 
-options.py        where knowledge of words comes from, and how the text spells them
-readers/          treebanks, lexicons, analysers, tables, words cut into segments
+table.py          the table: rows, its file, and the features in it
+options.py        who is asked, and how the text spells words
+gather.py         all that the options name, in one table
+readers/          who reads what: treebanks, lexicons, analysers, numbers; rows of words cut into segments
 languages/        packages that know the words of languages
-features.py       which features a word can have
-language_check.py whether a source is of the text's language
-guessing.py       features of words that no source knows, from their spelling
-lemmas.py         lemmas of words, listed or guessed (lemma_rules.py: by their endings)
+segments.py       words cut into segments, as rows (morfessor_segments.py: by Morfessor)
+completion.py     guesses for the words of a text that nobody knows
+guessing.py       features of a word from its spelling
+lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
 word_forms.py     forms of lemmas, with their features
 form_analyses.py  analyses of forms, completed by rules
-named_places.py   places that options name: lexicon:FILE, lemmas:CODE
-more_forms.py     forms that a text lacks, for a dictionary
-morphemes.py      prefixes, stem and endings of words cut into segments (morfessor_segments.py: by Morfessor)
+agreement.py      which forms of several words agree
+features.py       which features a word can have
+ud.py             Universal Dependencies' names of features
+morphemes.py      prefixes, stem and endings of words cut into segments
+language_check.py whether a source is of the text's language
+casing.py         lower and upper case by the rules of a language
 """

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, cached_property
 
-from fairseq_llrnn.features.agreement import AGREEING, LASTING, Analysis, Values, meet, values_of
+from fairseq_llrnn.lexicon.agreement import AGREEING, LASTING, Analysis, Values, meet, values_of
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.word_forms import WordForms
 

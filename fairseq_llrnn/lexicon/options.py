@@ -13,9 +13,9 @@ from pathlib import Path
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.features.casing import check_casing, language_of
 from fairseq_llrnn.files.reading import Paths
 from fairseq_llrnn.files.text_lines import check_form
+from fairseq_llrnn.lexicon.casing import check_casing, language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.files.text_lines import form_of
+from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import words_in_both

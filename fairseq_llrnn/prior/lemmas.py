@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import is_lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.lemmas import Lemmas

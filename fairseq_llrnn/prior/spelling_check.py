@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from fairseq_llrnn.features.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.text_lines import advice_on_form, in_form
+from fairseq_llrnn.lexicon.casing import DOT, case_key, language_of, lower
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 CASE, UNICODE = "case", "Unicode form"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_corpus import Llrnn
 
-from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.language_check import tokens_known, words_in_both, words_known
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 

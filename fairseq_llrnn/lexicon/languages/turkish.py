@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from fairseq_llrnn.features.casing import lower
+from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
 from fairseq_llrnn.lexicon.languages.turkish_tags import morphemes_features

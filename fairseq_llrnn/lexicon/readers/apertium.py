@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.casing import upper
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import in_form
+from fairseq_llrnn.lexicon.casing import upper
 from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 

@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.casing import lower
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.morphemes import Segmentation
 
 PLUS = " + "

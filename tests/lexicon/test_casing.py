@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.casing import case_key, is_lower, language_of, lower, upper
+from fairseq_llrnn.lexicon.casing import case_key, is_lower, language_of, lower, upper
 
 DOT, GRAVE, ACUTE, TILDE, OGONEK = "\u0307", "\u0300", "\u0301", "\u0303", "\u0328"
 

@@ -5,8 +5,8 @@ from itertools import permutations, product
 
 import pytest
 
-from fairseq_llrnn.features import agreement
-from fairseq_llrnn.features.agreement import AGREEING, Analysis, agreeing, values_of
+from fairseq_llrnn.lexicon import agreement
+from fairseq_llrnn.lexicon.agreement import AGREEING, Analysis, agreeing, values_of
 
 VALUES = {
     "Case": ("Nom", "Gen", "Acc"), "Number": ("Sing", "Plur"), "Gender": ("Masc", "Fem"), "Animacy": ("Anim", "Inan"),
