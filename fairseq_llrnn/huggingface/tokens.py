@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError
@@ -70,10 +70,13 @@ def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
     """Values of a background's columns for words and strings by their numbers: (N, C) -> (N, W); −inf where none is.
 
     Args:
-        columns: the word of each column, (1, C) or (N, C). A string has a column where its source offers it.
+        columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
     """
-    width = len(prior.session.target.symbols)
-    if width == values.size(1) == len(prior.symbols):
+    known, width = len(prior.symbols), len(prior.session.target.symbols)
+    if width == values.size(1) == known:
         return values
-    none = values.new_full((len(values), width), NEGATIVE_INFINITY)
-    return none.scatter_reduce(1, columns.expand_as(values), values, "amax")
+    wide = nn.functional.pad(values[:, :known], (0, width - known), value=NEGATIVE_INFINITY)
+    if values.size(1) == known:
+        return wide
+    strings = columns[:, known:].expand(len(values), -1)  # void places among them have no value
+    return wide.scatter_reduce(1, strings, values[:, known:], "amax")
