@@ -12,7 +12,7 @@ from example_modules import EXAMPLES, load
 from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior import EvidenceOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from toy_french.bilingual import make_bitext, write_bitext
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -34,13 +34,13 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     english, french = ((*SPECIALS, *sorted(set(side.read_text(encoding="utf-8").split()))) for side in sides)
     bitext = ParallelText.read(*sides, english, french)
     evidence = EvidenceOptions(("terms", "numbers", "copies"))
-    options = PriorOptions(
+    options = Recipe(
         text=sides[1], top_words=50, suffixes=5, translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1"),
         evidence=evidence, source_dictionary=english,
     )  # fmt: skip
     Prior.build(french, options).save(folder / "prior")
     (folder / "some.grammar").write_text('S -> "le" "livre" V "."\nV -> "est" "petit" | "est"\n', encoding="utf-8")
-    Prior.build(french, PriorOptions(top_words="all", background=f"automaton:{folder / 'some.grammar'}")).save(
+    Prior.build(french, Recipe(top_words="all", background=f"automaton:{folder / 'some.grammar'}")).save(
         folder / "grammar"
     )
     (folder / "some.en").write_text("the cat is small .\nthe house is big .\nzebras sleep .\n", encoding="utf-8")

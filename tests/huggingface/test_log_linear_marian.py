@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.prior import EvidenceOptions, PriorOptions, TranslationOptions
+from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -46,7 +46,7 @@ def build(place: Path, background: str, translations: bool = False, evidence: Ev
     bitext = ParallelText.read(place / "train.en", place / "train.fr", SOURCE, SYMBOLS)
     return Prior.build(
         SYMBOLS,
-        PriorOptions(
+        Recipe(
             text=place / "train.fr",
             top_words=7,
             suffixes=2,
