@@ -5,7 +5,7 @@
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
     building.py       from files or objects to a prior, by recipe.py; its steps are build.py, leaves.py,
                       open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
-    analyses.py       … the lexicon that it is built from, with languages.py, morphemes.py, guessing.py
+    languages.py      … packages that know its language
     spelling_check.py … a text and a lexicon in different case or Unicode form
     labels.py         … of labels
     language_weights.py  the unigram of a language
