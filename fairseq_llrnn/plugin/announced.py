@@ -51,9 +51,10 @@ class Announced:
         """What the module registers. Raises RuntimeError: nothing under that name."""
         registry, name, module = self._place
         importlib.import_module(module)
-        if isinstance(registry.get(name), Announced | None):
+        found = registry.get(name)
+        if found is None or found is self:
             raise RuntimeError(f"{module} was announced to register {name!r}, and does not")
-        return registry[name]
+        return found._found() if type(found) is Announced else found  # an architecture of a model that is announced
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._found(), name)
