@@ -32,7 +32,11 @@ EXAMPLES = (
 )
 
 PADDED = 8  # fairseq's dictionaries have so many entries, or a multiple, with the special ones
-KINDS = ("conllu", "lexicon", "unimorph", "hunspell")  # of files, as the options are called
+KINDS = ("conllu", "lexicon")  # of files, as the options are called
+OLD_NAMES = {
+    f"--{option}": f"by a table: llrnn lexicon --{option} {{}} --out words.tsv, then --lexicon words.tsv"
+    for option in ("unimorph", "hunspell")
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sources = parser.add_argument_group("where forms come from that the text lacks (default: nowhere)")
     add_word_files(sources)
-    sources.add_argument(
-        "--hunspell", nargs="+", default=[], metavar="FILE",
-        help="dictionaries of hunspell: FILE.dic, with its affix rules beside it in FILE.aff",
-    )  # fmt: skip
     sources.add_argument(
         "--language", metavar="CODE",
         help="forms that packages know of this language; where one lists frequencies of words (wordfreq), forms that "

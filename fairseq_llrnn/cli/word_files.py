@@ -14,7 +14,6 @@ def add_word_files(group: argparse._ArgumentGroup) -> None:
     for option, what in (
         ("conllu", "treebanks (CoNLL-U, .gz too)"),
         ("lexicon", "tables of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS (TSV, .gz too)"),
-        ("unimorph", "lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too)"),
     ):
         group.add_argument(f"--{option}", nargs="+", default=[], metavar="FILE", help=what)
 
@@ -42,6 +41,10 @@ def add_sources(group: argparse._ArgumentGroup) -> None:
     from fairseq_llrnn.cli.prior import guessing, language, morphemes
 
     add_word_files(group)
+    group.add_argument(
+        "--unimorph", nargs="+", default=[], metavar="FILE",
+        help="lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too)",
+    )  # fmt: skip
     group.add_argument(
         "--hunspell", nargs="+", default=[], metavar="FILE",
         help="dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words are lemmas of the forms that "

@@ -61,7 +61,6 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
         if all_lemmas:
             for row in Lemmas.of_table(table).guessed(dict.fromkeys((*text.counts, *text.others))):
                 table.add(row)
-    table.notes = +table.notes
     return table
 
 

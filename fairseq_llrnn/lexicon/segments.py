@@ -50,8 +50,9 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     if not is_text:
         asked |= dict.fromkeys(cut)
     elif given != MORFESSOR:
-        notes[OUTSIDE] += len(cut.keys() - asked.keys())
-        notes[WHOLE] += sum(word not in cut for word in ordinary if has_morphemes(word))
+        outside = len(cut.keys() - asked.keys())
+        whole = sum(word not in cut for word in ordinary if has_morphemes(word))
+        notes.update(+Counter({OUTSIDE: outside, WHOLE: whole}))
     features = morpheme_features(asked, cut, floor, often or None)
     if not any(features.values()):
         notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(

@@ -122,23 +122,28 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
 def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
     (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
-    own = [*given[:3], "--out", tmp_path / "dict.fr.txt", "--hunspell", tmp_path / "fr.dic"]
+    table = tmp_path / "fr.tsv"
+    made = ("lexicon", "--count-text", tmp_path / "train.fr", "--out", table, "--hunspell")
+    assert llrnn(*made, tmp_path / "fr.dic").code == 0
+    own = [*given[:3], "--out", tmp_path / "dict.fr.txt", "--lexicon", table]
     assert llrnn(*own).code == 0
     assert list(words(tmp_path))[4:] == ["chats", "porte"]
-    assert llrnn(*own[:-1], tmp_path / "fr.aff").error == (
+    assert llrnn(*made, tmp_path / "fr.aff").error == (
         f"{tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found another name; "
         "give both files"
     )
-    (tmp_path / "fr.dic").write_text("1\ncasa/S\n", encoding="utf-8")
+    table.write_text("casa\t_\tNOUN\t_\n", encoding="utf-8")
     assert llrnn(*own).error == (
-        "llrnn dictionary: expected lemmas of the text's words, found none: no form with a lemma in "
-        f"{tmp_path}/fr.dic is in the text; give --conllu or --lexicon, or --language "
-        "with a package that lists lemmas"
+        f"llrnn dictionary: expected lemmas of the text's words, found none: no form with a lemma in {table} is in the "
+        "text; give --conllu or --lexicon, or --language with a package that lists lemmas"
     )
     (tmp_path / "fr.aff").unlink()
-    assert llrnn(*own).error == (
+    assert llrnn(*made, tmp_path / "fr.dic").error == (
         f"{tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no fr.aff; "
         "give both files"
+    )
+    assert llrnn(*given, "--unimorph", "fra").error == (
+        "--unimorph fra: is said by a table: llrnn lexicon --unimorph fra --out words.tsv, then --lexicon words.tsv"
     )
 
 

@@ -15,6 +15,7 @@ from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 TEXT = "les chats dorment .\nle chat dort .\nla table verte\nles tables vertes\nchatte chatte tables dorment\n"
 WORDS = ("le", "la", "les", "chat", "chats", "chatte", "table", "tables", "dort", "dorment", "verte", "vertes", ".")
@@ -80,7 +81,8 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
 ) -> None:
     sources = [one for kind in kinds for one in (f"--{kind}", kind)]
     floor = ["--morpheme-floor", 1] * ("morphemes" in kinds)
-    direct = prior(*sources, *floor, "--guess", guess)
+    words = LexiconOptions(**{kind: kind for kind in kinds}, morpheme_floor=1, guess=guess)  # type: ignore[arg-type]
+    direct = Prior.build("dict.txt", Recipe(text="train.txt", top_words=2, words=words))
     ways: list[list[object]] = [["--dict", "dict.txt", "--count-text", "train.txt", "--guess", guess]]
     if "morphemes" not in kinds:  # of which words share them depends on the words
         ways.append([])

@@ -50,7 +50,8 @@ FOREIGN, SHORT = [*OTHERS, "chat"], WORDS[:3]
 
 @pytest.mark.parametrize("kind", [kind for kind in WRITTEN if kind != "hunspell"])
 def test_a_prior(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], kind: str) -> None:
-    command = ["prior", "--dict", tmp_path / "dict.txt", "--count-text", tmp_path / "text", "--out", tmp_path / "prior"]
+    name = "lexicon" if kind in ("unimorph", "values") else "prior"
+    command = [name, "--dict", tmp_path / "dict.txt", "--count-text", tmp_path / "text", "--out", tmp_path / "prior"]
     path = write(kind, FOREIGN)
     done = llrnn(*command, f"--{kind}", path)
     said = f"warning: 1 of the text's 18 words are known to --{kind} {path}, among 19: {ASKS}"
@@ -62,6 +63,8 @@ def test_a_prior(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]],
 @pytest.mark.parametrize("kind", LEMMAS)
 def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], kind: str) -> None:
     command = ["dictionary", "--text", tmp_path / "text", "--out", tmp_path / "d"]
+    if kind in ("unimorph", "hunspell"):
+        command = ["lexicon", "--count-text", tmp_path / "text", "--out", tmp_path / "d"]
     path = write(kind, FOREIGN)
     said = f"warning: 1 of the text's 18 words are known to --{kind} {path}{'' if kind == 'hunspell' else ', among 19'}"
     assert llrnn(*command, f"--{kind}", path).err.splitlines()[0] == f"{said}: {ASKS}"

@@ -186,29 +186,36 @@ def test_a_lexicon_beside_the_treebank(built: Built, corpus: Corpus) -> None:
     shutil.which("lt-proc") is None or not list(ANALYSERS_FOLDER.glob("apertium-*/fra-cat.automorf.bin")),
     reason="lt-proc or its French analyser is absent: apt install lttoolbox apertium-fra-cat",
 )
-def test_analyses_by_apertium(built: Built, build: Build) -> None:
-    prior = built("--apertium", "fra-cat")
+def test_analyses_by_apertium(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:
+    made = ("lexicon", "--dict", corpus.dictionary, "--guess", "off", "--out", corpus.place / "words.tsv")
+    assert llrnn(*made, "--apertium", "fra-cat").code == 0
+    prior = built("--lexicon", corpus.place / "words.tsv")
     assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}  # the treebank lacks it
     assert {"Mood:Ind", "Tense:Pres", "Person:3"} <= set(row(prior, "dort"))  # the treebank's Mood, the analyser's rest
     assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
     assert prior.settings["lexicon_entries"] == 12
-    assert build("--apertium", "fra-zzz").error.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
+    wrong = llrnn(*made, "--apertium", "fra-zzz").error
+    assert wrong.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
 
 
-def test_features_of_unimorph(built: Built, build: Build, corpus: Corpus) -> None:
-    lexicon = corpus.write("fra", "zut\tZut\tINTJ\npetit\tpetite\tADJ;FEM;SG\n")
-    assert row(built("--unimorph", lexicon), "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
-    assert any(s.startswith("--unimorph fra ") for s in built("--unimorph", lexicon).settings["sources"])
+def test_features_of_unimorph(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:
+    lexicon, table = corpus.write("fra", "zut\tZut\tINTJ\npetit\tpetite\tADJ;FEM;SG\n"), corpus.place / "words.tsv"
+    assert llrnn("lexicon", "--unimorph", lexicon, "--out", table).code == 0
+    prior = built("--lexicon", table)
+    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
+    assert any(source.startswith("--lexicon words.tsv ") for source in prior.settings["sources"])
     broken = corpus.write("broken", "zut\tzut INTJ\n")
-    assert build("--unimorph", broken).error.startswith(f"{broken}, line 1: expected at least 3 columns (lemma, form")
+    wrong = llrnn("lexicon", "--unimorph", broken, "--out", table).error
+    assert wrong.startswith(f"{broken}, line 1: expected at least 3 columns (lemma, form")
 
 
-def test_apertium_that_is_not_installed(build: Build, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+def test_apertium_that_is_not_installed(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
     monkeypatch.setenv("PATH", "")
-    assert build("--apertium", "fra-cat").error == (
+    table = corpus.place / "words.tsv"
+    assert llrnn("lexicon", "--apertium", "fra-cat", "--dict", corpus.dictionary, "--out", table).error == (
         "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)"
     )
-    assert not corpus.out.exists()
+    assert not table.exists()
 
 
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
@@ -222,8 +229,7 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
 @pytest.mark.parametrize(
     ("option", "values"),
     [
-        ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--apertium", ["fra-cat"]),
-        ("--unimorph", ["u"]),
+        ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]),
         ("--input-features", ["POS"]), ("--patterns", ["p.toml"]), ("--shapes", []), ("--suffixes", ["5"]),
         ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
         ("--keep-case", []),
@@ -241,11 +247,14 @@ def test_features_chosen_do_not_switch_off_those_asked_for(built: Built) -> None
     assert {"POS", "Shape", "Suffix"} <= groups and "Gender" not in groups
 
 
-def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus) -> None:
-    path = corpus.write("values.tsv", "chat\tSize:Small\t0.25\n")
-    prior = built("--values", path)
-    assert row(prior, "chat")["Size:Small"] == 0.25
-    sources = prior.settings["sources"]
-    assert [source.split()[:2] for source in sources] == [["--conllu", "train.conllu"], ["--values", "values.tsv"]]
-    corpus.write("values.tsv", "chat\tSize:Small\t0.5\n")
-    assert built("--values", path).settings["sources"][1] != sources[1]
+def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:
+    table, sources = corpus.place / "words.tsv", []
+    for value in (0.25, 0.5):
+        path = corpus.write("values.tsv", f"chat\tSize:Small\t{value}\n")
+        assert llrnn("lexicon", "--values", path, "--out", table).code == 0
+        prior = built("--lexicon", table)
+        assert row(prior, "chat")["Size:Small"] == value
+        sources.append(prior.settings["sources"])
+        named = [source.split()[:2] for source in sources[-1]]
+        assert named == [["--conllu", "train.conllu"], ["--lexicon", "words.tsv"]]
+    assert sources[0][1] != sources[1][1]

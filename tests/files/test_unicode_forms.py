@@ -66,7 +66,7 @@ def test_readers_of_lemmas_and_forms(name: str, form: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("form", "other"), [FORMS, FORMS[::-1]])
-@pytest.mark.parametrize("option", ["conllu", "lexicon", "unimorph", "values", "morphemes"])
+@pytest.mark.parametrize("option", ["conllu", "lexicon", "morphemes"])
 def test_a_prior_says_so_and_normalises(
     option: str, form: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +74,7 @@ def test_a_prior_says_so_and_normalises(
     made = ["prior", "--dict", str(dictionary), f"--{option}", str(path), "--out", str(tmp_path / "out")]
     assert main(made) == 0
     said = capsys.readouterr().err
-    what = f"--{option}" if option in ("values", "morphemes") else "the lexicon"
+    what = f"--{option}" if option == "morphemes" else "the lexicon"
     assert f"note: 2 dictionary words (66.7 % of the text) that {what} has {_note(form)}" in said
     assert main([*made, "--normalize", form]) == 0
     assert "Unicode form" not in capsys.readouterr().err
@@ -106,16 +106,27 @@ def test_a_text_in_another_form_than_its_dictionary_is_noticed(
     )
 
 
-@pytest.mark.parametrize("name", ["conllu", "lexicon", "unimorph", "hunspell"])
+@pytest.mark.parametrize("name", ["conllu", "lexicon"])
 def test_a_dictionary_says_so_and_normalises(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, path = written(tmp_path, "text", "été forêts\n", "nfc"), written(tmp_path, name, FILES[name], "nfd")
     made = ["dictionary", "--text", str(text), f"--{name}", str(path), "--out", "-"]
-    if name != "hunspell":  # which is asked for the words of the text alone
-        assert main(made) == 0
-        assert "words of the text that the sources have in another Unicode form only" in capsys.readouterr().err
+    assert main(made) == 0
+    assert "words of the text that the sources have in another Unicode form only" in capsys.readouterr().err
+    assert main([*made, "--normalize", "nfc"]) == 0
+    assert "Unicode form" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["conllu", "unimorph", "hunspell", "values"])
+def test_a_table_is_normalised_and_says_what_is_not(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ["lexicon", f"--{name}", str(written(tmp_path, name, FILES[name], "nfd")), "--out", "-"]
+    assert main(made) == 0
+    out, err = capsys.readouterr()
+    assert in_form("forêts", "nfd") in out and "rows have forms that are not in NFC; --normalize nfc brings" in err
     assert main([*made, "--normalize", "nfc"]) == 0
     out, err = capsys.readouterr()
-    assert "Unicode form" not in err and ("forêt 0\n" in out) == (name == "hunspell")  # whose forms are all listed
+    assert "forêts" in out and "NFC" not in err
 
 
 def test_the_text_of_a_treebank_in_either_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ LIST = "list"
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",
     "lemmas": "--morphemes and --suffixes need no lemmas",
-    "analyses": "--conllu, --unimorph and --apertium read them from elsewhere",
+    "analyses": "--conllu, and `llrnn lexicon` with --unimorph or --apertium, read them from elsewhere",
 }
 
 

@@ -15,4 +15,9 @@ OLD_NAMES = {
     "--model-weight": "in the background: --background 'model(FILE, weight={})'",
     "--smoothing": "in the background: --background 'unigram(smoothing={})'",
     "--pseudo-count": "in the background: --background 'unigram(smoothing=additive, pseudo_count={})'",
+    **{
+        f"--{option}": f"by a table: llrnn lexicon --{option} {{}} --out words.tsv, then --lexicon words.tsv"
+        for option in ("unimorph", "hunspell", "apertium", "values")
+    },
+    "--lexical-source-lemmas": "by a table: llrnn lexicon --language en --out en.tsv, then --source-lexicon en.tsv",
 }

@@ -40,15 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources = parser.add_argument_group("where features of words come from")
     add_word_files(sources)
     prior_language.add_arguments(sources)
-    sources.add_argument(
-        "--apertium", metavar="MODE_OR_FILE",
-        help="a morphological analyser for the words of --dict, through lt-proc: an installed mode, e.g. fra-cat, or "
-        "the path of an *.automorf.bin",
-    )  # fmt: skip
-    sources.add_argument(
-        "--values", nargs="+", default=[], metavar="FILE",
-        help="real-valued features of words (TSV: word, Group:Value, number)",
-    )  # fmt: skip
     sources.add_argument("--patterns", metavar="FILE", help="TOML file with your own regular expressions")
     sources.add_argument("--shapes", action="store_true", help="add surface shapes: numbers, years, capitals, hyphens")
     sources.add_argument(
@@ -58,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prior_morphemes.add_arguments(sources)
     sources.add_argument(
         "--keep-case", action="store_true",
-        help="the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the "
-        "words as they are (without this, `lyon` is looked up as Lyon and LYON, too)",
+        help="the text has capitals: do not lower-case the forms of treebanks and lexicons (those of tables stay as "
+        "they are)",
     )  # fmt: skip
     add_lower(sources)
     add_normalize(sources, "the text is in this Unicode form; so are the words of these files then")
@@ -169,12 +160,8 @@ def options(args: argparse.Namespace) -> "Recipe":
         words=LexiconOptions(
             conllu=args.conllu,
             lexicon=args.lexicon,
-            unimorph=args.unimorph,
-            hunspell=args.hunspell,
-            apertium=args.apertium,
             language=args.language,
             lemma_floor=prior_language.floor(args),
-            values=args.values,
             morphemes=args.morphemes,
             morpheme_floor=prior_morphemes.floor(args),
             guess=args.guess or LexiconOptions.guess,

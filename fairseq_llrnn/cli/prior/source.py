@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # options that say how translations are estimated
 ESTIMATE = (
     *("lexical_weight", "lexical_top", "lexical_units", "lexical_form_power", "aligner", "source_lexicon"),
-    "hunspell",
 )
 
 _NOTHING = ParallelText(Bitext(*[BitextSide(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))] * 2), (), ())
@@ -51,18 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lexical-units", choices=defaults.UNITS,
         help="what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
         "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those of "
-        "--conllu, --lexicon, --unimorph, --hunspell and --language, and guessed for words that these lack (default: "
+        "--conllu, --lexicon and --language, and guessed for words that these lack (default: "
         "word)",
     )  # fmt: skip
     lexical.add_argument(
         "--lexical-form-power", type=float, metavar="P",
         help="of --lexical-units lemma: the share of a form of its lemma is as its count to this power; 0: all forms "
         f"alike, 1: as frequent as they are (default: {defaults.FORM_POWER:g})",
-    )  # fmt: skip
-    lexical.add_argument(
-        "--hunspell", nargs="+", default=[], metavar="FILE",
-        help="of --lexical-units lemma: dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words are "
-        "lemmas of the forms that their affix rules make",
     )  # fmt: skip
     lexical.add_argument(
         "--source-lexicon", nargs="+", default=[], metavar="FILE",
@@ -109,7 +103,7 @@ def translation_options(args: argparse.Namespace, words: WordList) -> "Translati
         refuse_alone(args, ESTIMATE, "--lexical-translation")
         return None
     if args.lexical_units != "lemma":
-        refuse_alone(args, ("lexical_form_power", "hunspell"), "--lexical-units lemma")
+        refuse_alone(args, ("lexical_form_power",), "--lexical-units lemma")
     learned = args.lexical_weight == "learned"
     given = {
         "weight": None if learned else args.lexical_weight,

@@ -50,9 +50,6 @@ def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
     assert prior("--lexical-form-power", 0.5).error == (
         "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
     )
-    assert prior("--hunspell", "fr.dic").error == (
-        "--hunspell: it needs --lexical-units lemma; add that, or leave it out"
-    )
     assert prior(*lemmas, "--lexical-form-power", 1.5).error == (
         "--lexical-form-power 1.5: expected a number from 0 (all forms of a lemma alike) to 1 (as frequent as they are)"
     )
@@ -113,13 +110,15 @@ def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> N
     assert heads[first] == heads[second]
 
 
-def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object]) -> None:
+def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object], llrnn: Llrnn) -> None:
     (data / "x.aff").write_text("SFX S Y 1\nSFX S 0 s .\n")
     (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")
-    prior = built("--lexical-units", "lemma", "--hunspell", data / "x.dic")
+    table = ("--dict", data / "dict.fr.txt", "--out", data / "x.tsv")
+    assert llrnn("lexicon", "--hunspell", data / "x.dic", *table).code == 0
+    prior = built("--lexical-units", "lemma", "--lexicon", data / "x.tsv")
     row = {prior.symbols[x] for x, _ in prior.find(LexicalPart).word_table.row(prior.source_symbols.index("house"))}
     assert {"maison", "maisons"} <= row  # the text has no maisons
-    assert any(row.startswith("--hunspell x.dic ") for row in prior.settings["sources"])
+    assert any(row.startswith("--lexicon x.tsv ") for row in prior.settings["sources"])
 
 
 def test_where_source_lemmas_come_from(prior: Run, data: Path, source_lemmas: list[object]) -> None:
