@@ -2,6 +2,7 @@
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
     text.add_argument(
         "--dict", metavar="FILE",
-        help="only the words of this dict.txt of fairseq-preprocess, and other forms of their lemmas; features of "
-        "words that nobody knows are guessed (--guess), and rows have the counts of the words",
+        help="only the words of this dict.txt of fairseq-preprocess and of the texts, and forms of their lemmas; "
+        "features of words that nobody knows are guessed (--guess), and rows have the counts of the words",
     )  # fmt: skip
     text.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",
@@ -56,34 +57,34 @@ def run(args: argparse.Namespace) -> int:
             "llrnn lexicon: expected somebody who knows words, found nobody; give "
             f"{', '.join(f'--{name}' for name in READERS)}, --morphemes or --language"
         )
-    text = _text(args)
+    text, counts = _text(args)
     if text is None and args.guess is not None:
         raise OptionError(f"--guess {args.guess}: it needs --dict or --count-text; add one, or leave it out")
     table = gather(options, text, all_lemmas=True)
     if text is not None:
-        table.keep_words(text.counts)
+        table.keep_words(counts)
     with text_output(args.out) as file:
         table.write(file)
     say_notes(table.notes)
     if odd := sum(row.form != in_form(row.form, "nfc") for row in table.rows):
         note(f"{odd:,} rows have forms that are not in NFC; --normalize nfc brings them into it")
     forms = {row.form for row in table.rows}
-    counts = {
+    said = {
         "rows": len(table), "forms": len(forms), "… with features": len({r.form for r in table.rows if r.features}),
         "… with a lemma": len({row.form for row in table.rows if row.lemma}),
         "… whose features or lemma are guessed": len({row.form for row in table.rows if row.guessed}),
     }  # fmt: skip
     if text is not None:
-        counts["words of the text that no row has"] = sum(word not in forms for word in text.counts)
-    for name, count in counts.items():
+        said["words of the text that no row has"] = sum(word not in forms for word in counts)
+    for name, count in said.items():
         print(f"{name:<38}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
         print(f"table written to {Path(args.out)}")
     return 0
 
 
-def _text(args: argparse.Namespace) -> "TextWords | None":
-    """The words of dictionary and texts; None where there are neither."""
+def _text(args: argparse.Namespace) -> "tuple[TextWords | None, Mapping[str, int]]":
+    """The words of dictionary and texts, None where there are neither; and the counts of all of them."""
     from fairseq_llrnn.lexicon.completion import TextWords
 
     counts: Counter[str] = count_words([path for path in args.count_text if path != STDIN])[0]
@@ -94,7 +95,8 @@ def _text(args: argparse.Namespace) -> "TextWords | None":
     if args.count_text and not counts:
         raise DataError(f"{', '.join(args.count_text)}: expected words, found none; give a tokenised text")
     if args.dict is None:
-        return TextWords(dict(counts)) if args.count_text else None
+        return TextWords(counts) if args.count_text else None, counts
     words = load_dictionary(args.dict)
-    own = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
-    return TextWords({word: own.get(word, 0) for word in words.ordinary})
+    given = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
+    own = {word: given.get(word, 0) for word in words.ordinary}
+    return TextWords(own, [word for word in counts if word not in own]), {**counts, **own}

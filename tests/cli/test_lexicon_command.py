@@ -96,6 +96,18 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
         ]
 
 
+def test_rare_words_outside_the_dictionary_have_them_too(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
+    """Those that an open vocabulary is made from, with their guesses."""
+    with Path("train.txt").open("a", encoding="utf-8") as file:
+        file.write("dormants chattons dormeuses\n" * 2)
+    opened = ("--open-vocabulary", "characters", "--open-floor", 9)
+    direct = prior("--conllu", "conllu", "--guess", "on", *opened)
+    text = ("--dict", "dict.txt", "--count-text", "train.txt")
+    assert llrnn("lexicon", "--conllu", "conllu", *text, "--guess", "on", "--out", "words.tsv").code == 0
+    assert "\ndormants\t" in Path("words.tsv").read_text(encoding="utf-8")
+    assert same(direct, prior("--lexicon", "words.tsv", "--guess", "on", *opened))
+
+
 def edited(pattern: str, new: str) -> None:
     """Change the one place of the table that is meant."""
     text, many = re.subn(pattern, new, Path("words.tsv").read_text(encoding="utf-8"), flags=re.MULTILINE)
