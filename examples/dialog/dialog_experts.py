@@ -1,9 +1,9 @@
-"""An expert that knows what is still to be said: `--expert examples/dialog/dialog_experts.py:Coverage`.
+"""An expert that knows what has been said: `--expert examples/dialog/dialog_experts.py:Coverage`.
 
 A piece of evidence is what one token of the act offers: a value, or the words that speak of a slot (`#kid`, `#child`).
-Its strings have the value 1 until one of them is said, then −1; and the end of the sentence has −1 until all is said.
-The network decides at every step how much this counts (Dymetman & Xiao 2016, §6): little inside a phrase, much where a
-value is due or where the sentence could end.
+Its strings have the value −1 from when one of them is said, and the end of the sentence has −1 until all is said. The
+network decides at every step how much this counts (Dymetman & Xiao 2016, §6): much where a value could come again, or
+where the sentence could end.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Coverage(Expert):
 
     def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
         said = set(prefix)
-        values: dict[str, float] = {}
-        for piece in dict.fromkeys(map(self._offer, source)):
-            values |= dict.fromkeys(piece, -1.0 if said.intersection(piece) else 1.0)
-        return Firing(exceptions=values | {EOS: -1.0 if 1.0 in values.values() else 0.0})
+        pieces = {piece for piece in map(self._offer, source) if piece}
+        done = {piece for piece in pieces if said.intersection(piece)}
+        values = {word: -1.0 for piece in done for word in piece}
+        return Firing(exceptions=values | {EOS: -1.0 if done < pieces else 0.0})
 
     def _offer(self, word: str) -> tuple[str, ...]:
         if word not in self.offers:

@@ -16,7 +16,7 @@ Files in the folder OUT:
     counted.sent                      the training sentences without their values: what words are frequent
     dict.act.txt dict.sent.txt        dictionaries; both have the values of all acts, the *ontology*
     patterns.toml mapping.tsv         evidence
-    top-words                         how many words have an identity of their own: all but values
+    top-words.act top-words.sent      how many words have an identity of their own: all but values
     plain/                            training pairs without what needs evidence: for lexical translations of the rest
     delexicalised/                    the same for a plain softmax: `@name_1` for the first name, and so on
 """
@@ -136,7 +136,8 @@ def prepare(data: Path, out: Path) -> dict[str, int]:
     _write_dictionary(out / "dict.act.txt", Counter(w for act, _ in kept["train"] for w in source_of(act)), values)
     _write_dictionary(out / "dict.sent.txt", Counter(w for words in sentences for w in words), values)
     _write(out / "counted.sent", ([word for word in words if not word.startswith(MARK)] for words in sentences))
-    _write(out / "top-words", [[str(len(ordinary))]])
+    _write(out / "top-words.act", [[str(len({word for act, _ in kept["train"] for word in _plain(source_of(act))}))]])
+    _write(out / "top-words.sent", [[str(len(ordinary))]])
     slots = sorted({slot for act in acts for slot, _ in act.texts})
     _write(out / "patterns.toml", [["[patterns]"], *([f"{slot} = '{MARK}{slot}_.*'"] for slot in slots)])
     _write(out / "mapping.tsv", _mapping(spoken_of, {word for words in sentences for word in words}))

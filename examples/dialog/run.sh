@@ -51,18 +51,21 @@ say "1/5 the data"
 [ $# -ge 2 ] || [ -e "$data/test.json" ] || python $dialog toy --out "$data"
 [ -e "$text/done" ] || { python $dialog prepare --data "$data" --out "$text" && touch "$text/done"; }
 
-say "2/5 fairseq-preprocess, and the prior: values and #words have no background but as slots"
+say "2/5 fairseq-preprocess; the prior: values and #words have no background but as slots; the encoder reads slots, too"
 known=(--srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt")
 preprocess "$text" "$work/data-bin" "${known[@]}" --validpref "$text/valid"
 preprocess "$text/plain" "$work/plain-bin" "${known[@]}"
 preprocess "$text/delexicalised" "$work/delexicalised-bin" --validpref "$text/delexicalised/valid"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.sent.txt" --count-text "$text/counted.sent" \
-    --top-words "$(cat "$text/top-words")" --lexical-translation "$work/plain-bin" --aligner ibm1 \
+    --top-words "$(cat "$text/top-words.sent")" --lexical-translation "$work/plain-bin" --aligner ibm1 \
     --patterns "$text/patterns.toml" --evidence patterns --evidence-map "$text/mapping.tsv" --unsupported urls=0 \
     --out "$work/data-bin/prior"
+[ -e "$work/data-bin/source" ] || llrnn prior --dict "$work/data-bin/dict.act.txt" --count-text "$text/plain/train.act" \
+    --top-words "$(cat "$text/top-words.act")" --patterns "$text/patterns.toml" --out "$work/data-bin/source"
 
-say "3/5 training: with evidence; with an expert that knows what is still to be said; a plain softmax"
-evidence=(--user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data-bin/prior")
+say "3/5 training: with evidence; with an expert that knows what has been said; a plain softmax"
+evidence=(--user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data-bin/prior"
+    --source-prior "$work/data-bin/source")
 coverage=("${evidence[@]}" --expert examples/dialog/dialog_experts.py:Coverage)
 ours=(--arch llrnn_lstm --criterion log_linear --report-group none --evidence-dropout 0.1 --invented-evidence 0)
 train coverage "$work/data-bin" "${coverage[@]}" "${ours[@]}"
