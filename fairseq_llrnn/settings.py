@@ -29,10 +29,27 @@ from fairseq_llrnn.files import reading
 
 _NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
 IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
+IS_PATH_OR_CONTENT = "a path, or what is in the file"
+NOT_KEPT = "no part of what is written down"  # of a key that changes nothing
 
 
 Paths = Annotated[reading.Paths, IS_PATH]
 FilePath = Annotated[str | Path, IS_PATH]
+PathOrName = Annotated[str | Path, IS_PATH_OR_NAME]
+PathOrContent = Annotated[str | Path, IS_PATH_OR_CONTENT]
+Places = Annotated[reading.Paths, IS_PLACE]
+
+
+class _AsItIs:
+    """Pydantic looks at the class of such a value, and at nothing in it."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: object) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.is_instance_schema(source)
+
+
+OBJECT = _AsItIs()  # of what only Python can give
 
 
 class Settings:
@@ -51,8 +68,10 @@ class Option:
     """That a key is an option of the command, too."""
 
     name: str  # --suffixes
+    group: str  # of options, in the help
     metavar: str | None = None
     alone: object = None  # what it is where the option comes without a value
+    list_of_commas: bool = False  # a,b,c is a list
 
 
 SettingsType = TypeVar("SettingsType", bound=Settings)
@@ -68,6 +87,7 @@ class Key:
     type: Any
     default: object  # MISSING: it must be said
     about: tuple[object, ...]  # what Annotated says of it
+    asked_for: bool = False  # whether its section is one that has to be asked for
 
     @property
     def doc(self) -> str:
@@ -80,20 +100,26 @@ class Key:
         return _how(self.about) is not None
 
     @property
+    def help(self) -> str:
+        """What it is, and its default where that says something."""
+        said = "default" in self.doc or self.default in (MISSING, None, (), False, {})
+        return self.doc if said else f"{self.doc} (default: {self.default})"
+
+    @property
     def option(self) -> Option | None:
         """Its option."""
         return next((note for note in self.about if isinstance(note, Option)), None)
 
 
-def keys(kind: type[Settings], section: str = "") -> tuple[Key, ...]:
+def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tuple[Key, ...]:
     """All keys, those of sections as well, in the order of the fields."""
     found: list[Key] = []
     for name, hint, default in _fields(kind):
         inside = section_of(hint)
         if inside is None:
-            found.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint)))
+            found.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint), asked_for))
         else:
-            found += keys(inside, f"{section}{name}.")
+            found += keys(inside, f"{section}{name}.", default is None)
     return tuple(found)
 
 
@@ -166,13 +192,18 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     if first["type"] == "unexpected_keyword_argument":
         return f"{called('')}: there is no key {name}; {nearest_key(kind, name)}"
     if first["type"] in ("missing", "missing_argument"):
-        return f"{called(name)}: expected {_doc_of(kind, name)}, found nothing; say it"
-    expected = " or ".join(dict.fromkeys(_expected(entry) for entry in same))
+        option = next((key.option for key in keys(kind) if key.name == name), None)
+        advice = f"add {option.name}" if option is not None else "say it"
+        return f"{called(name)}: expected {_doc_of(kind, name)}, found nothing; {advice}"
+    expected = " or ".join(dict.fromkeys(_expected(entry) for entry in same if entry["type"] not in _OF_PYTHON))
     given = first["input"]
     if not isinstance(given, (str, int, float, list, tuple)):  # all keys together, or an object of Python
         return f"{called(name)}: expected {expected}"
     shown = given if not isinstance(given, str) or _NUMBER.fullmatch(given) else repr(given)
-    return f"{called(name)}: expected {expected}, found {shown}; correct it"
+    known = [word for entry in same if entry["type"] == "literal_error" for word in _words_of(entry)]
+    near = difflib.get_close_matches(str(given), known, n=1)
+    advice = f"did you mean {near[0]}?" if near else "correct it"
+    return f"{called(name)}: expected {expected}, found {shown}; {advice}"
 
 
 def _key_of(kind: type[Settings], place: Sequence[object]) -> str:
@@ -196,7 +227,12 @@ def _key_of(kind: type[Settings], place: Sequence[object]) -> str:
 
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number", "bool": "true or false"}
-_KINDS |= {"string": "text", "tuple": "a list"}
+_KINDS |= {"string": "text", "tuple": "a list", "path": "a path", "mapping": "a table", "dataclass": "a section"}
+_OF_PYTHON = ("is_instance_of",)
+
+
+def _words_of(entry: Mapping[str, Any]) -> list[str]:
+    return re.findall("'(.*?)'", str(entry["ctx"]["expected"]))
 
 
 def _expected(entry: Mapping[str, Any]) -> str:
@@ -227,7 +263,55 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
 
 
+def check_needs(settings: Settings, needs: Mapping[str, tuple[str, object]], section: str = "") -> None:
+    """Raise OptionError for a key that is said, and another one is not that it belongs to.
+
+    Args:
+        needs: key -> the other key, and what that is where the first one has nothing to say. section: of both.
+    """
+    for key in keys(type(settings)):
+        other, without = needs.get(key.name, ("", None))
+        if other and getattr(settings, key.field) != key.default and getattr(settings, other) == without:
+            raise OptionError(f"{section}{key.name}: it needs {section}{other}; add that, or leave it out")
+
+
 # ---- paths ----------------------------------------------------------------------------------------------------------
+
+
+def said(settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """What differs from the defaults, as plain values by key, sections within; and the keys with objects of Python."""
+    found: dict[str, Any] = {}
+    objects: list[str] = []
+    for name, hint, default in _fields(type(settings)):
+        value = getattr(settings, name)
+        if NOT_KEPT in about_of(hint):
+            continue
+        if isinstance(value, Settings):
+            inside, more = said(value)
+            objects += [f"{name}.{key}" for key in more]
+            if inside or default is None:
+                found[name] = inside
+        elif not _is_plain(value):
+            objects.append(name)
+        elif (plain := _plain(value)) != _plain(default):
+            found[name] = plain
+    return found, objects
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(inside) for key, inside in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, Path, bool, int, float))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inside) for key, inside in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [*map(_plain, sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    return str(value) if isinstance(value, Path) else value
 
 
 def with_paths(settings: SettingsType, change: Callable[[str], str]) -> SettingsType:
@@ -239,13 +323,14 @@ def with_paths(settings: SettingsType, change: Callable[[str], str]) -> Settings
             made[name] = with_paths(value, change)
         elif isinstance(value, (str, Path)) and (how := _how(about)):
             made[name] = _moved(str(value), how, change)
-        elif isinstance(value, (list, tuple)) and (how := _how(about)):
-            made[name] = tuple(_moved(str(path), how, change) for path in value)
+        elif isinstance(value, (list, tuple)) and (how := _how(about)) and how != IS_PATH_OR_CONTENT:
+            moved = tuple(_moved(str(path), how, change) for path in value)
+            made[name] = moved[0] if len(moved) == 1 else moved
     return replace(settings, **made)  # type: ignore[type-var]
 
 
 def _how(about: Sequence[object]) -> str | None:
-    return next((str(how) for how in (IS_PATH, IS_PATH_OR_NAME, IS_PLACE) if how in about), None)
+    return next((str(how) for how in (IS_PATH, IS_PATH_OR_NAME, IS_PLACE, IS_PATH_OR_CONTENT) if how in about), None)
 
 
 def _moved(path: str, how: str, change: Callable[[str], str]) -> str:

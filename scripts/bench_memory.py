@@ -85,7 +85,8 @@ TRANSLATION = (
     Command(
         "prior",
         "llrnn prior --dict bitext/dict.fr.txt --count-text train.fr --lexicon lexicon.tsv --suffixes --shapes "
-        "--background unigram --lexical-translation bitext --aligner ibm1 --evidence numbers,names,copies "
+        "--background unigram --lexical-translation bitext --set translations.aligner=ibm1 --evidence "
+        "numbers,names,copies "
         "--out bitext/prior",
     ),
     Command(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What packages know of a language's texts: words covered, signatures by --lemma-floor, and the language's unigram.
+"""What packages know of a language's texts: words covered, signatures by words.lemma_floor, and the language's unigram.
 
     python examples/languages/language_texts.py --data ../shared/data --out runs/languages ukrainian
     python scripts/language_packages.py runs/languages/ukrainian/text uk

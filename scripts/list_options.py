@@ -12,7 +12,6 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING
 from pathlib import Path
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
@@ -26,6 +25,7 @@ from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys
 
@@ -105,8 +105,8 @@ def backgrounds() -> str:
 
 def row_of_key(key: Key) -> str:
     """A key of a recipe, or of a background."""
-    default = "" if key.default in (None, (), "", False, MISSING) else f" (default: {key.default})"
-    return f"| {cell(f'`{key.name}`')} | {cell(key.doc + ('' if 'default' in key.doc else default))} |"
+    option = "" if key.option is None else f" (`{key.option.name}`)"
+    return f"| {cell(f'`{key.name}`{option}')} | {cell(key.help)} |"
 
 
 def is_ours(part: type) -> bool:
@@ -147,7 +147,9 @@ def page(system: str = "") -> str:
         examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
         if name == "prior":
-            parts.append(backgrounds())
+            keys_of = table(map(row_of_key, keys(Recipe)), "key")
+            what = "The keys of prior.toml, and of `--set`; those with a dot stand in a section."
+            parts += [f"## Recipe\n\n{what}\n\n{keys_of}", backgrounds()]
     for option, registry in REGISTRIES:
         for name, configuration in sorted(registry.items()):
             if is_ours(configuration) and system_of(configuration.__module__) == system:

@@ -46,7 +46,7 @@ SIZES = (
 SETTINGS = {  # what the table calls a prior -> options of `llrnn prior`
     "unigram": [],
     "with lexical translations and evidence": [
-        "--lexical-translation", "{data}", "--aligner", "ibm1", "--evidence", "numbers,names,copies",
+        "--lexical-translation", "{data}", "--set", "translations.aligner=ibm1", "--evidence", "numbers,names,copies",
     ],
 }  # fmt: skip
 

@@ -135,7 +135,8 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
         *("--dict", str(place.data("general") / "dict.txt"), "--lexicon", *map(str, lexicons)),
         *("--count-text", str(place.text(f"{part}.train")), "--top-words", str(sizes.top_words)),
         # the general text's words have no guessed features: so was docs/results/adaptation.md made
-        *("--shapes", "--suffixes", "--guess", "off", *background, "--out", str(place.prior(f"{part}.{system.name}"))),
+        *("--shapes", "--suffixes", "--set", "words.guess=off", *background),
+        *("--out", str(place.prior(f"{part}.{system.name}"))),
     ]
 
 

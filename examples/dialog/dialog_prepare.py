@@ -5,9 +5,9 @@
 
 A value is one token on both sides, which begins with `@` and the slot's name: evidence by the patterns in
 patterns.toml. What is said of a slot with yes or no begins with `#`: evidence by the table mapping.tsv
-(`kidsallowed=yes` offers `#kid` and `#child`). Without evidence both are forbidden (`--unsupported urls=0`: to the
-rules of evidence they look like @names and #tags), so that no sentence can say a value, or speak of a slot, that its
-act does not have.
+(`kidsallowed=yes` offers `#kid` and `#child`). Without evidence both are forbidden (`--set
+evidence.unsupported.urls=0`: to the rules of evidence they look like @names and #tags), so that no sentence can say a
+value, or speak of a slot, that its act does not have.
 
 Files in the folder OUT:
 

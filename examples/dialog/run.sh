@@ -57,11 +57,11 @@ preprocess "$text" "$work/data-bin" "${known[@]}" --validpref "$text/valid"
 preprocess "$text/plain" "$work/plain-bin" "${known[@]}"
 preprocess "$text/delexicalised" "$work/delexicalised-bin" --validpref "$text/delexicalised/valid"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.sent.txt" --count-text "$text/counted.sent" \
-    --top-words "$(cat "$text/top-words.sent")" --lexical-translation "$work/plain-bin" --aligner ibm1 \
-    --patterns "$text/patterns.toml" --evidence patterns --evidence-map "$text/mapping.tsv" --unsupported urls=0 \
+    --top-words "$(cat "$text/top-words.sent")" --lexical-translation "$work/plain-bin" --set translations.aligner=ibm1 \
+    --set patterns="$text/patterns.toml" --evidence patterns --set evidence.mapping="$text/mapping.tsv" --set evidence.unsupported.urls=0 \
     --out "$work/data-bin/prior"
 [ -e "$work/data-bin/source" ] || llrnn prior --dict "$work/data-bin/dict.act.txt" --count-text "$text/plain/train.act" \
-    --top-words "$(cat "$text/top-words.act")" --patterns "$text/patterns.toml" --out "$work/data-bin/source"
+    --top-words "$(cat "$text/top-words.act")" --set patterns="$text/patterns.toml" --out "$work/data-bin/source"
 
 say "3/5 training: with evidence; with an expert that knows what has been said; a plain softmax"
 evidence=(--user-dir fairseq_llrnn --task llrnn_translation --prior "$work/data-bin/prior"

@@ -41,7 +41,7 @@ say "2/4 fairseq-preprocess, and a prior in which all numbers have the same feat
     --trainpref "$work/text/train" --validpref "$work/text/valid" --testpref "$work/text/test" \
     --srcdict "$work/text/vocabulary.q.txt" --tgtdict "$work/text/vocabulary.a.txt" --destdir "$work/data-bin"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.a.txt" --count-text "$work/text/train.a" \
-    --patterns examples/expert/number.toml --top-words 30 --out "$work/data-bin/prior"
+    --set patterns=examples/expert/number.toml --top-words 30 --out "$work/data-bin/prior"
 
 say "3/4 without the expert, and with it"
 system alone

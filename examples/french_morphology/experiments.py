@@ -58,7 +58,7 @@ WIDER = (
 )
 SURFACE = ("--shapes", "--suffixes")
 # Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
-NOT_GUESSED, GUESSED = ("--guess", "off"), ("--guess", "on")
+NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
 
 
 @dataclass(frozen=True)

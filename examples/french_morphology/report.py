@@ -35,7 +35,7 @@ vocabulary."""
 
 GUESSED = """\
 Honest mode. The treebank has analyses of all words of the training text and of none that only the other texts
-show, so that a model learns that words without analyses never come. `--guess on` guesses theirs from their
+show, so that a model learns that words without analyses never come. `--set words.guess=on` guesses theirs from their
 spelling, and those of words that training shows once as well. Perplexities are from the mean of Test1 and Test2."""
 
 AGREEMENT = """\

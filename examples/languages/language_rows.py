@@ -57,11 +57,11 @@ class Row:
         return needed | ({"frequencies"} if self.more_words or FREQUENCIES[-1] in self.prior else set())
 
 
-SURFACE = ("--suffixes", "--shapes", "--keep-case")
+SURFACE = ("--suffixes", "--shapes", "--set", "words.keep_case=true")
 OPEN = (*SURFACE, "--open-vocabulary", "characters")
 NEURAL = (*SURFACE, "--open-vocabulary", "neural")
 NGRAM = ("--background", "ngram(3, temperature=3)")
-MORPHEMES = ("--morphemes", "morfessor")
+MORPHEMES = ("--set", "words.morphemes=morfessor")
 LANGUAGE = ("--language", "{code}")
 FREQUENCIES = (*LANGUAGE, "--background", "unigram plus language with weights learned")
 TREEBANK = ("--conllu", "{treebanks}")

@@ -102,7 +102,7 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
         prior = [
             *("llrnn", "prior", *known, *lexicon, "--count-text", str(place / "train.txt"), "--shapes", "--suffixes"),
             *("--top-words", sizes.top_words, "--open-vocabulary", OPEN[name]),
-            *("--open-types", str(sizes.open_types)),
+            *("--set", f"open_vocabulary.types={str(sizes.open_types)}"),
         ]
     elif name == "features":
         prior = [

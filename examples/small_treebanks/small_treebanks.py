@@ -77,8 +77,8 @@ class Arm:
 
 
 TRAIN, ALL = ("train",), ("train", "dev", "test")
-SUFFIXES, OFF = ("--suffixes",), ("--guess", "off")
-MORPHEMES = ("--morphemes", "morfessor", "--morpheme-floor")
+SUFFIXES, OFF = ("--suffixes",), ("--set", "words.guess=off")
+MORPHEMES = ("--set", "words.morphemes=morfessor", "words.morpheme_floor")
 FLOORS = ("10", "50")
 BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
 ARMS = (

@@ -56,21 +56,22 @@ FEATURES = (
     "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {knowledge} --shapes --suffixes "
     "--background unigram"
 )
-LEXICAL = f"{FEATURES} --lexical-translation {{data}} --aligner ibm1"
+LEXICAL = f"{FEATURES} --lexical-translation {{data}} --set translations.aligner=ibm1"
 EVIDENCE = "--top-words 4000 --evidence numbers,names,copies"
 # The prior of word-forms, but for evidence. No lemma is a feature: nearly all words would be signatures of their own.
 FORMS = (
-    "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --lemma-floor 1000000 --shapes "
-    "--suffixes 50 --background unigram --lexical-translation {data} --lexical-units lemma --top-words 4000"
+    "--dict {data}/dict.{target}.txt --count-text {text}/train.{target} {sources} --set words.lemma_floor=1000000 "
+    "--shapes "
+    "--suffixes 50 --background unigram --lexical-translation {data} --set translations.units=lemma --top-words 4000"
 )
 PRIORS = {
     "word/prior": f"{LEXICAL} {EVIDENCE}",
     "word/features": f"{FEATURES} {EVIDENCE}",
-    "word-forms/prior": f"{FORMS} --aligner ibm1 --evidence numbers,names,copies",
-    "word-forms/terms": f"{FORMS} --aligner eflomal --source-lexicon words.en.tsv --evidence "
-    "terms,numbers,names,copies,translations",
+    "word-forms/prior": f"{FORMS} --set translations.aligner=ibm1 --evidence numbers,names,copies",
+    "word-forms/terms": f"{FORMS} --set translations.aligner=eflomal translations.source_lexicon=words.en.tsv "
+    "--evidence terms,numbers,names,copies,translations",
     "piece/lexical": f"{LEXICAL} --top-words all --pieces sentencepiece",
-    "piece/evidence": f"{LEXICAL} --lexical-top 100 --top-words all --pieces sentencepiece "
+    "piece/evidence": f"{LEXICAL} --set translations.top=100 --top-words all --pieces sentencepiece "
     "--evidence numbers,names,copies",
 }
 

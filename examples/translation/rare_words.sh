@@ -61,7 +61,7 @@ features=(--count-text "$work/text/train.fr" --shapes --suffixes --background un
 awk -F '\t' 'NR == FNR { kept[$1]; next } !($1 in kept)' "$work/positional/source-words.txt" \
     "$work/positional/translations.tsv" >"$work/rare.tsv"
 [ -e "$work/data/slots/prior" ] || llrnn prior --dict "$work/data/slots/dict.fr.txt" "${features[@]}" --top-words all \
-    --lexical-translation "$work/data/unk" --evidence mapped,copies --evidence-map "$work/rare.tsv" \
+    --lexical-translation "$work/data/unk" --evidence mapped,copies --set evidence.mapping="$work/rare.tsv" \
     --out "$work/data/slots/prior"
 [ -e "$work/data/words/prior" ] || llrnn prior --dict "$work/data/words/dict.fr.txt" "${features[@]}" --top-words "$kept" \
     --lexical-translation "$work/data/words" --evidence numbers,names,copies --out "$work/data/words/prior"

@@ -54,9 +54,9 @@ say "2/5 fairseq-preprocess"
 say "3/5 two priors: nothing (a softmax); morphology, shapes, what the source words mean, and evidence"
 target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr")
 [ -e "$work/data-bin/softmax" ] || llrnn prior --softmax "${target[@]:0:2}" --out "$work/data-bin/softmax"
-[ -e "$work/data-bin/log-linear" ] || llrnn prior "${target[@]}" --lexicon "$work/corpus/lexicon.tsv" --keep-case \
-    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --lexical-units lemma --aligner ibm1 \
-    --evidence numbers,codes,names,copies --evidence-map "$work/corpus/mapping.tsv" --out "$work/data-bin/log-linear"
+[ -e "$work/data-bin/log-linear" ] || llrnn prior "${target[@]}" --lexicon "$work/corpus/lexicon.tsv" --set words.keep_case=true \
+    --shapes --suffixes --top-words 1000 --lexical-translation "$work/data-bin" --set translations.units=lemma --set translations.aligner=ibm1 \
+    --evidence numbers,codes,names,copies --set evidence.mapping="$work/corpus/mapping.tsv" --out "$work/data-bin/log-linear"
 
 say "4/5 training and translating, both at a time"
 running=() failed=0

@@ -24,7 +24,7 @@ PRIORS = {
     "softmax": "--dict data/dict.fr.txt --softmax",
     "ours": (
         "--dict data/dict.fr.txt --count-text text/train.fr --lexicon lexicon.tsv.gz --shapes --suffixes 20 "
-        "--background unigram --lexical-translation data --aligner ibm1"
+        "--background unigram --lexical-translation data --set translations.aligner=ibm1"
     ),
 }
 

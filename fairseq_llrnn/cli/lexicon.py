@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.prior import language
+from fairseq_llrnn.cli.prior.language import LIST
+from fairseq_llrnn.cli.settings_options import add_options, said_by
 from fairseq_llrnn.cli.stdin import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, say_notes
-from fairseq_llrnn.cli.word_files import add_sources, lexicon_options
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.features.text_words import count_words
@@ -28,7 +30,9 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_sources(parser.add_argument_group("who knows words"))
+    from fairseq_llrnn.lexicon.options import LexiconOptions
+
+    add_options(parser, LexiconOptions, every=True)
     text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
     text.add_argument(
         "--dict", metavar="FILE",
@@ -40,15 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokenised texts that say how often words occur (`-`: stdin); without --dict, only their words",
     )  # fmt: skip
     result = parser.add_argument_group("result")
-    result.add_argument("--out", required=True, metavar="FILE", help="where the table goes, a TSV (`-`: stdout)")
+    result.add_argument("--out", metavar="FILE", help="where the table goes, a TSV (`-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.lexicon.gather import gather, places
+    from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.readers import READERS
 
-    options = lexicon_options(args)
+    if args.language == LIST:
+        print("\n".join(language.table()))
+        return 0
+    options = said_by(args, LexiconOptions)
     options.check()
+    if args.out is None:
+        raise OptionError("--out: expected where the table goes, found nothing; add --out FILE")
     check_text_place(args.out)
     files = [place for name in READERS for place in places(options, name)]
     check_not_read(args.out, [*files, *args.count_text, args.dict, args.morphemes])

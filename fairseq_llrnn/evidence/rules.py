@@ -99,7 +99,7 @@ class EvidenceRules:
     @cached_property
     def user_patterns(self) -> UserPatterns | None:
         """The user's expressions, compiled; they stop when they take too long."""
-        return UserPatterns(dict(self.patterns), "the prior's --patterns") if self.patterns else None
+        return UserPatterns(dict(self.patterns), "the prior's patterns") if self.patterns else None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -154,12 +154,6 @@ class EvidenceRules:
             _ = self.user_patterns
         except OptionError as error:
             raise ValueError(str(error)) from None
-
-
-def check_factor(said: str, kind: str, factor: float) -> None:
-    """Raise OptionError for a factor of words of a kind that is none; `said`: how the user wrote it."""
-    if not 0.0 <= factor <= 1.0:  # NaN is not
-        raise OptionError(f"--unsupported {said}: expected a weight from 0 (forbidden) to 1, such as {kind}=0.1")
 
 
 def form_of(word: str, known: Container[str]) -> str | None:

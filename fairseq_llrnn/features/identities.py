@@ -40,7 +40,7 @@ def words_with_identity(
     if top != AUTO:
         return top_words(counts, ordinary, top, option)
     if floor < 1:
-        raise OptionError(f"--identity-floor {floor}: expected a count of at least 1; for every word, say {option} all")
+        raise OptionError(f"identity_floor {floor}: expected a count of at least 1; for every word, say {option} all")
     if not counts[ordinary].any():
         raise OptionError(
             f"{option} auto: expected counts, found none for any word of the dictionary; give a text with "

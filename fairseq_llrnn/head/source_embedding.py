@@ -5,7 +5,7 @@
     read = SourceEmbedding(prior, 256, CharacterEmbedding(prior.session.target, CharacterOptions(size=256)))
 
 Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as a decoder reads the target's words; a prior
-built with --input-top-words all gives every word a row of its own beside those of its features. Padding is the zero
+built with input_top_words all gives every word a row of its own beside those of its features. Padding is the zero
 vector, and strings outside the dictionary are `<unk>`; `characters`, whose vectors are added, read them as well. What
 else the prior knows, its background and the parts after it, is about words to come: nothing asks for it here.
 """

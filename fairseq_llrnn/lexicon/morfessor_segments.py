@@ -40,7 +40,7 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
         import morfessor
     except ImportError:
         raise OptionError(
-            "--morphemes morfessor: expected the package Morfessor, found none; "
+            "words.morphemes=morfessor: expected the package Morfessor, found none; "
             f"{from_checkout('morphemes')}, or give a FILE of words cut into segments"
         ) from None
     trained: Counter[str] = Counter()

@@ -7,50 +7,114 @@ Names in capitals with `--` in messages are those of the command line. Files are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
+from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.files.reading import Paths
-from fairseq_llrnn.files.text_lines import check_form
 from fairseq_llrnn.lexicon.casing import check_casing, language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR
 from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
 MORFESSOR = defaults.MORFESSOR
+GROUP = "where features of words come from"
 
 
 @dataclass(frozen=True)
-class LexiconOptions:
+class LexiconOptions(Settings):
     """Files and packages that know words, and how the text spells these."""
 
-    conllu: Paths = ()
-    lexicon: Table | Lexicon | Mapping[str, Iterable[str]] | Paths = ()  # tables; form, lemma, UPOS, FEATS
-    unimorph: Paths = ()
-    hunspell: Paths = ()  # FILE.dic, whose forms have lemmas and no features
-    apertium: str | None = None
-    language: str | None = None  # whose packages are asked: a code or a name of lexicon/languages/names.py
-    lemma_floor: int = LEMMA_FLOOR  # of `language`: dictionary words that must share a lemma
-    values: Paths = ()
-    morphemes: str | Path | Mapping[str, Sequence[str]] | None = None  # MORFESSOR; a file, or words, cut into segments
-    morpheme_floor: int = MORPHEME_FLOOR  # word types of the text that must share a morpheme
-    guess: str = defaults.GUESSING[0]  # of GUESSING: words without analyses
-    keep_case: bool = False
-    lower: str | None = None  # the language by whose rules forms are lower-cased; None: none in particular
-    normalize: str | None = None  # the Unicode form of the text, in which the words of files are read
+    conllu: Annotated[Paths, Option("--conllu", GROUP, "FILE"), Doc("treebanks (CoNLL-U, .gz too)")] = ()
+    lexicon: Annotated[
+        Places | Annotated[Table, OBJECT] | Annotated[Lexicon, OBJECT] | Mapping[str, Any],
+        Option("--lexicon", GROUP, "FILE"),
+        Doc("tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"),
+    ] = ()
+    unimorph: Annotated[
+        Paths, Doc("lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
+    ] = ()
+    hunspell: Annotated[
+        Paths,
+        Doc(
+            "of translations between lemmas: dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words "
+            "are lemmas of the forms that their affix rules make"
+        ),
+    ] = ()
+    apertium: Annotated[
+        PathOrName | None,
+        Doc(
+            "a morphological analyser for the words of the dictionary, through lt-proc: an installed mode, e.g. "
+            "fra-cat, or the path of an *.automorf.bin"
+        ),
+    ] = None
+    language: Annotated[
+        str | None,
+        Option("--language", GROUP, "CODE"),
+        Doc(
+            "what packages know of the words of this language, e.g. uk, ukr or Ukrainian: analyses and lemmas as "
+            "features, and frequencies for the background `language`; `--language list` prints the languages and their "
+            "packages (extra `languages`; docs/guides/languages.md)"
+        ),
+    ] = None
+    lemma_floor: Annotated[
+        int, Ge(1), Doc("of `language`: how many words of the dictionary must share a lemma, for it to be a feature")
+    ] = LEMMA_FLOOR
+    values: Annotated[Paths, Doc("real-valued features of words (TSV: word, Group:Value, number)")] = ()
+    morphemes: Annotated[
+        PathOrName | Mapping[str, Sequence[str]] | None,
+        Doc(
+            f"add morphemes with their place (Prefix:un, Stem:happy, Ending:ness): `{MORFESSOR}` learns them from the "
+            "words and their counts (it needs the extra `morphemes`); a FILE has words cut into segments by any tool "
+            "(word, tab, segments with blanks between; or the segments alone)"
+        ),
+    ] = None
+    morpheme_floor: Annotated[
+        int, Ge(1), Doc("how many word types of the counted text must share a morpheme, for it to be a feature")
+    ] = MORPHEME_FLOOR
+    guess: Annotated[
+        Literal["auto", "on", "off"],
+        Doc(
+            "guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
+            "that they have, and as often in training as in use; auto: where they cover the words of the counted text "
+            "better than the dictionary's others"
+        ),
+    ] = "auto"
+    keep_case: Annotated[
+        bool,
+        Doc(
+            "the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the words "
+            "as they are (without this, `lyon` is looked up as Lyon and LYON, too)"
+        ),
+    ] = False
+    lower: Annotated[
+        str | None,
+        Doc(
+            "the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
+            "the words of these files then (all other languages need none)"
+        ),
+    ] = None
+    normalize: Annotated[
+        Literal["nfc", "nfd"] | None,
+        Doc(
+            "the text is in this Unicode form; so are the words of these files then: nfc (é is one character) or nfd "
+            "(e with a mark behind it), which look alike (default: as they are)"
+        ),
+    ] = None
 
     def check(self) -> None:
-        """Raise OptionError for options that are none, or do not go together."""
+        """Raise OptionError for options that do not go together."""
         check_casing(self.lower, self.keep_case)
-        check_form(self.normalize)
-        check_least("--morpheme-floor", self.morpheme_floor, 1, "word types")
-        if self.guess not in defaults.GUESSING:
-            raise OptionError(f"--guess {self.guess}: expected {', '.join(defaults.GUESSING)}; correct the spelling")
+        needs: dict[str, tuple[str, object]] = {
+            "lemma_floor": ("language", None), "morpheme_floor": ("morphemes", None)
+        }  # fmt: skip
+        check_needs(self, needs, "words.")
 
     @property
     def spelling(self) -> Spelling:

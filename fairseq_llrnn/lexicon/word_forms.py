@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.text_lines import form_of
@@ -84,7 +85,8 @@ def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = 
     found, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
     for path in paths:
         check_table(path, option)
-        options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=spelling.form)
+        form: Any = spelling.form
+        options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=form)
         forms = set()
         for row, own in ((row, spelling.of_text(row.form)) for row in gather(options).rows):
             forms.update(own.split())

@@ -3,9 +3,10 @@
     prior.py          Prior
     part.py           the contract of a part; parts/: those of the package
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
-    building.py       from files or objects to a prior, by recipe.py; its steps are build.py, leaves.py,
-                      open_vocabulary.py, translations.py (lemmas.py) and evidence.py (source_dictionary.py)
-    languages.py      … packages that know its language
+    recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python
+    building.py       from a recipe to a prior; its steps are build.py, leaves.py, open_vocabulary.py,
+                      translations.py (lemmas.py) and evidence.py (source_dictionary.py)
+    languages.py      … what packages know of its language
     spelling_check.py … a text and a lexicon in different case or Unicode form
     labels.py         … of labels
     language_weights.py  the unigram of a language
@@ -50,7 +51,7 @@ __getattr__ = lazily(
     __name__,
     {
         "lexicon.options": "LexiconOptions",
-        "prior.recipe": "BackgroundOptions EvidenceOptions OpenOptions Recipe TranslationOptions",
+        "prior.recipe": "EvidenceOptions OpenOptions Recipe TranslationOptions",
         "prior.part": "BuildContext Part SavedPart register_part",
         "prior.prior": "Prior",
     },

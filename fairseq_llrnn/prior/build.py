@@ -126,7 +126,7 @@ def build_prior(
         groups = settings.features if settings.input_features is None else settings.input_features
         also = asked_for if settings.input_features is None else ()
         top = settings.top_words if settings.input_top_words is None else settings.input_top_words
-        read = _signatures(words, rows, ordinary, counts, settings, top, groups, "input-", also)
+        read = _signatures(words, rows, ordinary, counts, settings, top, groups, "input_", also)
     log_weights = static_weights(words, counts, settings.background, settings.unigram)
     used = {
         **{name: value for name, value in asdict(settings).items() if name != "unigram"},
@@ -181,11 +181,12 @@ def _signatures(
     settings: PriorSettings,
     top: TopWords,
     groups: Sequence[str] | None,
-    side: Literal["", "input-"],
+    side: Literal["", "input_"],
     asked_for: Sequence[str] = (),
 ) -> Signatures:
-    """The classes of φ, or of ψ; `side` begins the names of their options."""
-    chosen = words_with_identity(counts, ordinary, top, settings.identity_floor, f"--{side}top-words")
+    """The classes of φ, or of ψ; `side` begins the names of their keys."""
+    option = "input_top_words" if side else "--top-words"
+    chosen = words_with_identity(counts, ordinary, top, settings.identity_floor, option)
     # words without an identity and with equal features are one signature: one of them stands for all, the first
     has_identity = ~ordinary
     has_identity[chosen] = True
@@ -195,7 +196,7 @@ def _signatures(
     first, place = first[order], np.argsort(order)
     known = np.flatnonzero(np.isin(first, chosen))
     identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], known)
-    kept = restrict_groups(rows.rows, groups, f"--{side}features", asked_for)
+    kept = restrict_groups(rows.rows, groups, "input_features" if side else "--features", asked_for)
     table = FeatureTable.from_rows([{**a, **kept[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
     found = group_equal_rows(table)  # restricted ones may be equal, too
     return replace(found, class_of=found.class_of[place[of_word]])

@@ -7,13 +7,15 @@ dictionary, counts, lexicon  ->  features and b₀ (build.py)  ->  backgrounds (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.alignment.aligners import choose_aligner
+from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_words import count_words
@@ -28,10 +30,18 @@ from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.build import PriorSettings, UnigramOptions, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import part_of, with_codes
-from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, add_backgrounds, kind_of, options_of, read_background
+from fairseq_llrnn.prior.leaves import (
+    STATIC,
+    TRANSLATIONS,
+    add_backgrounds,
+    kind_of,
+    options_of,
+    read_background,
+    with_names,
+)
 from fairseq_llrnn.prior.lemmas import between_lemmas, check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
@@ -42,6 +52,7 @@ from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.source_dictionary import source_symbols
 from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.prior.translations import add_translations, background_of
+from fairseq_llrnn.settings import checked
 
 Dictionary = WordList | Sequence[str] | str | Path
 
@@ -58,29 +69,45 @@ class Built:
     table: Table  # all that is known of words
 
 
-def build(dictionary: Dictionary, options: Recipe | None = None, open_model: OpenModel | None = None) -> Built:
+# a folder of fairseq-preprocess, the name of a dictionary and its words -> the bitext
+ReadBitext = Callable[[str, str, WordList], ParallelText]
+
+
+def build(
+    dictionary: Dictionary,
+    recipe: Recipe | None = None,
+    open_model: OpenModel | None = None,
+    read_bitext: ReadBitext | None = None,
+) -> Built:
     """Build a prior.
 
     Args:
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
         open_model: who can read other trained models, for `model:FILE`.
+        read_bitext: who can read data of fairseq, for `translations.data`.
 
     Raises:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
-    options = options or Recipe()
-    options.words.check()
+    options = checked(Recipe, recipe or Recipe(), lambda name: name)
+    options.check()
     if options.words.morphemes is not None and options.pieces is not None:
         raise OptionError(
-            f"--morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess words, "
-            "or leave one of them out"
+            f"words.morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess "
+            "words, or leave one of them out"
         )
     check_units(options)
+    path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
+    kept = replace(options, dictionary=path)
     words = _words(dictionary)
+    if options.translations is not None:
+        choose_aligner(options.translations.aligner)
+        if isinstance(options.translations.data, (str, Path)) and read_bitext is not None:
+            read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
+            options = replace(options, translations=replace(options.translations, data=read))
     if options.labels:
         check_of_labels(options)
         words = replace(words, are_labels=True)
-    path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
     below = with_codes(_below(options, background), code)
@@ -92,8 +119,9 @@ def build(dictionary: Dictionary, options: Recipe | None = None, open_model: Ope
         )
     source = source_symbols(options, path)
     if evidence is not None and evidence.mapping:
-        warn_of_forms(["--evidence-map"], evidence.mapping, source)
-        warn_of_forms(["--evidence-map"], (word for some in evidence.mapping.values() for word in some), words.symbols)
+        warn_of_forms(["evidence.mapping"], evidence.mapping, source)
+        targets = (word for some in evidence.mapping.values() for word in some)
+        warn_of_forms(["evidence.mapping"], targets, words.symbols)
     text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else known_source_words(options, evidence, source)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
@@ -109,15 +137,17 @@ def build(dictionary: Dictionary, options: Recipe | None = None, open_model: Ope
     notes.update(_notes_of_texts(options, words, counts))
     for what, told in (
         ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
-        ("--values has", lambda row: row.source == "values"),
-        ("--morphemes has", lambda row: row.source == "morphemes"),
+        ("words.values has", lambda row: row.source == "values"),
+        ("words.morphemes has", lambda row: row.source == "morphemes"),
     ) if text is None else ():
         listed = {row.form for row in table.rows if row.is_word and told(row)}
         notes.update(notes_of_spelling(words, counts, listed, what, options.words))
     completed = table.completed
     assert completed is not None  # since there is a text
     entries = len(lexicon) - completed.added
-    known = {"background": options.background, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
+    described = with_atoms(background, with_names)
+    written = described.text if isinstance(described, Atom) and not described.options else str(described)
+    known = {"background": written, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})
     if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
@@ -132,13 +162,14 @@ def build(dictionary: Dictionary, options: Recipe | None = None, open_model: Ope
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes or {})
-        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.neural)
+        neural = opened.kind == "neural"
+        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, neural)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     prior, more = _with_source(prior, words, options, *lemmas)
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, known_words, target_words)
-    return Built(prior, words, counts, notes, table)
+    return Built(replace(prior, recipe=kept), words, counts, notes, table)
 
 
 def _with_source(
@@ -151,7 +182,7 @@ def _with_source(
     one after them, or translations would give such words their weight again.
     """
     notes: Counter[str] = Counter()
-    unsupported = {} if options.evidence is None else options.evidence.unsupported
+    unsupported = {} if options.evidence is None else {str(form): f for form, f in options.evidence.unsupported.items()}
     late = background_of(prior) is not None
     if unsupported and not late:
         prior, more = discount(prior, words, unsupported)
@@ -214,7 +245,7 @@ def _notes_of_texts(options: Recipe, words: WordList, counts: np.ndarray) -> Cou
         tokens, texts = int(counts.sum() - counts[words.symbols.index(EOS)]), " ".join(as_paths(options.text))
         notes.update(tokens_known(f"--count-text {texts}", tokens - int(counts[unk]), tokens))
     if options.translations is not None:
-        bitext, symbols = options.translations.text.bitext, options.translations.text.source_symbols
+        bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
             what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
             notes.update(tokens_known(what, int((side.tokens != unknown).sum()), len(side.tokens)))
@@ -236,11 +267,10 @@ def _below(options: Recipe, background: Expression) -> Atom:
 
 
 def _settings(options: Recipe, below: Atom, any_morphemes: bool) -> PriorSettings:
-    check_least("--suffixes", options.suffixes, 1, "word types")
     unigram, cut = options_of(below), options.words.morphemes
     segmenter = Path(cut).name if isinstance(cut, (str, Path)) else None if cut is None else "given"
     return PriorSettings(
-        options.top_words,
+        options.identities,
         options.features,
         options.input_features,
         options.input_top_words,

@@ -24,6 +24,7 @@ from fairseq_llrnn.prior.manifest import FORMAT, JSON_FILE, REBUILD, SOURCE_HASH
 from fairseq_llrnn.prior.part import Part
 
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
+RECIPE_FILE = "recipe.toml"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class SavedPrior:
     symbols: tuple[str, ...]
     source_symbols: tuple[str, ...]
     arrays: Mapping[str, np.ndarray]  # those of the part NAME are NAME/…
+    recipe: str = ""  # what it was built from, to be written
 
     def arrays_of(self, part: str) -> dict[str, np.ndarray]:
         """Those of a part, by their own names."""
@@ -73,6 +75,8 @@ def _write(directory: Path, prior: SavedPrior) -> None:
     _write_words(directory / WORDS_FILE, prior.symbols)
     if prior.source_symbols:
         _write_words(directory / SOURCE_FILE, prior.source_symbols)
+    if prior.recipe:
+        (directory / RECIPE_FILE).write_text(prior.recipe, encoding="utf-8", newline="\n")
     digest = hashlib.sha256(map_file(arrays)).hexdigest()
     description = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **prior.description}
     text = json.dumps(description, ensure_ascii=False, indent=1)
@@ -149,7 +153,7 @@ def _holds_nothing_else(path: Path) -> bool:
     """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
     if not os.path.isdir(path):
         return False
-    names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE}
+    names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, RECIPE_FILE}
     with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
         names |= {part["part"] for part in read_description(path)["parts"]}
     return {found.name for found in path.iterdir()} <= names

@@ -37,11 +37,10 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
     asked = options.evidence
     if asked is None:
         return None
-    asked.check()
     if "mapped" in asked.kinds and asked.mapping is None:
-        raise OptionError("--evidence mapped: expected --evidence-map with what is mapped, found none; add it")
+        raise OptionError("--evidence mapped: expected evidence.mapping with what is mapped, found none; add it")
     if "patterns" in asked.kinds and patterns is None:
-        raise OptionError("--evidence patterns: expected --patterns with your expressions, found none; add it")
+        raise OptionError("--evidence patterns: expected patterns with your expressions, found none; add it")
     if "translations" in asked.kinds and options.translations is None:
         raise OptionError(
             "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
@@ -106,7 +105,7 @@ def known_source_words(
                 "since only the source's training text says which words are known, found none; add it"
             )
         return frozenset()
-    spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.text.bitext.source
+    spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.parallel.bitext.source
     found: set[tuple[int, ...]] = set()
     for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
@@ -166,7 +165,8 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
     after = before * factor_of[ordinary]
     if not after.sum() > 0:
         raise OptionError(
-            f"--unsupported {' '.join(written)}: expected some word that remains possible without evidence, found "
+            f"evidence.unsupported {' '.join(written)}: expected some word that remains possible without evidence, "
+            "found "
             "none; leave a kind out"
         )
     prior = replace(prior, settings={**prior.settings, "unsupported": written})

@@ -40,16 +40,21 @@ def read_background(text: str) -> Expression:
     Raises:
         OptionError: it says none, nothing is behind a colon, or the file that is named there does not exist.
     """
-    try:
-        expression = parse(text)
-    except OptionError:
-        if not os.path.isfile(kind_of(text)[1]):
-            raise
-        expression = Atom(text)
+    expression = parse_or_path(text)
     for atom in atoms(expression):
         file_of(atom.text)
         options_of(atom)
     return expression
+
+
+def parse_or_path(text: str) -> Expression:
+    """The expression, whether or not its files are there. Raises OptionError: it says none."""
+    try:
+        return parse(text)
+    except OptionError:
+        if not os.path.isfile(kind_of(text)[1]):
+            raise
+        return Atom(text)
 
 
 def options_of(atom: Atom) -> Settings:
@@ -99,10 +104,9 @@ def file_of(text: str) -> str | None:
         raise OptionError(f"--background {text}: {error}") from None
 
 
-def is_order(text: str) -> bool:
-    """Whether an atom is `ngram:N`, n-grams that are estimated here."""
-    kind, source = kind_of(text)
-    return kind == "ngram" and source.isdecimal()
+def with_names(atom: Atom) -> Atom:
+    """An atom as a prior describes it, by the names of files: where they were changes nothing."""
+    return with_files(atom, os.path.basename)
 
 
 def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple[Prior, Counter[str]]:
@@ -151,4 +155,4 @@ def _part(atom: Atom, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:
 
 def _named(atom: Atom, names: Iterator[str]) -> Atom:
     """With the name of its part; that of translations is given later."""
-    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(atom, part=next(names))
+    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(with_names(atom), part=next(names))

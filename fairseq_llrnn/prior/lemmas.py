@@ -19,8 +19,8 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.lexicon.word_forms import check_table
 from fairseq_llrnn.prior.recipe import Recipe
 
-OPTION = "--lexical-units lemma"
-SOURCE_OPTION = "--source-lexicon"
+OPTION = "translations.units=lemma"
+SOURCE_OPTION = "translations.source_lexicon"
 
 
 def check_units(options: Recipe) -> None:
@@ -66,8 +66,8 @@ def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]
     """
     if options.translations is None or not options.translations.source_lexicon:
         return None
-    symbols, paths = options.translations.text.source_symbols, as_paths(options.translations.source_lexicon)
-    asked, spelled = is_word(symbols), is_lower(symbols)  # --keep-case is of the target
+    symbols, paths = options.translations.parallel.source_symbols, as_paths(options.translations.source_lexicon)
+    asked, spelled = is_word(symbols), is_lower(symbols)  # keep_case is of the target
     known = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
     text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
     table = gather(known, text)

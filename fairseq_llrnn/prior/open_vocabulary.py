@@ -62,7 +62,7 @@ def add_open_vocabulary(
     if not rare:
         raise DataError(
             f"--open-vocabulary: expected words that occur at most {floor} times, from which to learn what unknown "
-            "words are like, found none; give the training text as --count-text, or raise --open-floor"
+            "words are like, found none; give the training text as --count-text, or raise open_vocabulary.floor"
         )
     shares = _shares(counts, rare, index)
     rows = [_features(word, prior, index.get(word), lexicon) for word in rare]

@@ -25,14 +25,14 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
     evidence_map = None if options.evidence is None else options.evidence.mapping
     files: list[tuple[str, str | Path]] = [
         *((f"--{name}", path) for name in READERS if name not in ANSWERING for path in places(known, name)),
-        *(("--morphemes", path) for path in [known.morphemes] if isinstance(path, (str, Path)) and path != MORFESSOR),
+        *(("words.morphemes", p) for p in [known.morphemes] if isinstance(p, (str, Path)) and p != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
-        *(("--patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
+        *(("patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(background)),
-        *(("--lexical-translation", p) for p in (translations.text.files if translations else ())),
-        *(("--hunspell", path) for path in as_paths(known.hunspell if translations else ())),
-        *(("--source-lexicon", p) for p in as_paths(translations.source_lexicon if translations else ())),
-        *(("--evidence-map", path) for path in [evidence_map] if isinstance(path, (str, Path))),
+        *(("--lexical-translation", p) for p in (translations.parallel.files if translations else ())),
+        *(("words.hunspell", path) for path in as_paths(known.hunspell if translations else ())),
+        *(("translations.source_lexicon", p) for p in as_paths(translations.source_lexicon if translations else ())),
+        *(("evidence.mapping", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]
     described = []
     for option, path in files:
@@ -42,7 +42,7 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
         described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
     if code is not None:
         described.append(f"--language {code}, lemmas that {known.lemma_floor} words share")
-    return described + ([] if known.apertium is None else [f"--apertium {Path(known.apertium).name}"])
+    return described + ([] if known.apertium is None else [f"words.apertium {Path(known.apertium).name}"])
 
 
 def _background_files(background: Expression) -> list[str]:

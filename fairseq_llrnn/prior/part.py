@@ -224,7 +224,7 @@ class Part:
 
     def source_option(self, dictionary: str) -> str:
         """The option of `llrnn prior` that makes the part for the words of that source dictionary."""
-        return f"--source-dict {dictionary}"
+        return f"--set source_dictionary={dictionary}"
 
 
 PartType = TypeVar("PartType", bound=Part)

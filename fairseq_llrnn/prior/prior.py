@@ -4,6 +4,7 @@
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
     arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; those of a part begin with its name
     source.txt       the U symbols of the source language, only where some part belongs to them
+    recipe.toml      what it was built from: for people, and to build it again (`llrnn prior --recipe`)
     NAME/            files of the part NAME, where it has any (those of a frozen model)
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
@@ -66,9 +67,10 @@ class Prior:
     parts: tuple[Part, ...] = ()  # each wraps the background of those before it
     expression: Expression | None = None  # how those that stand by themselves are combined, where they are several
     folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
+    recipe: Recipe | None = field(default=None, compare=False, repr=False)  # what it was built from, here
 
     @classmethod
-    def build(cls, dictionary: Dictionary, options: Recipe | None = None) -> Prior:
+    def build(cls, dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
         """Build a prior from files or objects, as `llrnn prior` does.
 
             Prior.build("data-bin/dict.txt", Recipe(text="train.txt", conllu=["fr.conllu"], suffixes=5))
@@ -81,7 +83,7 @@ class Prior:
         """
         from fairseq_llrnn.prior.building import build  # which builds objects of this class
 
-        return build(dictionary, options).prior
+        return build(dictionary, recipe).prior
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -263,8 +265,20 @@ class Prior:
         }
         if self.expression is not None:
             description["background"] = describe(self.expression)
-        saved = SavedPrior(description, self.symbols, self.source_symbols, arrays)
+        saved = SavedPrior(description, self.symbols, self.source_symbols, arrays, self.recipe_text(directory))
         write_directory(Path(directory), saved, dict(named))
+
+    def recipe_text(self, directory: Path | str | None = None) -> str:
+        """What the prior was built from, as TOML (prior/recipe_file.py); "" where nobody knows.
+
+        Args:
+            directory: where its paths lead on from; None: where the prior was read.
+        """
+        if self.recipe is None and self.folder is None:
+            return ""
+        from fairseq_llrnn.prior.recipe_file import kept_recipe
+
+        return kept_recipe(self.recipe, self.folder, directory)
 
     @classmethod
     def load(cls, directory: Path | str, load_model: LoadModel | None = None) -> Prior:

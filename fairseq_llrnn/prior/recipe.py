@@ -1,126 +1,302 @@
-"""What a prior can be built from, and how: the options of `llrnn prior` and of `Prior.build` (building.py).
+"""What a prior is built from, and how: the recipe of `llrnn prior` and of `Prior.build` (building.py).
 
     Recipe(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 
-Names in capitals with `--` in messages are those of the command line. Files are paths, one or several.
+The same keys stand in prior.toml (recipe_file.py), and some are options of the command; names, ranges, defaults and
+help are said here alone. Files are paths, one or several; Python may give objects in their place.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
+from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, check_factor
-from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
+from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR
+from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.reading import Paths
+from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
-from fairseq_llrnn.prior.open_vocabulary import FLOOR
+from fairseq_llrnn.settings import (
+    NOT_KEPT,
+    OBJECT,
+    FilePath,
+    Option,
+    PathOrContent,
+    Paths,
+    Settings,
+    check_needs,
+)
 
-UNITS = defaults.UNITS
+Kind = Literal[
+    "terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies", "translations"
+]  # fmt: skip
+Form = Literal["numbers", "dates", "codes", "urls", "names"]
+Identities = Annotated[int, Ge(0)] | Literal["all", "auto"]
+
+OF_FILES = "dictionary, counts and result"
+OF_WORDS = "where features of words come from"
+OF_FEATURES = "which features the model has"
+OF_BACKGROUND = "background"
+OF_SOURCE = "translation: what the source says"
 
 
 @dataclass(frozen=True)
-class TranslationOptions:
+class TranslationOptions(Settings):
     """Lexical translations: t(target word | source word), aligned in a parallel text."""
 
-    text: ParallelText
-    weight: float = defaults.LEXICAL_WEIGHT  # λ, or where it starts if it is learned
-    learned: bool = False
-    top: int = defaults.LEXICAL_TOP  # translations of a source word
-    aligner: str = "auto"  # "eflomal", "ibm1" or "auto": eflomal where it is installed
-    units: str = UNITS[0]  # what is aligned and counted of the target: words, or their lemmas
-    source_lexicon: Paths = ()  # tables with the lemmas of source words, which rare ones fall back on
-    form_power: float = defaults.FORM_POWER  # of lemmas: how much counts of forms count for their shares, from 0 to 1
+    data: Annotated[
+        FilePath | Annotated[ParallelText, OBJECT],
+        Option("--lexical-translation", OF_SOURCE, "DIR"),
+        Doc(
+            "folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of the dictionary: "
+            "the background of a sentence is mixed with the translations of its source words"
+        ),
+    ]
+    weight: Annotated[
+        float, Ge(0), Lt(1), Doc("share of the translations, or where it begins if it is learned")
+    ] = defaults.LEXICAL_WEIGHT
+    learned: Annotated[bool, Doc("the weight is a parameter of the model")] = False
+    top: Annotated[int, Ge(1), Doc("translations of a source word that are kept")] = defaults.LEXICAL_TOP
+    units: Annotated[
+        Literal["word", "lemma"],
+        Doc(
+            "what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
+            "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those "
+            "of the sources in [words], and guessed for words that these lack"
+        ),
+    ] = "word"
+    form_power: Annotated[
+        float, Ge(0), Le(1),
+        Doc(
+            "of units = lemma: the share of a form of its lemma is as its count to this power; 0: all forms alike, 1: "
+            "as frequent as they are"
+        ),
+    ] = defaults.FORM_POWER  # fmt: skip
+    source_lexicon: Annotated[
+        Paths,
+        Doc(
+            "tables of `llrnn lexicon` with the lemmas of source words, which rare words fall back on, and those that "
+            "the bitext lacks take their translations from; guessed for words that these lack"
+        ),
+    ] = ()
+    aligner: Annotated[
+        Literal["auto", "eflomal", "ibm1"],
+        Doc(
+            "who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
+            "runs differ a little), ibm1, or auto: eflomal if it is there"
+        ),
+    ] = "auto"
 
-    def check(self) -> None:
-        """Raise OptionError where a number is out of range, or the aligner is not there."""
-        if not 0.0 <= self.weight < 1.0:
+    @property
+    def parallel(self) -> ParallelText:
+        """The bitext, once it is read."""
+        if not isinstance(self.data, ParallelText):
             raise OptionError(
-                f"--lexical-weight {self.weight}: expected a number from 0 to below 1 (1 would forbid every word but "
-                "the translations), or `learned`; 0.5 is a good start"
+                f"translations.data {self.data}: a folder of fairseq is read by `llrnn prior`; in Python give a "
+                "ParallelText (alignment/bitext.py), or say who reads it (`read_bitext` of prior/building.py)"
             )
-        check_least("--lexical-top", self.top, 1, "translations")
-        if self.units not in UNITS:
-            raise OptionError(f"--lexical-units {self.units}: expected {' or '.join(UNITS)}; correct the spelling")
-        if not 0.0 <= self.form_power <= 1.0:
-            raise OptionError(
-                f"--lexical-form-power {self.form_power}: expected a number from 0 (all forms of a lemma alike) to 1 "
-                "(as frequent as they are)"
-            )
-        choose_aligner(self.aligner)
+        return self.data
 
 
 @dataclass(frozen=True)
-class EvidenceOptions:
+class EvidenceOptions(Settings):
     """Strings that a translation takes from its source."""
 
-    kinds: Sequence[str] = ()  # of evidence/rules.py; `mapped` is one where there is a mapping
-    mapping: str | Path | Mapping[str, Sequence[str]] | None = None  # a TSV, or source word -> target words
-    weight: float = DEFAULT_WEIGHT  # ε
-    unsupported: Mapping[str, float] = field(default_factory=dict)  # factors of words that look so, by kind
-
-    def check(self) -> None:
-        """Raise OptionError for a weight that is none."""
-        for kind, factor in self.unsupported.items():
-            check_factor(f"{kind}={factor:g}", kind, factor)
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise OptionError(
-                f"--evidence-weight {self.weight}: expected a number above 0; {DEFAULT_WEIGHT} is a good start"
-            )
+    kinds: Annotated[
+        tuple[Kind, ...],
+        Option("--evidence", OF_SOURCE, "KINDS", list_of_commas=True),
+        Doc(
+            "source words of these kinds can be written in the translation, even where no dictionary has them: terms, "
+            "mapped, patterns, numbers, dates, codes, urls, names, copies, translations (patterns: those of "
+            "`patterns`; copies: every other unknown word, which is, over pieces, one that the training text of the "
+            "bitext lacks; terms: forms that a terms file asks for; translations: words of the dictionary into which "
+            "lexical "
+            "translation translates source words, so that the network finds them by their place in the source)"
+        ),
+    ] = ()
+    mapping: Annotated[
+        PathOrContent | Mapping[str, Sequence[str]] | None,
+        Doc("what source words become (TSV: source word, target words): evidence of the kind `mapped`"),
+    ] = None
+    weight: Annotated[
+        float, Gt(0), Doc("background of the evidence of a sentence, all together, where all words together have 1")
+    ] = DEFAULT_WEIGHT
+    unsupported: Annotated[
+        Mapping[Form, Annotated[float, Ge(0), Le(1)]],
+        Doc(
+            "background of target words that look like numbers, dates, codes, urls, names and are no evidence, as a "
+            "multiple of what it would be: 0 forbids them; e.g. {numbers = 0}"
+        ),
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class OpenOptions:
+class OpenOptions(Settings):
     """Classes of words outside the dictionary."""
 
-    floor: int = FLOOR  # words that occur at most so often are rare
-    types: int = LEAST_TYPES  # rare words with equal features that make a class of their own
-    neural: bool = False  # whether a network of characters, which a head trains, spells words as well
+    kind: Annotated[
+        Literal["characters", "neural"],
+        Option("--open-vocabulary", OF_WORDS),
+        Doc(
+            "every string has a probability: <unk> becomes classes of unknown words, learned from the rare words of "
+            "the counted text (or of the dictionary), each with features and a distribution over all strings: of "
+            "character n-grams (characters), and of a network that knows the context as well, and is trained with the "
+            "model (neural)"
+        ),
+    ] = "characters"
+    floor: Annotated[
+        int, Ge(1), Doc("words that occur at most so often are rare, and in part trained as unknown ones")
+    ] = defaults.OPEN_FLOOR
+    types: Annotated[
+        int, Ge(1), Doc("rare words with equal features that make a class of their own")
+    ] = LEAST_TYPES
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Everything that a prior is built from but its dictionary."""
+class Recipe(Settings):
+    """Everything that a prior is built from."""
 
-    # where words are counted: in texts, here, or else in the dictionary
-    text: Paths = ()
-    counts: np.ndarray | None = None  # (V,)
-    # where features of words come from
+    dictionary: Annotated[
+        FilePath | None, Option("--dict", OF_FILES, "FILE"), Doc("dict.txt of fairseq-preprocess")
+    ] = None
+    text: Annotated[
+        Paths,
+        Option("--count-text", OF_FILES, "FILE"),
+        Doc(
+            "tokenised text that ranks the words and makes the unigram (default: the counts in the dictionary, where "
+            "the end of sentence is not counted and is taken to come after every 25 words)"
+        ),
+    ] = ()
+    counts: Annotated[
+        Annotated[np.ndarray, OBJECT] | None, Doc("(V,) counts in the place of those of a text; in Python alone")
+    ] = None
+    workers: Annotated[
+        Annotated[int, Ge(1)] | None,
+        NOT_KEPT,
+        Option("--workers", OF_FILES, "N"),
+        Doc(
+            "processes that read texts and align words; the prior does not depend on it (default: one for each core, "
+            f"at most {MOST_BY_DEFAULT})"
+        ),
+    ] = None
+    shapes: Annotated[
+        bool, Option("--shapes", OF_WORDS), Doc("add surface shapes: numbers, years, capitals, hyphens")
+    ] = False
+    suffixes: Annotated[
+        Annotated[int, Ge(1)] | None,
+        Option("--suffixes", OF_WORDS, "FLOOR", alone=DEFAULT_SUFFIX_FLOOR),
+        Doc(
+            "add suffixes of length 2-4 that so many word types share at least (`--suffixes` alone: "
+            f"{DEFAULT_SUFFIX_FLOOR}; default: no suffixes)"
+        ),
+    ] = None
+    patterns: Annotated[
+        PathOrContent | Annotated[UserPatterns, OBJECT] | None, Doc("TOML file with your own regular expressions")
+    ] = None
+    pieces: Annotated[
+        Literal["sentencepiece", "bpe"] | None,
+        Option("--pieces", OF_WORDS),
+        Doc(
+            "the dictionary holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe "
+            "(`@@`: the word goes on); a piece has the features of the words that hold it, by their shares in the "
+            "counted text, which must be in pieces, too; the shares are rounded to quarters"
+        ),
+    ] = None
+    top_words: Annotated[
+        Identities | None,
+        Option("--top-words", OF_FEATURES, "M"),
+        Doc(
+            "words with an identity of their own: the M most frequent ones; `all`; or `auto`, those that the counted "
+            "text shows at least `identity_floor` times (default: auto; all of labels)"
+        ),
+    ] = None
+    identity_floor: Annotated[
+        int, Ge(1), Doc("how often the text has to show a word that gets an identity by `auto`")
+    ] = IDENTITY_FLOOR
+    features: Annotated[
+        tuple[str, ...] | None,
+        Option("--features", OF_FEATURES, "GROUPS", list_of_commas=True),
+        Doc("the feature groups of the network's output (φ), e.g. POS and Gender (default: all)"),
+    ] = None
+    input_features: Annotated[
+        tuple[str, ...] | None, Doc("feature groups that the network reads (ψ; default: as φ)")
+    ] = None
+    input_top_words: Annotated[
+        Identities | None, Doc("identities that the network reads (default: `top_words`)")
+    ] = None
+    labels: Annotated[
+        bool,
+        Option("--labels", OF_FEATURES),
+        Doc(
+            "the dictionary's words are labels of texts, for --task llrnn_classification: neither the end of a "
+            "sentence nor <unk> has any mass"
+        ),
+    ] = False
+    background: Annotated[
+        str,
+        Option("--background", OF_BACKGROUND, "EXPRESSION"),
+        Doc(
+            "unigram; uniform; language or language:CODE, the frequencies of words in the texts of others "
+            "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
+            "n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular expression or "
+            "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a trained "
+            "language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "
+            "folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or `unigram(smoothing=additive)` "
+            "(docs/options.md has all). Several are combined as in `automaton:FILE times ngram:3` (both must allow a "
+            "word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights learned` (or `with weights "
+            "per position`: the network chooses), `ngram:3 at temperature 2`, with parentheses"
+        ),
+    ] = "unigram"
+    over: Annotated[
+        str | None,
+        Doc(
+            "the static background below n-grams of another text, automata, caches and models, e.g. "
+            "unigram(smoothing=additive) (default: the first static one of `background`, or unigram)"
+        ),
+    ] = None
+    source_dictionary: Annotated[
+        PathOrContent | Sequence[str] | None,
+        Doc("dict.txt of the source (default: that of the bitext, or the only other one beside the dictionary)"),
+    ] = None
     words: LexiconOptions = LexiconOptions()
-    patterns: str | Path | UserPatterns | None = None
-    shapes: bool = False
-    suffixes: int | None = None  # word types that must share a suffix; None: no suffixes
-    pieces: str | None = None  # a convention of features/subwords.py; None: the dictionary holds words
-    # which features the model has
-    top_words: TopWords = AUTO  # words with an identity: a number, `all`, or by `identity_floor`
-    identity_floor: int = IDENTITY_FLOOR  # of `auto`: the count from which a word has an identity
-    features: tuple[str, ...] | None = None
-    input_features: tuple[str, ...] | None = None
-    input_top_words: TopWords | None = None
-    # background
-    background: str = "unigram"  # an expression (expression.py)
-    over: str | None = (
-        None  # b₀ below n-grams, automata, caches and models; None: the first static background, or unigram
-    )
-    # the source of a translation, and words outside the dictionary
-    source_dictionary: str | Path | Sequence[str] | None = None  # None: that of the parallel text, or beside the other
     translations: TranslationOptions | None = None
     evidence: EvidenceOptions | None = None
     open_vocabulary: OpenOptions | None = None
-    labels: bool = False  # the dictionary's words are labels of texts (labels.py)
-    workers: int | None = None  # processes that read texts; None: one for each core. The prior does not depend on it
 
     @classmethod
     def softmax(cls) -> Recipe:
         """The special case: every word its own and only feature, uniform background."""
         return cls(top_words="all", background="uniform")
+
+    @property
+    def identities(self) -> int | Literal["all", "auto"]:
+        """Which words have an identity of their own."""
+        return self.top_words if self.top_words is not None else "all" if self.labels else AUTO
+
+    def check(self) -> None:
+        """Raise OptionError for keys that do not go together."""
+        self.words.check()
+        check_needs(self, {"source_dictionary": ("evidence", None)})
+        between_words = self.translations is None or self.translations.units == "word"
+        power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
+        of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
+        for name, said in of_lemmas.items():
+            if said and between_words:
+                raise OptionError(f"{name}: it needs translations.units=lemma; add that, or leave it out")
+        if self.evidence is not None and not self.evidence.kinds and self.evidence.mapping is None:
+            raise OptionError("--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers")
+        if self.identity_floor != IDENTITY_FLOOR and AUTO not in (self.identities, self.input_top_words):
+            raise OptionError(
+                f"identity_floor {self.identity_floor}: expected top_words auto, to which it belongs, found top_words "
+                f"{self.identities}; leave one of them out"
+            )

@@ -19,20 +19,21 @@ def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
         return ()
     if given is not None:
         symbols = load_dictionary(given).symbols if isinstance(given, (str, Path)) else tuple(given)
-        if translations is not None and symbols != translations.text.source_symbols:
+        if translations is not None and symbols != translations.parallel.source_symbols:
             name = f" {given}" if isinstance(given, (str, Path)) else ""
             raise OptionError(
-                f"--source-dict{name}: expected the words of the source side of --lexical-translation, found others; "
+                f"source_dictionary{name}: expected the words of the source side of --lexical-translation, found "
+                "others; "
                 "leave it out"
             )
         return symbols
     if translations is not None:
-        return translations.text.source_symbols
+        return translations.parallel.source_symbols
     others = [] if path is None else [p for p in path.parent.glob("dict.*.txt") if p.name != path.name]
     if len(others) != 1:
         found = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
             f"--evidence: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
-            "--source-dict"
+            "source_dictionary"
         )
     return load_dictionary(others[0]).symbols

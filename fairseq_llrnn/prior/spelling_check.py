@@ -69,17 +69,19 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
         if any_capitals:
             return None
         turkic = lower(form, "tr") == word != lower(form)
-        return "the text has no capitals; leave --keep-case out" + (" and say --lower tr" if turkic else "")
+        return "the text has no capitals; leave words.keep_case out" + (" and say words.lower=tr" if turkic else "")
     if word != lower(word, language):
         return (
-            "the text has capitals, and the lexicon was lower-cased; say --keep-case, or lower-case the text (`llrnn "
+            "the text has capitals, and the lexicon was lower-cased; say words.keep_case=true, or lower-case the "
+            "text (`llrnn "
             "text --lower` does)"
         )
     if language is None and (DOT in form or "ı" in word):
-        return "the text was lower-cased as Turkish is, the lexicon not; say --lower tr (or az)"
+        return "the text was lower-cased as Turkish is, the lexicon not; say words.lower=tr (or az)"
     if language is not None and DOT in word:
         return (
-            f"the lexicon was lower-cased by --lower {options.lower}, the text by other rules; lower-case the text so, "
+            f"the lexicon was lower-cased by words.lower {options.lower}, the text by other rules; lower-case the "
+            "text so, "
             "too, or leave the option out"
         )
     return None

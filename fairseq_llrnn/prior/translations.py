@@ -46,8 +46,7 @@ def add_translations(
     Raises:
         OptionError: a number out of range. DataError: as the alignment does.
     """
-    options.check()
-    text, aligner = options.text, choose_aligner(options.aligner)
+    text, aligner = options.parallel, choose_aligner(options.aligner)
     possible = is_word(prior.symbols) & prior.allowed
     bitext, forms = text.bitext, None
     if lemmas is not None:
@@ -110,7 +109,8 @@ def _mixes(prior: Prior, before: Expression, options: TranslationOptions) -> boo
         return False
     if options.weight == 0.0:
         raise OptionError(
-            f"--lexical-weight 0: expected a weight above 0 beside --background {before}, of which translations are a "
+            f"translations.weight 0: expected a weight above 0 beside --background {before}, of which translations "
+            "are a "
             "part; leave --lexical-translation out"
         )
     return True

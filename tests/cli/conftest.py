@@ -29,7 +29,7 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     def run(*options: object) -> Done:
         return llrnn(
             "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
-            "--guess", "off", *options,
+            "--set", "words.guess=off", *options,
         )  # fmt: skip
 
     return run

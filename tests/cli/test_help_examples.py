@@ -58,7 +58,8 @@ def folder(
     shutil.copy(checkpoint, place / "checkpoints" / "checkpoint_best.pt")
     shell.run(
         "llrnn", "prior", "--lexicon", place / "lexicon.tsv", "--dict", world.data / "dict.txt", "--open-vocabulary",
-        "characters", "--open-floor", 1, "--open-types", 1, "--count-text", place / "train.txt", "--top-words", 20,
+        "characters", "open_vocabulary.floor", 1, "open_vocabulary.types", 1, "--count-text", place / "train.txt",
+        "--top-words", 20,
         "--out", world.prior("of-examples"),
     )  # fmt: skip
     for arguments in (

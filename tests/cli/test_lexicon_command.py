@@ -81,14 +81,15 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
 ) -> None:
     sources = [one for kind in kinds for one in (f"--{kind}", kind)]
     floor = ["--morpheme-floor", 1] * ("morphemes" in kinds)
-    words = LexiconOptions(**{kind: kind for kind in kinds}, morpheme_floor=1, guess=guess)  # type: ignore[arg-type]
+    own = {"morpheme_floor": 1} if "morphemes" in kinds else {}
+    words = LexiconOptions(**{kind: kind for kind in kinds}, **own, guess=guess)  # type: ignore[arg-type]
     direct = Prior.build("dict.txt", Recipe(text="train.txt", top_words=2, words=words))
     ways: list[list[object]] = [["--dict", "dict.txt", "--count-text", "train.txt", "--guess", guess]]
     if "morphemes" not in kinds:  # of which words share them depends on the words
         ways.append([])
     for way in ways:
         assert llrnn("lexicon", *sources, *floor, *way, "--out", "words.tsv").code == 0
-        made = prior("--lexicon", "words.tsv", "--guess", guess)
+        made = prior("--lexicon", "words.tsv", "--set", f"words.guess={guess}")
         assert same(direct, made)
         parts = [one.find(GuessesPart) for one in (direct, made)]
         assert [part if part is None else part.words.tolist() for part in parts[:1]] == [
@@ -100,12 +101,12 @@ def test_rare_words_outside_the_dictionary_have_them_too(llrnn: Llrnn, prior: Ca
     """Those that an open vocabulary is made from, with their guesses."""
     with Path("train.txt").open("a", encoding="utf-8") as file:
         file.write("dormants chattons dormeuses\n" * 2)
-    opened = ("--open-vocabulary", "characters", "--open-floor", 9)
-    direct = prior("--conllu", "conllu", "--guess", "on", *opened)
+    opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.floor=9", "words.guess=on")
+    direct = prior("--conllu", "conllu", *opened)
     text = ("--dict", "dict.txt", "--count-text", "train.txt")
     assert llrnn("lexicon", "--conllu", "conllu", *text, "--guess", "on", "--out", "words.tsv").code == 0
     assert "\ndormants\t" in Path("words.tsv").read_text(encoding="utf-8")
-    assert same(direct, prior("--lexicon", "words.tsv", "--guess", "on", *opened))
+    assert same(direct, prior("--lexicon", "words.tsv", *opened))
 
 
 def edited(pattern: str, new: str) -> None:
@@ -117,7 +118,7 @@ def edited(pattern: str, new: str) -> None:
 
 def test_what_a_person_changes_reaches_the_prior(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
     assert llrnn("lexicon", "--conllu", "conllu", "--out", "words.tsv").code == 0
-    options = ("--lexicon", "words.tsv", "--guess", "off", "--top-words", 0)
+    options = ("--lexicon", "words.tsv", "--set", "words.guess=off", "--top-words", 0)
     before = row(prior(*options), "chats")
     assert before.keys() == {"NOTTOP", "POS:NOUN", "POS:VERB", "Gender:Masc", "Number:Plur"}
     edited("^(chats\tchat\tNOUN\t)Gender=Masc", r"\1Gender=Fem")

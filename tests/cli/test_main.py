@@ -135,17 +135,15 @@ def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> No
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--dict", "d", "--oout", "p"], "required: --out; there is no --oout; did you mean --out?"),
-        (
-            ["--dict", "d", "--count-text=t", "--zzz"],
-            "required: --out; there is no --zzz; llrnn prior --help shows what",
-        ),
-        (["--di", "d", "--lexical-top", "-3"], "required: --out; llrnn prior --help shows what there is"),
+        (["score", "--pth", "p", "text"], "required: --path; there is no --pth; did you mean --path?"),
+        (["score", "--zzz", "text"], "required: --path; there is no --zzz; llrnn score --help shows what"),
+        (["score", "--max-tokens", "-3"], "required: --path"),
+        (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
     ],
 )
 def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str], message: str, capsys: Streams) -> None:
     with pytest.raises(SystemExit) as stop:
-        llrnn.main(["prior", *given])
+        llrnn.main(given)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
 

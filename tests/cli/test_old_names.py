@@ -6,8 +6,10 @@ import pytest
 from small_corpus import Corpus, Llrnn
 
 from fairseq_llrnn.cli.main import load, parser_of
-from fairseq_llrnn.cli.prior.old_names import OLD_NAMES
+from fairseq_llrnn.cli.prior.old_names import KEYS, OLD_NAMES
 from fairseq_llrnn.prior.leaves import read_background
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.settings import keys
 
 
 @pytest.mark.parametrize("option", OLD_NAMES)
@@ -23,6 +25,12 @@ def test_several_values(llrnn: Llrnn) -> None:
     assert llrnn("prior", "--ngram-prune", 0, 1, "--out", "x").error == (
         "--ngram-prune 0 1: is said in the background: --background 'ngram(3, prune=[0, 1])'"
     )
+
+
+@pytest.mark.parametrize("option", KEYS)
+def test_the_key_is_one(option: str) -> None:
+    assert KEYS[option] in {key.name for key in keys(Recipe)}
+    assert KEYS[option] in OLD_NAMES[option]
 
 
 @pytest.mark.parametrize("option", [name for name, said in OLD_NAMES.items() if "--background" in said])

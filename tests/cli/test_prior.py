@@ -75,13 +75,15 @@ def test_the_json_is_for_people(built: Built, corpus: Corpus) -> None:
     assert description["settings"]["shapes"] is True
     assert description["counts"]["words"] == 17
     assert "TOPFORM:le" in description["output_features"]
-    assert sorted(f.name for f in corpus.out.iterdir()) == ["arrays.npz", "dictionary.txt", "prior.json"]
+    assert sorted(f.name for f in corpus.out.iterdir()) == [
+        *("arrays.npz", "dictionary.txt", "prior.json", "recipe.toml")
+    ]
 
 
 OPTIONS = {
     "plain": ("--top-words", 3),
     "spelling": ("--top-words", 3, "--shapes", "--suffixes", 2),
-    "psi": ("--top-words", 3, "--input-features", "POS"),
+    "psi": ("--top-words", 3, "--set", "input_features=POS"),
     "softmax": ("--softmax",),
 }
 PRIORS = """
@@ -112,7 +114,7 @@ def of_two_seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_same_input_same_bytes(of_two_seeds: list[Path], name: str) -> None:
     made = [files(place / name) for place in of_two_seeds]
     assert made[0] == made[1]
-    assert len(made[0]) == 3
+    assert len(made[0]) == 4
 
 
 def test_a_second_run_replaces_the_first(built: Built, corpus: Corpus) -> None:

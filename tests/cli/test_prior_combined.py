@@ -48,7 +48,7 @@ def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corp
     expression = '"automaton:my grammar.txt" times ngram(2, folds=0) times (cache(5, learned) plus uniform)'
     done = build(
         "--background", expression, "--count-text", "train.txt",
-        "--evidence", "numbers", "--unsupported", "numbers=0.5", "--source-dict", "dict.en.txt",
+        "--evidence", "numbers", "--set", "evidence.unsupported.numbers=0.5", "--set", "source_dictionary=dict.en.txt",
     )  # fmt: skip
     assert done.code == 0, done.err
     shown = llrnn("show", corpus.out).out
@@ -80,7 +80,7 @@ def tree(directory: Path) -> dict[str, bytes]:
         ([], {}),
         (
             ["--conllu", "train.conllu", "--count-text", "train.txt", "--suffixes", "2", "--shapes",
-             "--background", "unigram(smoothing=additive, pseudo_count=0.5)", "--input-features", "POS",
+             "--background", "unigram(smoothing=additive, pseudo_count=0.5)", "--set", "input_features=POS",
              "--open-vocabulary", "characters"],
             {"words": LexiconOptions(conllu="train.conllu"), "text": "train.txt", "suffixes": 2, "shapes": True,
              "input_features": ("POS",),
@@ -92,8 +92,8 @@ def tree(directory: Path) -> dict[str, bytes]:
             {"background": "ngram(2, folds=2) plus cache(4, weight=0.5)", "text": ["train.txt"]},
         ),
         (
-            ["--background", "automaton:my grammar.txt", "--evidence", "numbers,copies", "--evidence-weight", "0.5",
-             "--unsupported", "numbers=0"],
+            ["--background", "automaton:my grammar.txt", "--evidence", "numbers,copies", "--set", "evidence.weight=0.5",
+             "--set", "evidence.unsupported.numbers=0"],
             {"background": "automaton:my grammar.txt",
              "evidence": EvidenceOptions(("numbers", "copies"), weight=0.5, unsupported={"numbers": 0.0})},
         ),

@@ -194,8 +194,8 @@ def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, o
 
 
 def test_a_softmax_has_none(llrnn: Llrnn, corpus: Corpus) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--guess", "on", "--out", corpus.out)
-    assert "--softmax: a softmax takes no other option, found --guess beside it" in done.error
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--set", "words.guess=on", "--out", corpus.out)
+    assert "--softmax: a softmax takes no other option, found --set beside it" in done.error
 
 
 def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:

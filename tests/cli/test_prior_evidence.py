@@ -77,50 +77,50 @@ def test_it_says_what_was_made(prior: Run) -> None:
 
 
 def test_with_translations(built: Callable[..., Prior], data: Path) -> None:
-    prior = built("--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1")
+    prior = built("--evidence", "numbers", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior.find(EvidencePart) is not None and prior.find(LexicalPart) is not None
     assert list(prior.source_symbols[4:]) == source_words(data)
     same = built(
-        "--evidence", "numbers", "--lexical-translation", data, "--aligner", "ibm1", "--source-dict",
-        data / "dict.en.txt",
+        "--evidence", "numbers", "--lexical-translation", data, "--set", "translations.aligner=ibm1", "--set",
+        f"source_dictionary={data / 'dict.en.txt'}",
     )  # fmt: skip
     assert same.fingerprint == prior.fingerprint
 
 
 def test_another_source_dictionary(built: Callable[..., Prior], data: Path) -> None:
-    assert list(built("--evidence", "numbers", "--source-dict", data / "dict.fr.txt").source_symbols) == list(
-        built("--evidence", "numbers").symbols
-    )
+    french = built("--evidence", "numbers", "--set", f"source_dictionary={data / 'dict.fr.txt'}")
+    assert french.source_symbols == built("--evidence", "numbers").symbols
 
 
 def test_a_table(built: Callable[..., Prior], data: Path) -> None:
     table = write(data, "map.tsv", "1,000\t1 000\nBob\tRobert\n")
-    prior = built("--evidence-map", table, "--evidence-weight", 2)
+    prior = built("--set", f"evidence.mapping={table}", "--set", "evidence.weight=2")
     assert prior.find(EvidencePart).rules.kinds == ("mapped",)
     assert prior.find(EvidencePart).rules.mapping == {"1,000": ("1", "000"), "Bob": ("Robert",)}
     assert prior.find(EvidencePart).rules.weight == 2.0
     assert prior.output.features.names[-3:] == ("Evidence:Mapped", "Evidence:Unknown", "Evidence:Next")
-    assert [s.split()[:2] for s in prior.settings["sources"]] == [["--evidence-map", "map.tsv"]]
-    also = built("--evidence-map", table, "--evidence", "numbers").find(EvidencePart)
+    assert [s.split()[:2] for s in prior.settings["sources"]] == [["evidence.mapping", "map.tsv"]]
+    also = built("--set", f"evidence.mapping={table}", "--evidence", "numbers").find(EvidencePart)
     assert also is not None and also.rules.kinds == ("mapped", "numbers")
 
 
 def test_patterns(built: Callable[..., Prior], data: Path) -> None:
     patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
-    prior = built("--evidence", "patterns", "--patterns", patterns)
+    prior = built("--evidence", "patterns", "--set", f"patterns={patterns}")
     assert prior.find(EvidencePart).rules.patterns == {"flight": "AF\\d+", "none": "QQ"}
     assert {"Pattern:flight", "Pattern:none"} <= set(prior.output.features.names)
 
 
 def test_patterns_that_are_no_evidence_must_match_some_word(prior: Run, data: Path) -> None:
     patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
-    done = prior("--evidence", "numbers", "--patterns", patterns)
+    done = prior("--evidence", "numbers", "--set", f"patterns={patterns}")
     assert "pattern 'none' ('QQ') matches no word of the vocabulary" in done.error
 
 
 def test_words_that_need_evidence(prior: Run, built: Callable[..., Prior], data: Path) -> None:
     plain = built("--evidence", "numbers,names")
-    options = ("--evidence", "numbers,names", "--unsupported", "numbers=0.1", "names=0")
+    unsupported = ("evidence.unsupported.numbers=0.1", "evidence.unsupported.names=0")
+    options = ("--evidence", "numbers,names", "--set", *unsupported)
     assert prior(*options).err == (
         "note: 2 target words are names, impossible without evidence\n"
         "note: 4 target words are numbers, weighed 0.1 times as much without evidence\n"
@@ -133,7 +133,7 @@ def test_words_that_need_evidence(prior: Run, built: Callable[..., Prior], data:
     )
     for special in ("</s>", "<unk>"):
         assert less.log_weights[at[special]] == plain.log_weights[at[special]]
-    translated = built(*options, "--lexical-translation", data, "--aligner", "ibm1").find(LexicalPart)
+    translated = built(*options, "--lexical-translation", data, "--set", "translations.aligner=ibm1").find(LexicalPart)
     assert translated is not None and at["Lyon"] not in translated.table.targets
 
 
@@ -145,32 +145,33 @@ def test_text_without_capitals(prior: Run, data: Path) -> None:
 
 
 def test_same_input_same_bytes(prior: Run, data: Path) -> None:
-    options = ("--evidence", "numbers,names", "--evidence-map", write(data, "map.tsv", "a\tb\n"))
+    table = write(data, "map.tsv", "a\tb\n")
+    options = ("--evidence", "numbers,names", "--set", f"evidence.mapping={table}")
     assert prior(*options).code == 0
     first = {f.name: f.read_bytes() for f in (data / "prior").iterdir()}
     assert prior(*options).code == 0
     assert {f.name: f.read_bytes() for f in (data / "prior").iterdir()} == first
-    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
+    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "recipe.toml", "source.txt"]
 
 
 # ---- what it refuses ------------------------------------------------------------------------------------------------
 
-ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies, translations"
+ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or translations"
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--evidence", "number"), f"--evidence number: expected some of {ALL}; did you mean numbers?"),
-        (("--evidence", "numbers,zzz"), f"--evidence zzz: expected some of {ALL}; correct the spelling"),
-        (("--evidence", " , "), f"--evidence ' , ': expected some of {ALL}, found none; name one"),
+        (("--evidence", "number"), f"--evidence: expected {ALL}, found 'number'; did you mean numbers?"),
+        (("--evidence", "numbers,zzz"), f"--evidence: expected {ALL}, found 'zzz'; correct it"),
+        (("--evidence", " , "), "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers"),
         (
             ("--evidence", "mapped"),
-            "--evidence mapped: expected --evidence-map with what is mapped, found none; add it",
+            "--evidence mapped: expected evidence.mapping with what is mapped, found none; add it",
         ),
         (
             ("--evidence", "patterns"),
-            "--evidence patterns: expected --patterns with your expressions, found none; add it",
+            "--evidence patterns: expected patterns with your expressions, found none; add it",
         ),
         (
             ("--evidence", "numbers,translations"),
@@ -178,50 +179,33 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies, tran
             "found none; add it",
         ),
         (
-            ("--evidence", "numbers", "--evidence-weight", "0"),
-            "--evidence-weight 0.0: expected a number above 0; 0.25 is a good start",
+            ("--evidence", "numbers", "--set", "evidence.weight=0"),
+            "--set evidence.weight: expected a number above 0, found 0; correct it",
         ),
         (
-            ("--evidence", "numbers", "--evidence-weight", "inf"),
-            "--evidence-weight inf: expected a number above 0; 0.25 is a good start",
+            ("--evidence", "numbers", "--set", "evidence.weight=inf"),
+            "--set evidence.weight: expected a finite number, found inf; correct it",
         ),
         (
-            ("--evidence", "numbers", "--evidence-weight", "nan"),
-            "--evidence-weight nan: expected a number above 0; 0.25 is a good start",
+            ("--evidence", "numbers", "--set", "evidence.weight=much"),
+            "--set evidence.weight: expected a number, found 'much'; correct it",
         ),
         (
-            ("--evidence", "numbers", "--unsupported", "name=0"),
-            "--unsupported name=0: expected KIND=WEIGHT with a kind of numbers, dates, codes, urls, names; did you "
-            "mean names?",
-        ),
-        (
-            ("--evidence", "numbers", "--unsupported", "names"),
-            "--unsupported names: expected KIND=WEIGHT with a kind of numbers, dates, codes, urls, names; did you mean "
+            ("--evidence", "numbers", "--set", "evidence.unsupported.name=0"),
+            "--set evidence.unsupported: expected numbers, dates, codes, urls or names, found 'name'; did you mean "
             "names?",
         ),
         (
-            ("--evidence", "numbers", "--unsupported", "names=much"),
-            "--unsupported names=much: expected a weight from 0 (forbidden) to 1, such as names=0.1",
+            ("--evidence", "numbers", "--set", "evidence.unsupported.names=1.5"),
+            "--set evidence.unsupported: expected a number of at most 1, found 1.5; correct it",
         ),
         (
-            ("--evidence", "numbers", "--unsupported", "names=1.5"),
-            "--unsupported names=1.5: expected a weight from 0 (forbidden) to 1, such as names=0.1",
+            ("--set", "evidence.weight=0.5"),
+            "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers",
         ),
         (
-            ("--evidence", "numbers", "--unsupported", "names=0", "names=0.5"),
-            "--unsupported names=0.5: names was already given; leave one out",
-        ),
-        (
-            ("--evidence-weight", "0.5"),
-            "--evidence-weight: it needs --evidence; add that, or leave it out",
-        ),
-        (
-            ("--unsupported", "names=0"),
-            "--unsupported: it needs --evidence; add that, or leave it out",
-        ),
-        (
-            ("--source-dict", "dict.en.txt"),
-            "--source-dict: it needs --evidence; add that, or leave it out",
+            ("--set", "source_dictionary=dict.en.txt"),
+            "source_dictionary: it needs evidence; add that, or leave it out",
         ),
     ],
 )
@@ -230,41 +214,38 @@ def test_options_that_make_no_sense(prior: Run, data: Path, options: tuple[str, 
     assert not (data / "prior").exists()
 
 
-@pytest.mark.parametrize("option", ["--evidence", "--evidence-map", "--evidence-weight", "--unsupported"])
+@pytest.mark.parametrize("option", ["--evidence", "--set"])
 def test_beside_softmax(data: Path, llrnn: Llrnn, option: str) -> None:
     done = llrnn("prior", "--dict", data / "dict.fr.txt", "--softmax", option, "1", "--out", data / "prior")
     assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
 
 
-def test_a_weight_that_is_no_number(prior: Run) -> None:
-    done = prior("--evidence", "numbers", "--evidence-weight", "much")
-    assert (done.code, "argument --evidence-weight: invalid float value: 'much'" in done.err) == (2, True)
-
-
 def test_a_table_with_a_bad_row(prior: Run, data: Path) -> None:
     table = write(data, "map.tsv", "Bob\tRobert\nNew York\tNew York\n")
-    assert prior("--evidence-map", table).error.startswith(f"{table}, line 2: expected one source token, found the")
-    assert prior("--evidence-map", data / "nowhere.tsv").error.startswith(f"{data / 'nowhere.tsv'}: cannot be read: ")
+    done = prior("--set", f"evidence.mapping={table}")
+    assert done.error.startswith(f"{table}, line 2: expected one source token, found the")
+    nowhere = data / "nowhere.tsv"
+    assert prior("--set", f"evidence.mapping={nowhere}").error.startswith(f"{nowhere}: cannot be read: ")
     assert not (data / "prior").exists()
 
 
 def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
     shutil.copy(data / "dict.en.txt", data / "dict.de.txt")
     expected = f"--evidence: expected one other dict.*.txt beside --dict {data / 'dict.fr.txt'}, the source's, found "
-    assert prior("--evidence", "names").error == f"{expected}dict.de.txt, dict.en.txt; give it as --source-dict"
+    assert prior("--evidence", "names").error == f"{expected}dict.de.txt, dict.en.txt; give it as source_dictionary"
     (data / "dict.de.txt").unlink()
     (data / "dict.en.txt").unlink()
-    assert prior("--evidence", "names").error == f"{expected}none; give it as --source-dict"
-    assert prior("--evidence", "names", "--source-dict", data / "dict.en.txt").error.startswith(
+    assert prior("--evidence", "names").error == f"{expected}none; give it as source_dictionary"
+    assert prior("--evidence", "names", "--set", f"source_dictionary={data / 'dict.en.txt'}").error.startswith(
         f"{data / 'dict.en.txt'}: cannot be read"
     )
 
 
 def test_a_source_dictionary_that_is_not_the_bitext_s(prior: Run, data: Path) -> None:
-    options = ("--evidence", "names", "--lexical-translation", data, "--aligner", "ibm1")
-    assert prior(*options, "--source-dict", data / "dict.fr.txt").error == (
-        f"--source-dict {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation, found "
-        "others; leave it out"
+    options = ("--evidence", "names", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
+    assert prior(*options, "--set", f"source_dictionary={data / 'dict.fr.txt'}").error == (
+        f"source_dictionary {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation, "
+        "found others; leave it out"
     )
 
 
@@ -281,10 +262,10 @@ def test_dictionaries_that_hold_no_pieces(prior: Run, data: Path) -> None:
 
 def test_no_word_is_left(prior: Run, data: Path) -> None:
     weights = write(data, "weights.tsv", "12\t1\n</s>\t1\n")
-    done = prior("--evidence", "numbers", "--unsupported", "numbers=0", "--background", weights)
+    done = prior("--evidence", "numbers", "--set", "evidence.unsupported.numbers=0", "--background", weights)
     assert done.error == (
-        "--unsupported numbers=0: expected some word that remains possible without evidence, found none; leave a kind "
-        "out"
+        "evidence.unsupported numbers=0: expected some word that remains possible without evidence, found none; "
+        "leave a kind out"
     )
 
 
@@ -292,7 +273,7 @@ def test_no_word_is_left(prior: Run, data: Path) -> None:
 
 
 def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    prior("--evidence", "numbers,copies", "--unsupported", "numbers=0.5")
+    prior("--evidence", "numbers,copies", "--set", "evidence.unsupported.numbers=0.5")
     shown = llrnn("show", data / "prior").out
     assert "\nparts       evidence           numbers 3, copies (unknown words); weight 0.25\n" in shown
     assert "  unsupported        numbers=0.5\n" in shown
@@ -301,7 +282,8 @@ def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
 
 
 def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    prior("--evidence", "numbers,copies", "--evidence-map", write(data, "map.tsv", "1,000\t1 000\n"))
+    table = write(data, "map.tsv", "1,000\t1 000\n")
+    prior("--evidence", "numbers,copies", "--set", f"evidence.mapping={table}")
     asked = [part for word in ("12", "1,000", "house", "Schröder", "77", "—") for part in ("--source", word)]
     done = llrnn("show", data / "prior", *asked)
     unknown = "\n                unknown: the source dictionary lacks it"
@@ -324,7 +306,8 @@ def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> N
 
 
 def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    prior("--evidence", "numbers,copies", "--lexical-translation", data, "--aligner", "ibm1", "--lexical-top", 1)
+    keys = ("--set", "translations.aligner=ibm1", "translations.top=1")
+    prior("--evidence", "numbers,copies", "--lexical-translation", data, *keys)
     assert llrnn("show", data / "prior", "--source", "12").out == (
         "12\n  translations  12 1.000\n  evidence      numbers: 12\n"
     )
@@ -343,7 +326,7 @@ def test_terms_and_translations_over_pieces(prior: Run, data: Path) -> None:
         "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
         "says which words there are, found none; add it"
     )
-    translations = ("--evidence", "translations", "--lexical-translation", data, "--aligner", "ibm1")
+    translations = ("--evidence", "translations", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior(*translations, "--pieces", "bpe").error.startswith(
         "--evidence translations: not supported with --pieces bpe, since it singles words out; preprocess words, or "
     )
@@ -357,7 +340,8 @@ def test_a_source_in_pieces(shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
     shell.run("fairseq-preprocess", "-s", "en", "-t", "fr", "--trainpref", tmp_path / "train", "--destdir", data)
     built = llrnn(
         "prior", "--dict", data / "dict.fr.txt", "--pieces", "bpe", "--top-words", "all", "--lexical-translation", data,
-        "--aligner", "ibm1", "--evidence", "numbers,copies", "--unsupported", "numbers=0.5", "--out", data / "prior",
+        "--set", "translations.aligner=ibm1", "--evidence", "numbers,copies", "--set",
+        "evidence.unsupported.numbers=0.5", "--out", data / "prior",
     )  # fmt: skip
     assert "evidence among the source words: numbers 1, copies (unknown words)\n" in built.out
     assert "\nparts       lexical" in llrnn("show", data / "prior").out

@@ -1,4 +1,4 @@
-"""`llrnn prior --guess`, and what `llrnn show` says of guesses."""
+"""`llrnn prior words.guess`, and what `llrnn show` says of guesses."""
 
 import json
 
@@ -39,16 +39,16 @@ def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> 
 
 
 def test_off_warns_where_the_lexicon_covers_the_text_better(build: Build, corpus: Corpus) -> None:
-    done = build("--guess", "off")
+    done = build("--set", "words.guess=off")
     assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None
     assert done.err.splitlines()[-2] == (
         "warning: the lexicon has 100% of the counted text's words and 0% of the dictionary's others; a model learns "
-        "that words without features never come. Leave out --guess off, or give a lexicon that has the others, too"
+        "that words without features never come. Leave out words.guess=off, or give a lexicon that has the others, too"
     )
     lexicon = corpus.write("lexicon.tsv", "zut\tzut\tINTJ\t_\n")
-    done = build("--guess", "off", "--lexicon", lexicon)
+    done = build("--set", "words.guess=off", "--lexicon", lexicon)
     assert done.code == 0 and "warning" not in done.err
-    done = build("--guess", "on", "--lexicon", lexicon)
+    done = build("--set", "words.guess=on", "--lexicon", lexicon)
     assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None  # nothing is unknown
 
 
@@ -58,8 +58,8 @@ def test_no_lexicon_no_guesses(corpus: Corpus, llrnn: Llrnn) -> None:
 
 
 def test_a_softmax_guesses_nothing(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--guess", "on", "--out", corpus.out)
-    assert done.error == "--softmax: a softmax takes no other option, found --guess beside it; leave one of them out"
+    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--set", "words.guess=on", "--out", corpus.out)
+    assert done.error == "--softmax: a softmax takes no other option, found --set beside it; leave one of them out"
 
 
 def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:

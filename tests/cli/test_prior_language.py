@@ -35,7 +35,7 @@ def need() -> Callable[..., None]:
 
 def test_it_says_what_was_found_and_what_is_missing(build: Build, corpus: Corpus, need: Callable[..., None]) -> None:
     need("fr", "wordfreq", "simplemma")
-    done = build("--language", "French", "--lemma-floor", 2)
+    done = build("--language", "French", "--set", "words.lemma_floor=2")
     assert (done.code, done.out.count("language: ")) == (0, 1)
     said = done.out[done.out.index("language: ") :].splitlines()
     assert said[0] == "language: French (fr)"
@@ -64,7 +64,8 @@ def test_a_language_that_the_text_is_not_in(build: Build, corpus: Corpus, need: 
 
 def test_show_has_the_licences(build: Build, corpus: Corpus, llrnn: Llrnn, need: Callable[..., None]) -> None:
     need("fr", "wordfreq", "simplemma")
-    assert build("--language", "fr", "--background", "0.5 unigram plus 0.5 language", "--lemma-floor", 2).code == 0
+    options = ("--background", "0.5 unigram plus 0.5 language", "--set", "words.lemma_floor=2")
+    assert build("--language", "fr", *options).code == 0
     shown = llrnn("show", corpus.out).out
     for name in ("wordfreq", "simplemma"):
         for line in SOURCES[name].licence("fr").split("; "):
@@ -118,7 +119,7 @@ def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need:
             ["--language", "hungarain"],
             "--language hungarain: expected a language that some package knows, found another ",
         ),
-        (["--lemma-floor", "3"], "--lemma-floor: it needs --language; add that, or leave it out"),
+        (["--set", "words.lemma_floor=3"], "words.lemma_floor: it needs words.language; add that, or leave it out"),
         (["--background", "language"], "--background language: expected --language CODE beside it, found none; add it"),
         (
             ["--background", "language:sw"],

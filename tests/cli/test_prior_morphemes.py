@@ -1,4 +1,4 @@
-"""`llrnn prior --morphemes`: from a file, and by Morfessor."""
+"""`llrnn prior words.morphemes`: from a file, and by Morfessor."""
 
 import json
 
@@ -30,7 +30,7 @@ def features(corpus: Corpus, word: str, read: bool = False) -> set[str]:
 
 def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     path = corpus.write("segments", SEGMENTS)
-    done = build("--morphemes", path, "--morpheme-floor", 1)
+    done = build("--set", f"words.morphemes={path}", "--set", "words.morpheme_floor=1")
     assert done.code == 0
     assert done.err.splitlines() == [
         "note: 6 dictionary words without a segmentation: the whole word is the stem",
@@ -43,26 +43,26 @@ def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     assert "Ending:s" in llrnn("show", corpus.out, "tables").out
     settings = json.loads(llrnn("show", corpus.out, "--json").out)["settings"]
     assert (settings["morphemes"], settings["morpheme_floor"]) == ("segments", 1)
-    assert settings["sources"][0].startswith("--morphemes segments ")
-    build("--morphemes", path, "--morpheme-floor", 2)
+    assert settings["sources"][0].startswith("words.morphemes segments ")
+    build("--set", f"words.morphemes={path}", "--set", "words.morpheme_floor=2")
     assert features(corpus, "tables") == {"NOTTOP", "Stem:table"}  # of `table`, too
     assert features(corpus, "petite") == {"NOTTOP", "Stem:petit", "Ending:e"} - {"Ending:e"}
 
 
 def test_morphemes_that_too_few_words_have(build: Build, corpus: Corpus) -> None:
-    done = build("--morphemes", corpus.write("segments", SEGMENTS))
+    done = build("--set", f"words.morphemes={corpus.write('segments', SEGMENTS)}")
     assert "words share no morpheme that 50 words of the text have: morphemes are no features" in done.err
     assert features(corpus, "tables") == {"NOTTOP"}
-    assert build("--morphemes", "morfesor").error.endswith("found neither; did you mean morfessor?")
+    assert build("--set", "words.morphemes=morfesor").error.endswith("found neither; did you mean morfessor?")
 
 
 def test_which_places_the_model_has(build: Build, corpus: Corpus) -> None:
     """As --suffixes, morphemes are there beside --features; a choice among their groups leaves the others out."""
-    common = ("--conllu", corpus.treebank, "--guess", "off", "--morpheme-floor", 1)
-    common = (*common, "--morphemes", corpus.write("segments", SEGMENTS))
+    common = ("--conllu", corpus.treebank, "--set", "words.guess=off", "--set", "words.morpheme_floor=1")
+    common = (*common, "--set", f"words.morphemes={corpus.write('segments', SEGMENTS)}")
     build(*common, "--features", "POS")
     assert features(corpus, "tables") == {"NOTTOP", "POS:NOUN", "Stem:table", "Ending:s"}
-    build(*common, "--features", "POS,Ending", "--input-features", "Stem,Ending", "--input-top-words", "all")
+    build(*common, "--features", "POS,Ending", "--set", "input_features=Stem,Ending", "--set", "input_top_words=all")
     assert features(corpus, "tables") == {"NOTTOP", "POS:NOUN", "Ending:s"}
     assert features(corpus, "tables", read=True) == {f"{TOP_FORM}:tables", "Stem:table", "Ending:s"}
     assert build(*common, "--features", "POS,Prefix").error == (
@@ -76,7 +76,7 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
     stems, endings = ["walk", "talk", "jump", "play", "look", "cook", "kick"], ["", "s", "ed", "ing", "er"]
     words = [stem + ending for stem in stems for ending in endings if stem + ending != "kicking"]
     corpus.dictionary.write_text("".join(f"{word} 2\n" for word in words) + "kicking 0\n", encoding="utf-8")
-    done = build("--morphemes", "morfessor", "--morpheme-floor", 3)
+    done = build("--set", "words.morphemes=morfessor", "--set", "words.morpheme_floor=3")
     assert (done.code, done.err) == (0, "")
     assert features(corpus, "kicking") == {"NOTTOP", "Stem:kick", "Ending:ing"}
     words = LexiconOptions(morphemes="morfessor", morpheme_floor=3)
@@ -89,8 +89,9 @@ def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus
     text = corpus.write("text", "le chat dort\nla chatte dort\nla table petite\nles tables noires\n")
     segments = corpus.write("segments", SEGMENTS + "noire s\nle s\n")
     done = build(
-        "--morphemes", segments, "--morpheme-floor", 1, "--count-text", text, "--open-vocabulary", "characters"
-    )
+        "--set", f"words.morphemes={segments}", "--set", "words.morpheme_floor=1", "--count-text", text,
+        "--open-vocabulary", "characters",
+    )  # fmt: skip
     assert done.code == 0 and "lacks: ignored" in done.err  # `maisons` alone: `noires` and `les` are in the text
     assert "1 segmented words" in done.err
     prior = Prior.load(corpus.out)
@@ -102,28 +103,22 @@ def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--morpheme-floor", 3], "--morpheme-floor: it needs --morphemes; add that, or leave it out"),
-        (["--morphemes", "SEGMENTS", "--morpheme-floor", 0],
-         "--morpheme-floor 0: expected a number of word types of at least 1"),
-        (["--morphemes", "SEGMENTS", "--pieces", "bpe"],
-         "--morphemes: morphemes are of whole words, found --pieces bpe beside it; preprocess words, or leave one of "
-         "them out"),
-        (["--softmax", "--morphemes", "SEGMENTS"], "found --morphemes beside it; leave one of them out"),
-        (["--morphemes", "BAD"], "BAD, line 1: expected segments that spell the word 'tables', found 'table'; "
-         "fix the row"),
-        (["--morphemes", "OTHER"], "OTHER: expected words of the dictionary, cut into segments, found none of them; is "
-         "it a file of this language, one word a line, in the case and Unicode form of the text (--keep-case, "
-         "--normalize)?"),
-        (["--morphemes", "nothing"], "nothing: cannot be read: No such file or directory; check the path and "
+        (["--set", "words.morpheme_floor=3"], "words.morpheme_floor: it needs words.morphemes; add that"),
+        (["--set", "words.morphemes=SEGMENTS", "words.morpheme_floor=0"],
+         "--set words.morpheme_floor: expected a number of at least 1, found 0; correct it"),
+        (["--set", "words.morphemes=SEGMENTS", "--pieces", "bpe"],
+         "words.morphemes: morphemes are of whole words, found --pieces bpe beside it; preprocess words, or leave"),
+        (["--set", "words.morphemes=BAD"],
+         "BAD, line 1: expected segments that spell the word 'tables', found 'table'; fix the row"),
+        (["--set", "words.morphemes=OTHER"],
+         "OTHER: expected words of the dictionary, cut into segments, found none of them; is it a file of this "
+         "language, one word a line, in the case and Unicode form of the text (--keep-case, --normalize)?"),
+        (["--set", "words.morphemes=nothing"], "nothing: cannot be read: No such file or directory; check the path and "
          "its rights"),
     ],
 )  # fmt: skip
-def test_errors(build: Build, corpus: Corpus, llrnn: Llrnn, options: list[object], message: str) -> None:
+def test_errors(build: Build, corpus: Corpus, options: list[str], message: str) -> None:
     files = {"SEGMENTS": SEGMENTS, "BAD": "tables\ttable\n", "OTHER": "dog s\n"}
     paths = {name: corpus.write(name, text) for name, text in files.items()}
-    given = [paths.get(str(option), option) for option in options]
-    if "--softmax" in options:
-        done = llrnn("prior", "--dict", corpus.dictionary, "--out", corpus.out, *given)
-    else:
-        done = build(*given)
-    assert message in done.error
+    replaced = {f"words.morphemes={name}": f"words.morphemes={path}" for name, path in paths.items()}
+    assert message in build(*(replaced.get(option, option) for option in options)).error

@@ -119,8 +119,9 @@ def test_show_tells_a_piece_and_its_shares(pieces: PieceWorld, llrnn: Llrnn) -> 
 
 def test_the_same_input_gives_the_same_bytes(pieces: PieceWorld, llrnn: Llrnn, tmp_path: Path) -> None:
     assert llrnn("prior", *pieces.prior_args(), "--out", tmp_path / "again").code == 0
-    for file in (pieces.data / "prior").iterdir():
-        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
+    files = {path.name for path in (pieces.data / "prior").iterdir()} - {"recipe.toml"}  # whose paths lead from there
+    for file in files:
+        assert (pieces.data / "prior" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
 
 
 def test_train_generate_and_type_words(pieces: PieceWorld, shell: Shell) -> None:
@@ -182,13 +183,13 @@ def test_bpe_split_by_hand(corpus: Corpus, llrnn: Llrnn) -> None:
     shown = llrnn("show", corpus.out, "chat@@")
     assert "POS:NOUN=0.5" in shown.out and "Piece:GoesOn" in shown.out
     assert json.loads(llrnn("show", corpus.out, "chat@@", "--json").out)["words"][0]["features"]["Gender:Fem"] == 0.5
-    done = bpe(corpus, llrnn, "--conllu", corpus.treebank, "--count-text", text, "--guess", "on")
+    done = bpe(corpus, llrnn, "--conllu", corpus.treebank, "--count-text", text, "--set", "words.guess=on")
     assert "\nguessed: the features of 1 words\n" in done.out and "lexicon lacks" not in done.err
 
 
 def test_without_lexicon_and_text_pieces_say_what_they_show(corpus: Corpus, llrnn: Llrnn) -> None:
     rules = corpus.write("patterns.toml", '[patterns]\nFeminine = "petite?|l[ae]"\n')
-    assert bpe(corpus, llrnn, "--shapes", "--patterns", rules).code == 0
+    assert bpe(corpus, llrnn, "--shapes", "--set", f"patterns={rules}").code == 0
     prior = Prior.load(corpus.out)
     assert row(prior, "petit@@") == {"NOTTOP": 1, "Piece:GoesOn": 1, "Pattern:Feminine": 1}
     assert row(prior, "12").keys() == {"NOTTOP", "Piece:Ends", "Shape:Number", "Shape:SmallNumber"}

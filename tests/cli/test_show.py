@@ -17,7 +17,7 @@ def prior(corpus: Corpus, llrnn: Llrnn) -> Path:
     """Three words with an identity; petite, tables … without."""
     done = llrnn(
         "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--shapes", "--out",
-        corpus.out, "--guess", "off",
+        corpus.out, "--set", "words.guess=off",
     )  # fmt: skip
     assert done.code == 0, done.err
     return corpus.out
@@ -99,9 +99,10 @@ def test_only_settings_in_use_are_shown(corpus: Corpus, llrnn: Llrnn) -> None:
 
 
 def test_input_features_of_their_own(corpus: Corpus, llrnn: Llrnn) -> None:
+    patterns = corpus.write("p.toml", "[patterns]\none = '12'\n")
     llrnn(
-        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--input-features", "POS",
-        "--patterns", corpus.write("p.toml", "[patterns]\none = '12'\n"), "--out", corpus.out,
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--set",
+        "input_features=POS", f"patterns={patterns}", "--out", corpus.out,
     )  # fmt: skip
     text = llrnn("show", corpus.out).out
     assert "  input features     POS\n" in text
@@ -171,7 +172,7 @@ def test_a_class_without_mass(corpus: Corpus, llrnn: Llrnn) -> None:
     weights = corpus.write("weights.tsv", "le\t1\n")
     llrnn(
         "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 1, "--background", weights,
-        "--out", corpus.out, "--guess", "off",
+        "--out", corpus.out, "--set", "words.guess=off",
     )  # fmt: skip
     text = llrnn("show", corpus.out, "table").out
     assert "  its words     table   chatte\n" in text

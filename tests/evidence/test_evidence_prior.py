@@ -175,7 +175,7 @@ def test_another_source_dictionary() -> None:
     assert str(caught.value) == (
         "the prior's evidence was made for another source dictionary than data/dict.en.txt: sizes 10 and 10, first "
         "difference at index 4 ('the' in the prior, 'a' in the dictionary); build it again with `llrnn prior` "
-        "--source-dict data/dict.en.txt"
+        "source_dictionary data/dict.en.txt"
     )
     with pytest.raises(PriorError, match="prior's lexical translations were made .* --lexical-translation data$"):
         translated(evident()).check_source_dictionary(SOURCE[:-1], "data/dict.en.txt")
@@ -202,7 +202,7 @@ def damage(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
         ({"weight": 0.0}, "the evidence has the weight 0.0, which is none"),
         ({"kinds": ["all"]}, r"the evidence is of the kinds \['all'\], expected some of terms, mapped"),
         ({"kinds": ["dates"]}, "the evidence has no feature Evidence:Date"),
-        ({"patterns": {"a": "("}}, "the prior's --patterns: pattern 'a' is no regular expression"),
+        ({"patterns": {"a": "("}}, "the prior's patterns: pattern 'a' is no regular expression"),
     ],
 )
 def test_an_untrusted_description(saved: Path, entry: Any, says: str) -> None:
@@ -317,7 +317,8 @@ def test_no_word_is_left(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
         discount(prior, DICTIONARY, {"numbers": 0.0, "names": 0.0})
     assert str(caught.value) == (
-        "--unsupported numbers=0 names=0: expected some word that remains possible without evidence, found none; leave "
+        "evidence.unsupported numbers=0 names=0: expected some word that remains possible without evidence, found "
+        "none; leave "
         "a kind out"
     )
 

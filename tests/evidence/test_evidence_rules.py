@@ -171,7 +171,7 @@ def test_descriptions_survive_json(kinds: list[str], mapping: dict[str, tuple[st
 
 def test_a_prior_s_pattern_that_calls_itself_is_refused() -> None:
     description = EvidenceRules(("patterns",), {}, {"x": "a"}).description() | {"patterns": {"x": "(?R)"}}
-    with pytest.raises(ValueError, match="the prior's --patterns: pattern 'x' .* calls a group of itself"):
+    with pytest.raises(ValueError, match="the prior's patterns: pattern 'x' .* calls a group of itself"):
         EvidenceRules.described(description)
 
 
@@ -224,8 +224,8 @@ TOGETHER = "the evidence and its mapping or patterns do not belong together"
         ({"mapping": {"a": ["b", "c d"]}}, r"the evidence maps 'a' to \['b', 'c d'\]"),
         ({"mapping": {"a": ["</s>"]}}, r"the evidence maps 'a' to \['</s>'\]"),
         ({"mapping": {"<unk>": ["b"]}}, r"the evidence maps '<unk>' to"),
-        ({"patterns": {"a": "("}}, "the prior's --patterns: pattern 'a' is no regular expression"),
-        ({"patterns": {"a b": "a"}}, "the prior's --patterns: 'a b' cannot name a pattern"),
+        ({"patterns": {"a": "("}}, "the prior's patterns: pattern 'a' is no regular expression"),
+        ({"patterns": {"a b": "a"}}, "the prior's patterns: 'a b' cannot name a pattern"),
     ],
 )
 def test_unsound_descriptions(changes: dict[str, Any], says: str) -> None:
@@ -241,5 +241,5 @@ def test_no_description(description: object) -> None:
 
 def test_an_untrusted_pattern_is_stopped() -> None:
     slow = EvidenceRules.described(EVERYTHING.description() | {"patterns": {"slow": "(?:a|aa)+x"}})
-    with pytest.raises(OptionError, match=r"the prior's --patterns: pattern 'slow' .* takes too long"):
+    with pytest.raises(OptionError, match=r"the prior's patterns: pattern 'slow' .* takes too long"):
         slow.find("a" * 60 + "!", KNOWN)

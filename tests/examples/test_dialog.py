@@ -269,13 +269,14 @@ def test_train_generate_and_score(world: Path, shell: Shell, capsys: pytest.Capt
     )  # fmt: skip
     shell.run(
         "llrnn", "prior", "--dict", data / "dict.sent.txt", "--count-text", text / "counted.sent",
-        "--top-words", (text / "top-words.sent").read_text().strip(), "--patterns", text / "patterns.toml",
-        "--evidence", "patterns", "--evidence-map", text / "mapping.tsv", "--unsupported", "urls=0",
-        "--lexical-translation", world / "plain-bin", "--aligner", "ibm1", "--out", prior,
+        "--top-words", (text / "top-words.sent").read_text().strip(), "--set", f"patterns={text / 'patterns.toml'}",
+        "--evidence", "patterns", "--set", f"evidence.mapping={text / 'mapping.tsv'}", "--set",
+        "evidence.unsupported.urls=0",
+        "--lexical-translation", world / "plain-bin", "--set", "translations.aligner=ibm1", "--out", prior,
     )  # fmt: skip
     shell.run(
         "llrnn", "prior", "--dict", data / "dict.act.txt", "--count-text", text / "plain" / "train.act",
-        "--top-words", (text / "top-words.act").read_text().strip(), "--patterns", text / "patterns.toml",
+        "--top-words", (text / "top-words.act").read_text().strip(), "--set", f"patterns={text / 'patterns.toml'}",
         "--out", data / "source",
     )  # fmt: skip
     ours = ("--user-dir", "fairseq_llrnn", "--task", "llrnn_translation", "-s", "act", "-t", "sent", "--prior", prior)

@@ -70,7 +70,8 @@ def test_terms_of_two_words_are_made_and_counted(
     )
     shell.run(
         "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", tmp_path / "lexicon.tsv",
-        "--top-words", 20, "--lexical-translation", translation.data, "--aligner", "ibm1", "--out", tmp_path / "prior",
+        "--top-words", 20, "--lexical-translation", translation.data, "--set", "translations.aligner=ibm1", "--out",
+        tmp_path / "prior",
     )  # fmt: skip
     sources = (translation.place / "train.src").read_text(encoding="utf-8").splitlines()
     references = (translation.place / "train.tgt").read_text(encoding="utf-8").splitlines()

@@ -28,9 +28,9 @@ def test_all_words_and_a_number_of_words() -> None:
 
 
 def test_counts_are_needed() -> None:
-    message = "--input-top-words auto: expected counts, found none for any word of the dictionary; give a text with"
+    message = "input_top_words auto: expected counts, found none for any word of the dictionary; give a text with"
     with pytest.raises(OptionError, match=message):
-        words_with_identity(np.array([9, 0, 0, 0, 0]), ORDINARY, AUTO, 5, "--input-top-words")
+        words_with_identity(np.array([9, 0, 0, 0, 0]), ORDINARY, AUTO, 5, "input_top_words")
     with pytest.raises(OptionError, match="say --top-words M or --top-words all"):
         Prior.build(SYMBOLS)
 
@@ -42,7 +42,7 @@ def test_in_python() -> None:
     assert [n for n in prior.output.features.names if n.startswith("TOPFORM")] == ["TOPFORM:chat", "TOPFORM:le"]
     low = Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=1))
     assert "TOPFORM:la" in low.output.features.names
-    with pytest.raises(OptionError, match="--identity-floor 0: expected a count of at least 1"):
+    with pytest.raises(OptionError, match="identity_floor 0: expected a count of at least 1"):
         Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=0))
 
 

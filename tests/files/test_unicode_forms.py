@@ -182,8 +182,8 @@ def test_ngrams_in_another_form_are_noticed(tmp_path: Path, capsys: pytest.Captu
 def test_an_evidence_map_in_another_form_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dictionary = written(tmp_path, "dict", DICTIONARY, "nfc")
     path = written(tmp_path, "map.tsv", "summer\tété\nété\tle\n", "nfd")
-    made = ["prior", "--dict", str(dictionary), "--source-dict", str(dictionary), "--evidence-map", str(path)]
+    made = ["prior", "--dict", str(dictionary), "source_dictionary", str(dictionary), "evidence.mapping", str(path)]
     assert main([*made, "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().err.count("note: --evidence-map: 1 words that the dictionary has in another") == 1
+    assert capsys.readouterr().err.count("note: evidence.mapping: 1 words that the dictionary has in another") == 1
     assert main([*made, "--normalize", "nfc", "--out", str(tmp_path / "out")]) == 0
     assert "Unicode form" not in capsys.readouterr().err

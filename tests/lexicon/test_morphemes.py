@@ -101,6 +101,6 @@ def test_without_morfessor(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError) as caught:
         segment_by_morfessor(COUNTS, COUNTS)
     assert str(caught.value) == (
-        "--morphemes morfessor: expected the package Morfessor, found none; in a checkout of fairseq_llrnn: "
+        "words.morphemes=morfessor: expected the package Morfessor, found none; in a checkout of fairseq_llrnn: "
         "pip install '.[morphemes]', or give a FILE of words cut into segments"
     )

@@ -127,7 +127,7 @@ def test_a_class_has_the_mean_features_of_its_words() -> None:
 
 def test_a_text_without_rare_words_is_refused() -> None:
     prior, words, lexicon = small_prior()
-    with pytest.raises(DataError, match=r"--open-vocabulary: expected words that occur at most 5 times.*--open-floor"):
+    with pytest.raises(DataError, match="--open-vocabulary: expected words that occur at most 5 times.*floor"):
         add_open_vocabulary(prior, words, {"le": 40, "la": 30}, lexicon)
 
 

@@ -133,7 +133,7 @@ def test_options(part: str, option: str, value: object, message: str, setting: S
 
 
 def test_tied_features_that_differ(world: World) -> None:
-    with pytest.raises(OptionError, match="--tie-features: expected the same features .*--input-features"):
+    with pytest.raises(OptionError, match="--tie-features: expected the same features .*input_features"):
         build([*world.train_args("separate"), "--tie-features"])
 
 

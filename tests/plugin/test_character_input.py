@@ -138,7 +138,7 @@ def opened(shell: Shell, world: World) -> Path:
     place = world.prior("open-characters")
     shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
+        "--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3", "--out", place,
     )  # fmt: skip
     return place
 

@@ -49,9 +49,9 @@ def test_language_models(
 
 
 TRANSLATIONS = [
-    ("ngram(2, folds=0)", ["--lexical-weight", "learned"]),
-    ("automaton(words.txt, on_zero=skip)", ["--unsupported", "numbers=0.1"]),
-    ("automaton(words.txt, on_zero=skip) times ngram:2", ["--unsupported", "numbers=0.2"]),
+    ("ngram(2, folds=0)", ["--set", "translations.learned=true"]),
+    ("automaton(words.txt, on_zero=skip)", ["--set", "evidence.unsupported.numbers=0.1"]),
+    ("automaton(words.txt, on_zero=skip) times ngram:2", ["--set", "evidence.unsupported.numbers=0.2"]),
     ("0.5 ngram:2 plus 0.2 cache:9 plus 0.3 translations with weights per position", []),
 ]
 
@@ -68,8 +68,9 @@ def test_translations_with_evidence(
     shell.run(
         "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
         "--top-words", 20, "--count-text", evidence.place / "train.tgt", "--background", background,
-        "--aligner", "ibm1", "--lexical-translation", evidence.data, "--evidence", "numbers,names,copies",
-        "--evidence-map", evidence.place / "map.tsv", *options, "--out", tmp_path / "prior", cwd=tmp_path,
+        "--set", "translations.aligner=ibm1", "--lexical-translation", evidence.data, "--evidence",
+        "numbers,names,copies",
+        "--set", f"evidence.mapping={evidence.place / 'map.tsv'}", *options, "--out", tmp_path / "prior", cwd=tmp_path,
     )  # fmt: skip
     given = ["--prior", tmp_path / "prior"]
     done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)

@@ -86,9 +86,10 @@ def test_aliases_depend_on_the_seed_the_epoch_and_the_sentence(evidence: Evidenc
 
 
 def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> None:
-    """The advice is about --unsupported, where the prior was built with it."""
+    """The advice is about evidence.unsupported, where the prior was built with it."""
     settings = {"unsupported": ["numbers=0"]}
-    for more, says in (({}, "--background unigram"), (settings, r"--unsupported numbers=0\).*small weights there")):
+    needed = r"evidence.unsupported numbers=0\).*small weights there"
+    for more, says in (({}, "--background unigram"), (settings, needed)):
         prior = Prior.load(evidence.data / "static")
         prior = replace(prior, settings={**prior.settings, **more})
         decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder

@@ -104,7 +104,7 @@ def test_open_vocabulary(
     """Experts, or samples, beside classes of unknown words."""
     if not (translation.data / "open-experts").exists():
         known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv")
-        opened = ("--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3)
+        opened = ("--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
         shell.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
     more = ["--sampled-classes", "100000"] if sampled else options(expert_file, "Mirror", "Said")
     setting = evaluated([*translation.train_args(prior="open-experts"), *more])

@@ -188,7 +188,8 @@ def test_samples_of_all_classes_are_the_exact_loss(shell: Shell, world: World, o
     if opened:
         place = world.data / "open-temperature"
         known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-        shell.run("llrnn", "prior", *known, "--open-vocabulary", "characters", "--open-types", 3, "--out", place)
+        opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
+        shell.run("llrnn", "prior", *known, *opened, "--out", place)
     setting = made(world.train_args(), prior_of(place, "n-grams"))
     sample = batch(setting.task.dictionary, LINES)
     exact = setting.criterion(setting.model, sample)[0]

@@ -27,8 +27,9 @@ def lemmas(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest
         (place / f"{side}.tsv").write_text("".join(rows), encoding="utf-8")
     shell.run(
         "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", place / "tgt.tsv",
-        "--top-words", 20, "--lexical-translation", translation.data, "--lexical-weight", "learned", "--aligner",
-        "ibm1", "--lexical-units", "lemma", "--source-lexicon", place / "src.tsv",
+        "--top-words", 20, "--lexical-translation", translation.data, "--set", "translations.learned=true", "--set",
+        "translations.aligner=ibm1", "--set", "translations.units=lemma", "--set",
+        f"translations.source_lexicon={place / 'src.tsv'}",
         "--out", translation.data / "lemmas",
     )  # fmt: skip
     return translation.data / "lemmas"

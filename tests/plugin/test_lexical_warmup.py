@@ -106,8 +106,8 @@ def test_its_absence_is_said_over_pieces(shell: Shell, translation: TranslationW
     of_pieces = ("--pieces", "bpe", "--count-text", tmp_path / "train.tgt", "--shapes")
     for name, options in {"pieces": of_pieces, "words": ()}.items():
         shell.run(
-            "llrnn", "prior", "--dict", data / "dict.tgt.txt", *options, "--lexical-translation", data, "--aligner",
-            "ibm1", "--top-words", 20, "--out", data / name,
+            "llrnn", "prior", "--dict", data / "dict.tgt.txt", *options, "--lexical-translation", data, "--set",
+            "translations.aligner=ibm1", "--top-words", 20, "--out", data / name,
         )  # fmt: skip
     message = "--lexical-warmup-updates: not given, with a prior of pieces"
     _, *arguments = translation.train_args("llrnn_transformer")

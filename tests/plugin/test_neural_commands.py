@@ -25,7 +25,7 @@ def opened(shell: Shell, world: World) -> Path:
     place = world.prior("neural")
     shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "neural", "--open-types", 3, "--out", place,
+        "--top-words", 20, "--open-vocabulary", "neural", "--set", "open_vocabulary.types=3", "--out", place,
     )  # fmt: skip
     return place
 
@@ -212,7 +212,7 @@ def test_translations(arch: str, shell: Shell, translation: TranslationWorld, tm
     task, place = translation.task_args("neural"), tmp_path / "model"
     shell.run(
         "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--top-words", 20, "--open-vocabulary", "neural",
-        "--open-types", 3, "--out", translation.data / "neural",
+        "--set", "open_vocabulary.types=3", "--out", translation.data / "neural",
     )  # fmt: skip
     for epochs in (1, 2):
         train = translation.train_args(arch, "neural", place)

@@ -34,7 +34,7 @@ def opened(shell: Shell, world: World) -> Path:
     place = world.prior("open")
     shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "characters", "--open-types", 3, "--out", place,
+        "--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3", "--out", place,
     )  # fmt: skip
     return place
 
@@ -383,8 +383,7 @@ def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--open-floor", 3], "--open-floor: it needs --open-vocabulary"),
-        (["--open-vocabulary", "characters", "--open-types", 0], "--open-types 0: expected a number of at least 1"),
+        (["--set", "open_vocabulary.types=0"], "--set open_vocabulary.types: expected a number of at least 1, found 0"),
         (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
         (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),
     ],

@@ -17,7 +17,7 @@ from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
-OPEN = ["--open-vocabulary", "characters", "--open-types", 3]
+OPEN = ["--open-vocabulary", "characters", "--set", "open_vocabulary.types=3"]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def opened(shell: Shell, world: World, translation: TranslationWorld) -> str:
 def with_evidence(shell: Shell, world: World, evidence: EvidenceWorld) -> str:
     """A prior with open classes and evidence."""
     known = ("--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    found = ("--evidence", "numbers,names,copies", "--suffixes", 2, "--shapes", "--open-floor", 100)
+    found = ("--evidence", "numbers,names,copies", "--suffixes", 2, "--shapes", "--set", "open_vocabulary.floor=100")
     shell.run("llrnn", "prior", *known, *found, *OPEN, "--out", evidence.data / "open")
     return "open"
 

@@ -49,7 +49,8 @@ def taught(
     shell.run(
         "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--pieces", request.param, "--count-text",
         place / "train.tgt", "--suffixes", 2, "--shapes", "--top-words", "all", "--evidence",
-        "terms,numbers,names,copies", "--lexical-translation", evidence.data, "--aligner", "ibm1", "--out", made.prior,
+        "terms,numbers,names,copies", "--lexical-translation", evidence.data, "--set", "translations.aligner=ibm1",
+        "--out", made.prior,
     )  # fmt: skip
     shell.run("fairseq-train", *made.train_args(place / "model"), "--max-epoch", 3)
     return made

@@ -23,7 +23,8 @@ def opened(shell: Shell, world: World, translation: TranslationWorld) -> str:
     """A prior of the translation world whose open words a network spells."""
     shell.run(
         "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "neural", "--open-types", 3, "--out", translation.data / "spelled",
+        "--top-words", 20, "--open-vocabulary", "neural", "--set", "open_vocabulary.types=3", "--out",
+        translation.data / "spelled",
     )  # fmt: skip
     return "spelled"
 

@@ -14,8 +14,8 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     shell: Shell, world: World, translation: TranslationWorld, tmp_path: Path
 ) -> None:
     known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    opened = ("--open-vocabulary", "characters", "--open-types", 3, "--out", translation.data / "open-terms")
-    shell.run("llrnn", "prior", *known, *opened)
+    opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
+    shell.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-terms")
     (tmp_path / "mine.py").write_text(MIRROR, encoding="utf-8")
     expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
     setting = build([*translation.train_args(prior="open-terms"), *expert], double=True)

@@ -161,7 +161,7 @@ def test_options_that_are_refused(translation: TranslationWorld, name: str) -> N
 
 
 def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
-    with pytest.raises(OptionError, match="--input-features"):
+    with pytest.raises(OptionError, match="input_features"):
         make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
 
 

@@ -21,7 +21,7 @@ def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.Temp
     shell.run(
         "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--top-words", 10, "--suffixes", 2,
         "--evidence", "terms,numbers,names,copies,translations", "--lexical-translation", evidence.data,
-        "--lexical-weight", "learned", "--aligner", "ibm1", "--out", place / "prior",
+        "--set", "translations.learned=true", "--set", "translations.aligner=ibm1", "--out", place / "prior",
     )  # fmt: skip
     forms = place / "forms.tsv"
     forms.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")

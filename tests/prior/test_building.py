@@ -102,15 +102,15 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
     ("options", "error"),
     [
         (Recipe(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
-        (Recipe(suffixes=0), "--suffixes 0: expected a number of word types of at least 1"),
+        (Recipe(suffixes=0), "suffixes: expected a number of at least 1, found 0"),
         (Recipe(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
-        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected --evidence-map with what"),
+        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected evidence.mapping with what"),
         (
             Recipe(evidence=EvidenceOptions(("translations",))),
             "--evidence translations: expected --lexical-translation beside it",
         ),
-        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected --patterns with your"),
-        (Recipe(evidence=EvidenceOptions(("names",), weight=0)), "--evidence-weight 0: expected a number"),
+        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected patterns with your"),
+        (Recipe(evidence=EvidenceOptions(("names",), weight=0)), "evidence.weight: expected a number above 0, found 0"),
         (Recipe(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
     ],
 )

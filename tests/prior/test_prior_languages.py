@@ -214,7 +214,7 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
             {"language": "klingon"},
             "--language klingon: expected a language that some package knows, found another; for ot",
         ),
-        ({"lemma_floor": 0}, "--lemma-floor 0: expected a number of words of at least 1"),
+        ({"lemma_floor": 0}, "words.lemma_floor 0: expected a number of words of at least 1"),
         (
             {"language": None, "background": "language"},
             "--background language: expected --language CODE beside it, found",

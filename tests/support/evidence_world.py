@@ -115,11 +115,11 @@ def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorl
     table = place / "map.tsv"
     table.write_text("".join(f"{source}\t{target}\n" for source, target in MAPPED.items()), encoding="utf-8")
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20, "--suffixes", 2, "--shapes")
-    evidence = ("--evidence", "numbers,names,copies", "--evidence-map", table)
-    lexical = ("--lexical-translation", made.data, "--lexical-weight", "learned", "--aligner", "ibm1")
+    evidence = ("--evidence", "numbers,names,copies", "--set", f"evidence.mapping={table}")
+    lexical = ("--lexical-translation", made.data, "--set", "translations.learned=true", "translations.aligner=ibm1")
     for name, options in {
         "static": (*features, *evidence),
-        "lexical": (*features, *evidence, *lexical, "--evidence-weight", 0.5),
+        "lexical": (*features, *evidence, *lexical, "--set", "evidence.weight=0.5"),
         "numbers": (*features, "--evidence", "numbers"),
     }.items():
         shell.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)

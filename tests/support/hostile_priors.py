@@ -81,7 +81,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
         "evidence": replace(base, evidence=evidence, source_dictionary=SYMBOLS),
         "evidence and lexical": replace(base, evidence=evidence, translations=translations),
         "open": replace(base, open_vocabulary=OpenOptions(floor=2, types=1)),
-        "neural": replace(base, open_vocabulary=OpenOptions(floor=2, types=1, neural=True)),
+        "neural": replace(base, open_vocabulary=OpenOptions("neural", floor=2, types=1)),
     }
     places = {}
     for name, options in kinds.items():

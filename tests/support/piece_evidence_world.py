@@ -59,7 +59,9 @@ def make_piece_evidence_world(place: Path, world: World, shell: Shell, conventio
     shell.run(
         "llrnn", "prior", "--dict", made.data / "dict.tgt.txt", "--pieces", convention, "--count-text",
         place / "train.tgt", "--lexicon", world.place / "lexicon.tsv", "--suffixes", 2, "--shapes", "--top-words",
-        "all", "--lexical-translation", made.data, "--aligner", "ibm1", "--evidence", "numbers,names,copies",
-        "--evidence-map", table, "--unsupported", "numbers=0.5", "--out", made.data / "lexical",
+        "all", "--lexical-translation", made.data, "--set", "translations.aligner=ibm1", "--evidence",
+        "numbers,names,copies",
+        "--set", f"evidence.mapping={table}", "--set", "evidence.unsupported.numbers=0.5", "--out",
+        made.data / "lexical",
     )  # fmt: skip
     return made

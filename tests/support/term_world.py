@@ -41,7 +41,7 @@ class TermWorld:
         shell.run(
             "llrnn", "prior", "--dict", self.evidence.data / "dict.tgt.txt", "--top-words", 20, "--suffixes", 2,
             "--shapes", "--evidence", "terms,numbers,names,copies", "--lexical-translation", self.evidence.data,
-            "--aligner", "ibm1", "--out", self.prior,
+            "--set", "translations.aligner=ibm1", "--out", self.prior,
         )  # fmt: skip
 
     def train_args(self, place: Path, raw: bool = True) -> list[object]:

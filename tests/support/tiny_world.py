@@ -126,7 +126,7 @@ def make_world(place: Path, shell: Shell) -> World:
     for name, options in {
         "prior": features,
         "flat": (*features, "--background", "uniform"),
-        "separate": (*features, "--input-features", "POS", "--input-top-words", 30),
+        "separate": (*features, "--set", "input_features=POS", "--set", "input_top_words=30"),
         "softmax": ("--softmax",),
     }.items():
         shell.run("llrnn", "prior", *dictionary, *options, "--out", world.prior(name))

@@ -82,9 +82,12 @@ def make_translation_world(place: Path, world: World, shell: Shell) -> Translati
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
     for name, options in {
         "prior": features,
-        "separate": (*features, "--input-features", "POS", "--input-top-words", 30),
+        "separate": (*features, "--set", "input_features=POS", "--set", "input_top_words=30"),
         "softmax": ("--softmax",),
-        "lexical": (*features, "--lexical-translation", made.data, "--lexical-weight", "learned", "--aligner", "ibm1"),
+        "lexical": (
+            *features, "--lexical-translation", made.data, "--set", "translations.learned=true",
+            "translations.aligner=ibm1",
+        ),
     }.items():
         shell.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made

@@ -22,15 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.cli.prior import guessing
-    from fairseq_llrnn.cli.prior.model import open_model
-    from fairseq_llrnn.cli.prior.options import options
+    from fairseq_llrnn.cli.prior import guessing, language
+    from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
+    from fairseq_llrnn.cli.prior.language import LIST
+    from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.building import build
 
+    if getattr(args, "words.language") == LIST:
+        print("\n".join(language.table()))
+        return 0
     started = time.perf_counter()
-    built = build(args.dict, options(args), open_model)
+    recipe = recipe_of(args)
+    dictionary = str(recipe.dictionary)
+    built = build(dictionary, recipe, open_model, read_bitext)
     # before anything is written: a pattern can take too long
     symbols = built.prior.source_symbols
     counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}
@@ -40,5 +46,5 @@ def run(args: argparse.Namespace) -> int:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
     if built.table.completed is not None and (warning := guessing.warning(built.table.completed)) is not None:
         print(warning, file=sys.stderr)
-    print_table(built, counted, args.dict, args.out, time.perf_counter() - started)
+    print_table(built, counted, dictionary, args.out, time.perf_counter() - started)
     return 0

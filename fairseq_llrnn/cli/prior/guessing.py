@@ -1,21 +1,9 @@
-"""What `llrnn prior` asks and says about words without analyses (lexicon/completion.py)."""
+"""What `llrnn prior` says of words without analyses (lexicon/completion.py)."""
 
-import argparse
-
-from fairseq_llrnn import defaults
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
 
 GROUPS_SHOWN = 8
-
-
-def add_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--guess", choices=defaults.GUESSING,
-        help="guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
-        "that they have, and as often in training as in use; auto: where they cover the words of the counted text "
-        f"better than the dictionary's others (default: {defaults.GUESSING[0]})",
-    )  # fmt: skip
 
 
 def lines(completed: Completed) -> list[str]:
@@ -69,6 +57,7 @@ def warning(completed: Completed) -> str | None:
     (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
     return (
         f"warning: the lexicon has {has / words:.0%} of the counted text's words and {others_has / others:.0%} of the "
-        "dictionary's others; a model learns that words without features never come. Leave out --guess off, or give a "
+        "dictionary's others; a model learns that words without features never come. Leave out words.guess=off, or "
+        "give a "
         "lexicon that has the others, too"
     )

@@ -19,5 +19,41 @@ OLD_NAMES = {
         f"--{option}": f"by a table: llrnn lexicon --{option} {{}} --out words.tsv, then --lexicon words.tsv"
         for option in ("unimorph", "hunspell", "apertium", "values")
     },
-    "--lexical-source-lemmas": "by a table: llrnn lexicon --language en --out en.tsv, then --source-lexicon en.tsv",
+    "--lexical-source-lemmas": "by a table: llrnn lexicon --language en --out en.tsv, "
+    "then --set translations.source_lexicon=en.tsv",
+}
+
+# those that a key of the recipe says now
+KEYS = {
+    "--lemma-floor": "words.lemma_floor",
+    "--morphemes": "words.morphemes",
+    "--morpheme-floor": "words.morpheme_floor",
+    "--guess": "words.guess",
+    "--keep-case": "words.keep_case",
+    "--lower": "words.lower",
+    "--normalize": "words.normalize",
+    "--patterns": "patterns",
+    "--identity-floor": "identity_floor",
+    "--input-features": "input_features",
+    "--input-top-words": "input_top_words",
+    "--source-dict": "source_dictionary",
+    "--lexical-weight": "translations.weight",
+    "--lexical-top": "translations.top",
+    "--lexical-units": "translations.units",
+    "--lexical-form-power": "translations.form_power",
+    "--source-lexicon": "translations.source_lexicon",
+    "--aligner": "translations.aligner",
+    "--evidence-map": "evidence.mapping",
+    "--evidence-weight": "evidence.weight",
+    "--unsupported": "evidence.unsupported",
+    "--open-floor": "open_vocabulary.floor",
+    "--open-types": "open_vocabulary.types",
+}
+ODD = {
+    "--keep-case": "--set words.keep_case=true",
+    "--lexical-weight": "--set translations.weight={}, or translations.learned=true",
+    "--unsupported": "--set evidence.unsupported.{}",
+}
+OLD_NAMES |= {
+    option: f"in the recipe, as {key}: {ODD.get(option, f'--set {key}={{}}')}" for option, key in KEYS.items()
 }

@@ -77,7 +77,7 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
     Raises:
         OptionError: none of the sources is installed; a floor below 1.
     """
-    check_least("--lemma-floor", options.lemma_floor, 1, "words")
+    check_least("words.lemma_floor", options.lemma_floor, 1, "words")
     sources, spelling, symbols = sources_of(code), options.spelling, list(text.counts or text.others)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))

@@ -97,7 +97,8 @@ def _how_to_fix_prior(prior: Prior) -> str:
     unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
     if unsupported:
         return (
-            f"it may be of a kind that needs evidence (--unsupported {' '.join(unsupported)}) and find none in its "
+            f"it may be of a kind that needs evidence (evidence.unsupported {' '.join(unsupported)}) and find none "
+            "in its "
             "source: build the prior with small weights there instead of 0"
         )
     return FIX_ZERO_MASS

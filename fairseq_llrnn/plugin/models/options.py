@@ -213,5 +213,5 @@ def check_same_features(prior: Prior) -> None:
     if prior.input.features.names != prior.output.features.names:
         raise OptionError(
             "--tie-features: expected the same features in input and output, but the prior was built with other "
-            "--input-features; build it without them, or do not tie"
+            "input_features; build it without them, or do not tie"
         )

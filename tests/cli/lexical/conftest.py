@@ -30,8 +30,8 @@ def prior(data: Path, llrnn: Llrnn) -> Run:
 
     def run(*options: object) -> Done:
         return llrnn(
-            "prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--lexical-translation", data, "--aligner",
-            "ibm1", "--out", data / "prior", *options,
+            "prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--lexical-translation", data, "--set",
+            "translations.aligner=ibm1", "--out", data / "prior", *options,
         )  # fmt: skip
 
     return run

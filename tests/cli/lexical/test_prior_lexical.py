@@ -45,11 +45,11 @@ def test_it_says_what_was_made(prior: Run) -> None:
 
 
 def test_options(built: Callable[..., Prior]) -> None:
-    one = built("--lexical-weight", 0.25, "--lexical-top", 1)
+    one = built("--set", "translations.weight=0.25", "--set", "translations.top=1")
     part = one.find(LexicalPart)
     assert (part.weight, part.learned) == (0.25, False)
     assert np.diff(part.table.offsets).max() == 1
-    learned = built("--lexical-weight", "learned")
+    learned = built("--set", "translations.learned=true")
     part = learned.find(LexicalPart)
     assert (part.weight, part.learned) == (0.5, True)
     assert len(list(learned.background().parameters())) == 1
@@ -60,7 +60,7 @@ def test_same_input_same_bytes(prior: Run, data: Path) -> None:
     first = {f.name: f.read_bytes() for f in (data / "prior").iterdir()}
     assert prior().code == 0
     assert {f.name: f.read_bytes() for f in (data / "prior").iterdir()} == first
-    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
+    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "recipe.toml", "source.txt"]
 
 
 def test_the_dictionary_says_which_side_is_the_target(built: Callable[..., Prior], data: Path) -> None:
@@ -87,7 +87,8 @@ def test_pairs_that_cannot_be_aligned_are_counted(shell: Shell, tmp_path: Path, 
     data = tmp_path / "data"
     preprocess(shell, data, ["house", ""], ["maison", ""])
     done = llrnn(
-        "prior", "--dict", data / "dict.fr.txt", "--lexical-translation", data, "--aligner", "ibm1", "--top-words", 1,
+        "prior", "--dict", data / "dict.fr.txt", "--lexical-translation", data, "--set", "translations.aligner=ibm1",
+        "--top-words", 1,
         "--out", data / "prior",
     )  # fmt: skip
     assert done.code == 0
@@ -97,13 +98,13 @@ def test_pairs_that_cannot_be_aligned_are_counted(shell: Shell, tmp_path: Path, 
 @pytest.mark.skipif(importlib.util.find_spec("eflomal") is None, reason="eflomal is not installed")
 @pytest.mark.parametrize("aligner", ["eflomal", "auto"])
 def test_eflomal(built: Callable[..., Prior], aligner: str) -> None:
-    lexical = built("--aligner", aligner).find(LexicalPart)
+    lexical = built("--set", f"translations.aligner={aligner}").find(LexicalPart)
     assert lexical is not None and lexical.aligner == "eflomal"
 
 
 def test_auto_without_eflomal(built: Callable[..., Prior], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
-    lexical = built("--aligner", "auto").find(LexicalPart)
+    lexical = built("--set", "translations.aligner=auto").find(LexicalPart)
     assert lexical is not None and lexical.aligner == "ibm1"
 
 
@@ -117,7 +118,7 @@ def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
     assert Prior.load(data / "prior").counts()["source words"] == 7
     [lexical] = json.loads(llrnn("show", data / "prior", "--json").out)["parts"]
     assert lexical.items() >= {"weight": 0.5, "learned": False, "aligner": "ibm1"}.items()
-    prior("--lexical-weight", "learned")
+    prior("--set", "translations.learned=true")
     assert "weight learned, starting at 0.5\n" in llrnn("show", data / "prior").out
 
 

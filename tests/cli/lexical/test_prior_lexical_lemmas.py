@@ -22,7 +22,7 @@ def lemmas(data: Path) -> list[object]:
     lexicon = data / "lexicon.tsv"
     lemma_of = {"maison": "maison", "maisons": "maison", "chat": "chat", "chats": "chat", "la": "le", "le": "le"}
     lexicon.write_text("".join(f"{form}\t{lemma}\tX\t_\n" for form, lemma in lemma_of.items()), encoding="utf-8")
-    return ["--lexicon", lexicon, "--lexical-units", "lemma"]
+    return ["--lexicon", lexicon, "--set", "translations.units=lemma"]
 
 
 def test_lemmas_reach_forms_that_the_bitext_lacks(
@@ -37,27 +37,27 @@ def test_lemmas_reach_forms_that_the_bitext_lacks(
     assert "maisons" in llrnn("show", data / "prior", "--source", "house").out
     shown = llrnn("show", data / "prior").out
     assert "counts of forms to the power 0.5" in shown and "forms of lemmas" in shown
-    even = built(*lemmas, "--lexical-form-power", 0)
+    even = built(*lemmas, "--set", "translations.form_power=0")
     assert even.find(LexicalPart).form_power == 0.0
     assert prior.fingerprint != even.fingerprint
 
 
 def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
-    assert prior("--lexical-units", "lemma").error == (
-        "--lexical-units lemma: expected a source of lemmas, found none; give --conllu or --lexicon, or "
+    assert prior("--set", "translations.units=lemma").error == (
+        "translations.units=lemma: expected a source of lemmas, found none; give --conllu or --lexicon, or "
         "--language with a package that lists lemmas"
     )
-    assert prior("--lexical-form-power", 0.5).error == (
-        "--lexical-form-power: it needs --lexical-units lemma; add that, or leave it out"
+    assert prior("--set", "translations.form_power=0.25").error == (
+        "translations.form_power: it needs translations.units=lemma; add that, or leave it out"
     )
-    assert prior(*lemmas, "--lexical-form-power", 1.5).error == (
-        "--lexical-form-power 1.5: expected a number from 0 (all forms of a lemma alike) to 1 (as frequent as they are)"
+    assert prior(*lemmas, "--set", "translations.form_power=1.5").error == (
+        "--set translations.form_power: expected a number of at most 1, found 1.5; correct it"
     )
 
 
 def test_pieces_have_no_lemmas(prior: Run, lemmas: list[object]) -> None:
     assert prior(*lemmas, "--pieces", "bpe").error == (
-        "--lexical-units lemma: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "translations.units=lemma: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
         "one of them out"
     )
 
@@ -72,7 +72,7 @@ def source_lemmas(data: Path) -> list[object]:
         file.write("houses 0\n")
     lexicon = data / "english.tsv"
     lexicon.write_text("house\thouse\tX\t_\nhouses\thouse\tX\t_\ncat\tcat\tX\t_\n", encoding="utf-8")
-    return ["--source-lexicon", lexicon]
+    return ["--set", f"translations.source_lexicon={lexicon}"]
 
 
 @pytest.mark.parametrize("units", ["word", "lemma"])
@@ -92,7 +92,7 @@ def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
     assert "rare source words as their lemmas, of 5 links more" in shown and "translations of source lemmas" in shown
     assert prior.fingerprint != plain.fingerprint
     assert Prior.load(data / "prior").fingerprint == prior.fingerprint
-    assert any(row.startswith("--source-lexicon english.tsv ") for row in prior.settings["sources"])
+    assert any(row.startswith("translations.source_lexicon english.tsv ") for row in prior.settings["sources"])
 
 
 def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
@@ -100,8 +100,9 @@ def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> N
     preprocess(shell, tmp_path / "data", ["Haus", "Häuser da"] * 3, ["maison", "maison là"] * 3)
     (tmp_path / "german.tsv").write_text("Haus\tHaus\tX\t_\nHäuser\tHaus\tX\t_\n", encoding="utf-8")
     done = llrnn(
-        "prior", "--dict", tmp_path / "data" / "dict.fr.txt", "--lexical-translation", tmp_path / "data", "--aligner",
-        "ibm1", "--source-lexicon", tmp_path / "german.tsv", "--out", tmp_path / "prior",
+        "prior", "--dict", tmp_path / "data" / "dict.fr.txt", "--lexical-translation", tmp_path / "data", "--set",
+        "translations.aligner=ibm1", "--set", f"translations.source_lexicon={tmp_path / 'german.tsv'}", "--out",
+        tmp_path / "prior",
     )  # fmt: skip
     assert done.code == 0
     prior = Prior.load(tmp_path / "prior")
@@ -115,23 +116,26 @@ def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: lis
     (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")
     table = ("--dict", data / "dict.fr.txt", "--out", data / "x.tsv")
     assert llrnn("lexicon", "--hunspell", data / "x.dic", *table).code == 0
-    prior = built("--lexical-units", "lemma", "--lexicon", data / "x.tsv")
+    prior = built("--set", "translations.units=lemma", "--lexicon", data / "x.tsv")
     row = {prior.symbols[x] for x, _ in prior.find(LexicalPart).word_table.row(prior.source_symbols.index("house"))}
     assert {"maison", "maisons"} <= row  # the text has no maisons
     assert any(row.startswith("--lexicon x.tsv ") for row in prior.settings["sources"])
 
 
 def test_where_source_lemmas_come_from(prior: Run, data: Path, source_lemmas: list[object]) -> None:
-    assert prior("--source-lexicon", "lemmas:en").error == (
-        "--source-lexicon lemmas:en: expected a table of words, found a place as of earlier versions; llrnn lexicon "
-        "--language en --out words.tsv makes one, then say --source-lexicon words.tsv"
+    assert prior("--set", "translations.source_lexicon=lemmas:en").error == (
+        "translations.source_lexicon lemmas:en: expected a table of words, found a place as of earlier versions; "
+        "llrnn lexicon "
+        "--language en --out words.tsv makes one, then say translations.source_lexicon words.tsv"
     )
     (data / "bare.tsv").write_text("house\t_\tNOUN\t_\n")
-    assert prior("--source-lexicon", data / "bare.tsv").error == (
-        f"--source-lexicon: expected lemmas of the text's words, found none: no form with a lemma in {data}/bare.tsv "
+    assert prior("--set", f"translations.source_lexicon={data / 'bare.tsv'}").error == (
+        f"translations.source_lexicon: expected lemmas of the text's words, found none: no form with a lemma in "
+        f"{data}/bare.tsv "
         "is in the text; give tables of `llrnn lexicon`"
     )
     assert prior(*source_lemmas, "--pieces", "bpe").error == (
-        "--source-lexicon: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
+        "translations.source_lexicon: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or "
+        "leave "
         "one of them out"
     )

@@ -12,38 +12,41 @@ from small_corpus import Llrnn
 
 def test_an_aligner_that_is_not_installed(prior: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
-    assert prior("--aligner", "eflomal").error == (
+    assert prior("--set", "translations.aligner=eflomal").error == (
         "--aligner eflomal: the Python module eflomal is not installed; in a checkout of fairseq_llrnn: "
         "pip install '.[align]' (which needs a C compiler), or say --aligner ibm1"
     )
     assert not (data / "prior").exists()
 
 
-@pytest.mark.parametrize("weight", ["1", "1.5", "nan", "inf", "-0.1"])
+@pytest.mark.parametrize("weight", ["1.0", "1.5", "nan", "inf", "-0.1"])
 def test_a_weight_out_of_range(prior: Run, data: Path, weight: str) -> None:
-    assert prior(f"--lexical-weight={weight}").error == (
-        f"--lexical-weight {float(weight)}: expected a number from 0 to below 1 (1 would forbid every word but the "
-        "translations), or `learned`; 0.5 is a good start"
-    )
+    error = prior("--set", f"translations.weight={weight}").error
+    assert error.startswith("--set translations.weight: expected a ") and error.endswith(f"found {weight}; correct it")
     assert not (data / "prior").exists()
 
 
 def test_a_weight_that_is_no_number(prior: Run) -> None:
-    done = prior("--lexical-weight", "much")
-    assert done.code == 2
-    assert "argument --lexical-weight: expected a number or `learned`, found 'much'" in done.err
+    error = prior("--set", "translations.weight=much").error
+    assert error == "--set translations.weight: expected a number, found 'much'; correct it"
 
 
 def test_no_translations_to_keep(prior: Run) -> None:
-    assert prior("--lexical-top", 0).error == "--lexical-top 0: expected a number of translations of at least 1"
+    assert prior("--set", "translations.top=0").error == (
+        "--set translations.top: expected a number of at least 1, found 0; correct it"
+    )
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--lexical-weight", "learned"), ("--lexical-top", "3"), ("--aligner", "ibm1")]
+    ("option", "value"),
+    [("--set", "translations.learned=true"), ("--set", "translations.top=3"), ("--set", "translations.aligner=ibm1")],
 )
 def test_options_without_a_bitext(data: Path, llrnn: Llrnn, option: str, value: str) -> None:
     done = llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", option, value)
-    assert done.error == f"{option}: it needs --lexical-translation; add that, or leave it out"
+    assert done.error == (
+        "translations.data: expected folder of fairseq-preprocess with a bitext, found nothing; add "
+        "--lexical-translation"
+    )
 
 
 def test_beside_softmax(data: Path, llrnn: Llrnn) -> None:

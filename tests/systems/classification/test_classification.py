@@ -183,7 +183,7 @@ def test_several_labels_read_the_background_of_their_text(shell: Shell, labels: 
     prior = labels.data / "lexical"
     shell.run(
         "llrnn", "prior", "--labels", "--dict", labels.data / "dict.labels.txt", "--lexical-translation", labels.data,
-        "--aligner", "ibm1", "--out", prior,
+        "--set", "translations.aligner=ibm1", "--out", prior,
     )  # fmt: skip
     setting = build(labels.train_args(prior="lexical"))
     setting.model.eval()

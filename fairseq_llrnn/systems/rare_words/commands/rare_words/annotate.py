@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--destdir", required=True, metavar="DIR",
         help=f"where train, valid and test go, with {SOURCE_WORDS} and {TRANSLATIONS}, which `llrnn rare-words "
         "restore` reads. The latter has the most probable translation of every source word, and can be an "
-        "--evidence-map",
+        "evidence.mapping",
     )  # fmt: skip
 
 

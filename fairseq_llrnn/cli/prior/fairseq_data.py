@@ -1,4 +1,4 @@
-"""Another trained model as the background, which `llrnn prior` has fairseq read."""
+"""What `llrnn prior` has fairseq read: other trained models, and binary data with a bitext."""
 
 import sys
 from collections.abc import Mapping
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.alignment.bitext import ParallelText
+    from fairseq_llrnn.features.dictionary import WordList
     from fairseq_llrnn.prior.model_files import SharedWords
     from fairseq_llrnn.prior.parts import ModelPart
     from fairseq_llrnn.prior.parts.model import ModelOptions
@@ -28,6 +30,14 @@ def open_model(checkpoint: str, prior: "Prior", options: "ModelOptions") -> "tup
     )  # fmt: skip
     files = find_model_files(checkpoint, places, options.weight, options.temperature)
     return ModelPart(files), _notes(build_general_model(files, prior.symbols, prior.allowed).shared)
+
+
+def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelText":
+    """The training data of a folder of fairseq-preprocess."""
+    need_fairseq()
+    from fairseq_llrnn.plugin.data import binarized_bitext
+
+    return binarized_bitext.read_bitext(folder, dictionary, words)
 
 
 def _notes(shared: "SharedWords") -> dict[str, int]:

@@ -1,0 +1,92 @@
+"""Recipes as files: prior.toml, and the recipe.toml that a prior keeps.
+
+    text = "train.txt"                      # relative paths are relative to the file
+    background = "ngram(3, folds=10)"
+
+    [words]
+    conllu = ["fr.conllu"]
+
+The keys are those of `Recipe` (recipe.py); what is left out has its default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.reading import read_whole, reading
+from fairseq_llrnn.prior.directory import RECIPE_FILE
+from fairseq_llrnn.prior.expression import with_atoms
+from fairseq_llrnn.prior.leaves import parse_or_path, with_files
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.settings import checked, said, with_paths
+
+HEADER = (
+    "# What this prior was built from; `llrnn prior --recipe recipe.toml --out DIR` builds it again. Paths begin "
+    "here.\n"
+)
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """The recipe of a file, whose paths lead on from where we are.
+
+    Raises:
+        DataError: no file, or no TOML. OptionError: a key that there is not, a value that is none.
+    """
+    try:
+        with reading(path):
+            values = tomllib.loads(read_whole(path).decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
+    recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
+    return _moved(recipe, lambda found: os.path.join(os.path.dirname(path), found))
+
+
+def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path | None) -> str:
+    """The recipe of a prior as its `directory` is to have it, or as it is in the `folder` where the prior was read."""
+    if recipe is None:
+        file = os.path.join(str(folder), RECIPE_FILE)
+        if not os.path.isfile(file):
+            return ""
+        try:
+            with reading(file):
+                text = read_whole(file).decode("utf-8", "replace")
+            if directory is None or os.path.realpath(directory) == os.path.realpath(str(folder)):
+                return text
+            recipe = read_recipe(file)
+        except (DataError, OptionError):  # of another version, or damaged: nothing depends on it
+            return ""
+    return recipe_text(recipe, directory or ".")
+
+
+def recipe_text(recipe: Recipe, folder: str | Path) -> str:
+    """A recipe as it is written to a file in `folder`: what differs from the defaults, in the order of the keys."""
+    import tomli_w
+
+    own = os.path.realpath(folder)
+
+    def seen_from_there(path: str) -> str:
+        whole = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
+        return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, own)
+
+    values, objects = said(_moved(recipe, seen_from_there))
+    objects += ["dictionary"] if recipe.dictionary is None else []
+    given = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
+    return HEADER + given + "\n" + tomli_w.dumps(values)
+
+
+def _moved(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
+    """The recipe with other paths, those of its backgrounds among them."""
+
+    def of_background(text: str) -> str:
+        try:
+            return str(with_atoms(parse_or_path(text), lambda atom: with_files(atom, change)))
+        except OptionError:  # which building says
+            return text
+
+    over = None if recipe.over is None else of_background(recipe.over)
+    return replace(with_paths(recipe, change), background=of_background(recipe.background), over=over)
