@@ -17,11 +17,16 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.prior.prior import Prior
+    from fairseq_llrnn.source_embedding import SourceEmbedding
 
 __version__ = "0.1.0"
-__all__ = ["LogLinearHead", "Prior", "__version__", "register"]
+__all__ = ["LogLinearHead", "Prior", "SourceEmbedding", "__version__", "register"]
 
-_MODULES = {"LogLinearHead": "fairseq_llrnn.head", "Prior": "fairseq_llrnn.prior.prior"}  # where the names come from
+_MODULES = {  # where the names come from
+    "LogLinearHead": "fairseq_llrnn.head",
+    "Prior": "fairseq_llrnn.prior.prior",
+    "SourceEmbedding": "fairseq_llrnn.source_embedding",
+}
 
 
 def register() -> None:

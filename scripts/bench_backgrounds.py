@@ -56,6 +56,7 @@ from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -143,7 +144,8 @@ class LanguageModel(nn.Module):
         background = self.background.cross_fitted(previous)
         states, masses = background.along(previous)
         share = background.log_share(states, target.flatten())
-        log_prob = self.output.target_log_prob(hidden.flatten(0, 1), target.flatten(), masses, share)
+        classes = self.output.class_of[target.flatten()]
+        log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, masses, share)
         return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
 
 

@@ -40,6 +40,7 @@ from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.trees.huffman import huffman_tree
@@ -103,14 +104,12 @@ class Large:
         self.log_mass = torch.from_numpy(np.log(self.masses)).float().to(device).unsqueeze(0)
 
     def exact(self) -> Rival:
-        share = self.setting.hidden.new_zeros(())
-
         def log_probs(hidden: Tensor, targets: Tensor) -> Tensor:
-            return self.layer.target_log_prob(hidden, targets, self.log_mass, share)
+            return ExactRows(self.layer).log_prob(hidden, targets, self.log_mass, None)
 
         def scored(hidden: Tensor, targets: Tensor) -> Tensor:
             rows = self.layer.weight, self.layer.bias
-            return self.layer.target_log_prob(hidden, targets, self.log_mass, share, composed=rows)
+            return ExactRows(self.layer, rows).log_prob(hidden, targets, self.log_mass, None)
 
         return Rival("exact", self.layer, log_probs, scored)
 

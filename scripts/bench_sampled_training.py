@@ -33,6 +33,7 @@ from measuring import add_threads_option, clock
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_sampling import ClassSampler
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 
 V, F, A, C, H, N = 100_000, 300, 20, 200, 64, 512
@@ -98,8 +99,8 @@ class Contestant:
         hidden, share = self.hidden(contexts), torch.zeros(len(targets))
         if sampled and self.sampler is not None:
             drawn = SampledOutput(self.output, self.sampler.draw())
-            return drawn.target_log_prob(hidden, targets, self.log_mass, share)
-        return self.output.target_log_prob(hidden, targets, self.log_mass, share)
+            return drawn.log_prob(hidden, targets, self.log_mass, share)
+        return ExactRows(self.output).log_prob(hidden, targets, self.log_mass, share)
 
     def train(self, batches: Batches, seconds: float, most_steps: int | None = None) -> None:
         """Until `seconds` of training in all, or so many steps."""

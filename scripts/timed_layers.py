@@ -21,6 +21,7 @@ from zipf_law import zipf
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.trees.clusters import cluster_tree
@@ -117,7 +118,7 @@ class Setting:
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -layer.target_log_prob(self.hidden, self.targets, mass, share).sum()
+            return -ExactRows(layer).log_prob(self.hidden, layer.class_of[self.targets], mass, share).sum()
 
         self.prior = layer, background
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
@@ -130,7 +131,8 @@ class Setting:
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -TreeOutput(layer, nodes).target_log_prob(self.hidden, self.targets, mass, share).sum()
+            classes = layer.class_of[self.targets]
+            return -(TreeOutput(layer, nodes).class_log_prob(self.hidden, classes, mass) + share).sum()
 
         name = f"tree: {name}, {tree.internal:,} nodes, {tree.levels} levels"
         return Contestant(name, nn.ModuleList([layer, nodes]), loss, self.hidden)

@@ -22,6 +22,8 @@ from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.head import Exact
+from fairseq_llrnn.output.output_tree import OutputTree
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.text_vectors import BagOfWords
@@ -71,7 +73,8 @@ class Classifier:
         prior = Prior.build(self.symbols, Recipe(labels=True, counts=of_symbols, top_words="all"))
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
         tree = self._tree(len(self.symbols)) if given is None else given
-        self.head = LogLinearHead(prior, options.size, tree=tree, sparse_gradients=tree is not None)
+        normaliser = Exact if tree is None else OutputTree(tree, sparse_gradients=True)
+        self.head = LogLinearHead(prior, options.size, normaliser=normaliser)
         torch.nn.init.zeros_(self.head.output.weight)  # the model begins as the background
 
     def _tree(self, leaves: int) -> TreeOptions | None:
@@ -119,8 +122,7 @@ class Classifier:
                 loss.backward()
                 optimizer.step()
                 updates, loss_sum = updates + 1, loss_sum + loss.item() * len(part)
-                if self.head.learned is not None:
-                    self.head.learned.after(updates, batches)
+                self.head.normaliser.after(updates, batches)  # a learned tree changes now and then
             yield epoch, time.process_time() - started, loss_sum / len(rows)
 
     @torch.inference_mode()

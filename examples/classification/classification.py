@@ -22,6 +22,7 @@ from label_data import READERS, Texts, read
 from others import FastText, FastTextOptions, NapkinXC
 
 from fairseq_llrnn.errors import LLRNNError, OptionError, check_least
+from fairseq_llrnn.output.tree_layer import TreeLayer
 
 OURS = ("flat", "huffman", "random", "learned", "refit")
 MODELS = (*OURS, "fasttext-hs", "fasttext-softmax", "napkinxc")
@@ -93,8 +94,9 @@ def refitted(texts: Texts, options: Options) -> Classifier:
     first = Classifier(texts, replace(options, tree="learned"))
     for _ in first.train(texts):
         pass
-    assert first.head.tree is not None
-    return Classifier(texts, options, first.head.tree.tree)
+    learned = first.head.normaliser
+    assert isinstance(learned, TreeLayer)
+    return Classifier(texts, options, learned.tree)
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:

@@ -22,6 +22,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.head import FeatureInput
 
 PRIOR = "prior"  # the folder beside the weights
 TIED = ["transformer.wte.weight", "lm_head.embedding.weight"]  # other names of the output's weights per feature
@@ -54,7 +55,7 @@ class LogLinearGPT2(GPT2PreTrainedModel, GenerationMixin):
         prior = Prior.load(Path(config.name_or_path) / PRIOR) if prior is None else prior
         self.transformer = GPT2Model(config)
         with torch.device("cpu"):  # `from_pretrained` makes tensors without values, but what the head computes has some
-            self.lm_head = LogLinearHead(prior, config.n_embd, embed_size=config.n_embd, tie_embedding=True)
+            self.lm_head = LogLinearHead(prior, config.n_embd, embedding=FeatureInput(config.n_embd, tied=True))
         self.transformer.set_input_embeddings(self.lm_head.embedding)
         self.post_init()
 

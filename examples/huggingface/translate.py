@@ -28,7 +28,7 @@ from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.head.text import encode
+from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -59,7 +59,7 @@ class Numbers:
     def source(self, lines: list[str], terms: Terms | None = None) -> list[list[int]]:
         if self.head.prior.source_symbols:
             return rows(self.head.encode_source(lines, terms), self.head.pad)
-        return rows(encode(lines, self.source_words), self.head.pad)
+        return rows(numbers(lines, self.source_words), self.head.pad)
 
     def known(self, source: Tensor) -> Tensor:
         """What a table of known words can read: (B, L) -> (B, L)."""

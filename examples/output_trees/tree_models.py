@@ -17,6 +17,7 @@ from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
 from fairseq_llrnn.trees.clustering import clustering_tree
@@ -83,7 +84,7 @@ class Flat(Output):
         self.register_buffer("log_mass", class_log_sums(weights, class_of, self.output.rows.num_rows))
 
     def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        return self.output.target_log_prob(hidden, targets, self.log_mass, self.log_mass.new_zeros(len(targets)))
+        return ExactRows(self.output).log_prob(hidden, self.output.class_of[targets], self.log_mass, None)
 
 
 class FlatReduced(Flat):
@@ -116,10 +117,8 @@ class OverTree(Flat):
         self.layer = TreeLayer(tree(log_mass.exp().double().numpy()), width, log_mass)
 
     def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        share = self.log_mass.new_zeros(len(targets))
-        return TreeOutput(self.output, self.layer).target_log_prob(
-            hidden, targets, self.log_mass, share, visited=self.visited()
-        )
+        classes, made = self.output.class_of[targets], TreeOutput(self.output, self.layer)
+        return made.class_log_prob(hidden, classes, self.log_mass, visited=self.visited())
 
     def begin_sparse_gradients(self) -> None:
         self.layer.sparse_gradients = True

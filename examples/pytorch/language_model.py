@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.head import FeatureInput
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
 
@@ -25,7 +26,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, prior: Prior, width: int, layers: int = 1) -> None:
         super().__init__()
-        self.head = LogLinearHead(prior, width, embed_size=width)
+        self.head = LogLinearHead(prior, width, embedding=FeatureInput(width))
         self.lstm = nn.LSTM(width, width, layers, batch_first=True)
 
     def hidden(self, previous: Tensor, state: State | None = None) -> tuple[Tensor, State]:

@@ -9,8 +9,9 @@ is one slot with two places.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,12 +19,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
+from fairseq_llrnn.output.class_source import ClassSource, Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.output.records import Batch, RowPair
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 
@@ -99,9 +105,6 @@ class EvidenceSlots(ContextClassSource):
     def read_as(self, contexts: Tensor) -> Tensor:
         return self.slots.read_as[contexts]
 
-    def compose(self, weight: Tensor) -> Tensor:
-        return self.slots.compose(weight)
-
 
 class EvidenceMixture(ContextClasses):
     """b(C; x) of a batch (background.py). A hypothesis' state: the number of its sentence, then the state of b₁."""
@@ -168,23 +171,65 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     )
 
 
-class SlotRows(nn.Module):
+class SlotRows(ClassSource):
     """Rows of the output layer for slots: Φ W of their features, and P s of the encoder's states at their places.
 
     P s_j are real-valued features of slot j given C: they tell apart two slots that are alike (two unknown names).
     """
 
-    def __init__(self, encoder_size: int, hidden_size: int) -> None:
+    name, kind = "slot_rows", EvidenceSlots
+    brings_strings = opens = True
+
+    def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:
+        """table: what source tokens offer, where text is to be read."""
         super().__init__()
+        self.table = table
         # zeros: at first, slots are told apart by what is known beforehand
         self.pointer = nn.Parameter(torch.zeros(hidden_size, encoder_size))
 
     def forward(self, source: EvidenceSlots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (B, J, H) and biases (B, J), to use as those of LogLinearOutput.composed.
+        """Rows (B, J, H') and biases (B, J), to use as those of LogLinearOutput.composed.
 
         Args:
-            weight: (F, H). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
+            weight: (F, H'). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
         slots = source.slots
         content = slots.mean_over_places(states.to(weight.dtype) @ self.pointer.T)  # P of few states, not of many means
-        return slots.compose(weight) + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)
+        rows = slots.compose(weight)
+        if rows.size(2) > content.size(2):
+            content = functional.pad(content, (0, rows.size(2) - content.size(2)))
+        return rows + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)
+
+    def rows(
+        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None,
+        sentence: Tensor | None,
+    ) -> RowPair | None:  # fmt: skip
+        if layer is None:
+            return None
+        if source_states is None:
+            raise DataError(
+                "LogLinearHead: expected source_states, the encoder's states (B, L, E), since the prior has "
+                "evidence and the source was given, found None; give them, and source_size when the head is made"
+            )
+        if sentence is not None:
+            first = sentence.diff(prepend=sentence[:1] - 1) > 0  # hypothesis of each
+            source_states = source_states[first]
+        assert isinstance(layer.source, EvidenceSlots)
+        return self(layer.source, weight, head.output.bias, source_states)
+
+    def rows_at(self, place: Place) -> RowPair:
+        rows, bias = place.rows.of_source[self.name]
+        sentence = place.contexts[:, 0]
+        return rows[sentence].unsqueeze(1), bias[sentence].unsqueeze(1)
+
+    def written(self, source: Tensor, target: Tensor) -> Tensor:
+        from fairseq_llrnn.evidence.merged_targets import merged_target  # which asks for slots
+
+        return target if self.table is None else merged_target(self.table(), source, target)
+
+    def source_index(self) -> Callable[[str], int | None] | None:
+        return None if self.table is None else self.table().source_index
+
+    def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
+        rows = batch.rows.of_source[self.name]
+        return {} if rows is None else {"slot_rows": rows[0][0]}  # shape: (J, H')

@@ -1,7 +1,6 @@
 """Why a word has its probability: the terms of its score.
 
     explanation.py  log p = log b + aᵀφ − log Z, term by term
-    choices.py      those on the way to a word in a tree
     source.py       the words of the source that count
     slots.py        evidence slots
     experts.py      gates and values of experts

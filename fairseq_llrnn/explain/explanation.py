@@ -17,7 +17,6 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.explain.choices import CHOICE, Choice
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
 from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms, worth_naming
 from fairseq_llrnn.explain.source import SourceEvidence
@@ -26,6 +25,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
+from fairseq_llrnn.output.tree_choices import CHOICE, Choice
 from fairseq_llrnn.prior.prior import Prior
 
 POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features

@@ -1,24 +1,19 @@
 """The public entry point: log-linear output layers in plain torch (docs/guides/python.md).
 
-head.py            LogLinearHead: loss and log-probabilities of batches, explanations
+head.py            LogLinearHead: what it is made of, losses and log-probabilities of batches, explanations, checks
 search.py          … in a search: states of hypotheses, and the next tokens
-layers.py          … what it is made of, and the check of weights that are loaded
-input.py           … text as tokens, and what a network reads of them
-records.py         what travels between network, head, criterion and search: Condition, Rows, Batch, State, Step
-split.py           batches that are too large to be looked at as a whole
-class_rows.py      rows and scores of all classes
-target_terms.py    what a training criterion asks: log p of targets, label smoothing, norm of the adaptor
-tree.py            which tree a head takes, and what an explanation says of it
-expert_terms.py    what experts add to hidden states and rows
+embedding.py       what a network reads of words: by their features
 text.py            text as numbers, and back
-fingerprint.py     which prior weights were trained beside
-neighbours.py      words whose vectors are near
-source_embedding.py   what an encoder reads of a source by its words' features
+fingerprint.py     which weights a head takes
 zero_mass.py       targets that the background forbids
+
+What it is given, and what it answers with, is in fairseq_llrnn.output: class_source, normalisers, records.
 """
 
+from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.records import Batch, Condition, State, Step
-from fairseq_llrnn.head.source_embedding import SourceEmbedding
+from fairseq_llrnn.output.class_source import ClassSource
+from fairseq_llrnn.output.normalisers import Exact
+from fairseq_llrnn.output.records import Batch, Condition, State
 
-__all__ = ["Batch", "Condition", "LogLinearHead", "SourceEmbedding", "State", "Step"]
+__all__ = ["Batch", "ClassSource", "Condition", "Exact", "FeatureInput", "LogLinearHead", "State"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from fairseq_llrnn.errors import DataError, PriorError
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 from fairseq_llrnn.prior.prior import Prior
 
@@ -28,6 +28,27 @@ def check_numbers(weights: Mapping[str, object], checkpoint: str = "the checkpoi
                 f"{checkpoint}: expected {what}, found {found} in {name}: its training went astray; use an earlier "
                 "checkpoint, and train with a smaller --lr or with --clip-norm"
             )
+
+
+def check_names(
+    own: nn.Module, given: Sequence[str], weights: Mapping[str, object], prefix: str, options: Mapping[str, str]
+) -> None:
+    """Raise OptionError where weights were trained with other modules than those that a head was given.
+
+    Args:
+        given: what these are called. prefix: of the head's names, ends in a dot.
+        options: what messages say that they expected.
+    """
+    saved = {name.removeprefix(prefix).split(".")[0] for name in weights if name.startswith(prefix)}
+    have = {name.split(".")[0] for name in own.state_dict()}
+    neutral = {"embedding"}  # tied, it may have no weights of its own; torch says which are missing
+    for name in sorted(saved - have - neutral):
+        expected = options.get(name, f"{name}: expected this option")
+        raise OptionError(f"{expected}, with which the checkpoint was trained; give it, with the same sizes")
+    for name in given:
+        if saved and name in have - saved - neutral:
+            called = options.get(name, name).partition(":")[0]
+            raise OptionError(f"{called}: expected none, as the checkpoint was trained without it; leave it out")
 
 
 def fingerprint_of(prior: Prior) -> Tensor:

@@ -1,15 +1,24 @@
 """The log-linear head: hidden states of any network -> p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)), in plain torch.
 
-Sizes: B batch, T time, N hypotheses, L source length, V words, S signatures, J₁ slots of evidence, H hidden width, D
-embedding width, E encoder width. Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
+Sizes: B batch, T time, N positions (B·T) or hypotheses, L source length, V words, S signatures, J context classes, J₁
+of them strings of the source, F features, H hidden width, H' = H and what sources of classes add, E encoder width.
+Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 
     loss = head.loss(hidden, targets, previous=previous, source=source)      # a batch at once
-    state = head.start(n, source=source)                                     # a search
+    state = head.start(n, source=source)                                     # a search: search.py
     values, tokens = head.top_k(hidden_now, state, k=5)
     state = head.advance(state, tokens_chosen)
 
 `loss` and `log_probs` are made of three steps, which a training loop can also call itself: `condition` (what is known
 before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
+
+    background.along(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
+    normaliser.over(…), source.rows(…)  ->  rows E of signatures, and of classes of the context
+    normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
+
+What is not the same for all models is given when the head is made: how the network reads (`embedding`), how log Z is
+summed (`normaliser`, normalisers.py), which classes a context has beside the signatures (`classes`, classes.py), and
+what the network makes of the masses (`masses`).
 
 In training mode (`head.train()`), what a background was estimated from is left out: n-grams are cross-fitted, lexical
 translations leave the sentence at hand out.
@@ -17,151 +26,387 @@ translations leave the sentence at hand out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
+from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.head import expert_terms, split, target_terms
-from fairseq_llrnn.head.class_rows import other_scores
-from fairseq_llrnn.head.records import Batch, Condition, RowPair, Rows
-from fairseq_llrnn.head.search import HeadSearch
-from fairseq_llrnn.head.split import SplitBatch, SplitCondition
-from fairseq_llrnn.head.tree import explained_choices
-from fairseq_llrnn.head.zero_mass import LEAVE_OUT
-from fairseq_llrnn.output.context_classes import strings_in
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
+from fairseq_llrnn.head import search, text
+from fairseq_llrnn.head.embedding import InputEmbedding
+from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
+from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
+from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.normalisers import Exact, Normaliser, NormaliserOf
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
+from fairseq_llrnn.prior.prior import Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.explain.explanation import Explanation
+
+Source = TypeVar("Source", bound=ClassSource)
 
 
-class LogLinearHead(HeadSearch):
+NO_EMBEDDING = "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
+
+
+class MassChange(Protocol):
+    """A module that changes masses by what the network says."""
+
+    name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
+
+    def applied(self, masses: Masses, hidden: Tensor) -> Masses:
+        """The masses of N positions with these hidden states, (N, H)."""
+        ...
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """As of ClassSource."""
+        ...
+
+
+class LogLinearHead(nn.Module):
     """The output layer (and, if asked for, the input embedding) over a prior."""
 
-    # ---- a batch: before the network reads it, after, and what a criterion asks --------------------------------------
+    prior_fingerprint: Tensor
+    log_sizes: Tensor  # (S,)
 
-    def condition(self, previous: Tensor, source: Tensor | None = None) -> Condition | SplitCondition:
+    start, advance, step, top_k, readable = search.start, search.advance, search.step, search.top_k, search.readable
+    encode, encode_source, decode, previous = text.encode, text.encode_source, text.decode, text.previous
+
+    def __init__(
+        self,
+        prior: Prior,
+        hidden_size: int,
+        *,
+        embedding: Callable[[LogLinearHead], nn.Module] | None = None,
+        source_size: int | None = None,
+        classes: Sequence[ClassSourceOf] = (),
+        masses: Callable[[LogLinearHead], MassChange] | None = None,
+        normaliser: NormaliserOf = Exact,
+    ) -> None:
+        """
+        Args:
+            hidden_size: H, the width of the network's hidden states.
+            embedding: what `embed` reads with, e.g. FeatureInput(D); None: the network embeds tokens itself.
+            source_size: E, the width of an encoder's states, for networks that read a source; None: a language model.
+            classes: sources of classes, beside those that the parts of the prior name; one with the name of such a
+                part's takes its place.
+            masses: what changes the masses by what the network says.
+            normaliser: how log Z is summed.
+
+        Raises:
+            OptionError: what excludes each other, or what the prior cannot have.
+        """
+        super().__init__()
+        self.prior = prior
+        self.num_words, self.hidden_size, self.source_size = len(prior.symbols), hidden_size, source_size
+        self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
+        class_of = torch.from_numpy(prior.output.class_of.copy())
+        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size)
+        self.given: dict[str, Any] = {}  # modules that were made for this head, by what they are for
+        self.embedding: InputEmbedding | None = None
+        if embedding is not None:
+            self._keep("embedding", embedding(self))
+        self.background = prior.background(has_source=source_size is not None)
+        self.background.gates(hidden_size)
+        self.sources = self._new_sources(classes)  # of context classes, the innermost first
+        self.brings_strings = any(source.brings_strings for source in self.sources)
+        self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
+        if self.embedding is not None and not self.brings_strings:
+            self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
+        self.change: MassChange | None = None
+        if masses is not None:
+            self._keep("change", masses(self))
+        self.normaliser: Normaliser
+        self.normalise(normaliser)
+        leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
+        sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes).float()
+        sizes[self.background.class_of[leave_out]] = 0.0  # labels are not smoothed towards them
+        self.register_buffer("log_sizes", sizes.log(), persistent=False)
+        self.register_buffer("prior_fingerprint", fingerprint_of(prior))
+
+    # ---- what it is made of -----------------------------------------------------------------------------------------
+
+    def _keep(self, role: str, module: Any) -> None:
+        """Register a module under its own name, by which checkpoints call its weights, and call it by its role."""
+        self._modules[module.name] = module
+        self.given[role] = module
+        self.__dict__[role] = module  # beside torch's registry, which would give its weights a second name
+
+    def _new_sources(self, given: Sequence[ClassSourceOf]) -> list[ClassSource]:
+        made = [make(self) for make in given]
+        taken = {source.name for source in made}
+        parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
+        found = [source for part in parts if (source := part.class_source(self)) is not None]
+        sources = [*sorted(found, key=lambda one: one.kind is None), *made]
+        for source in sources:
+            self._modules[source.name] = source
+        return sources
+
+    def find(self, kind: type[Source]) -> Source | None:
+        """The source of classes of that kind; None where there is none."""
+        return next((source for source in self.sources if isinstance(source, kind)), None)
+
+    def normalise(self, normaliser: NormaliserOf) -> None:
+        """Sum log Z otherwise from now on."""
+        made = normaliser(self).to(self.output.weight.device)
+        if "normaliser" in self.given:
+            del self._modules[self.normaliser.name]
+        self._keep("normaliser", made)
+        if self.embedding is not None:
+            self.embedding.sparse_gradients = made.sparse_gradients
+
+    def static_log_mass(self) -> Tensor:
+        """That of the signatures in the background without context, (S,); none of one that a source replaces."""
+        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
+        log_mass = class_log_sums(weights, self.output.class_of.cpu(), self.output.rows.num_rows).squeeze(0)
+        if self.replaced is not None:
+            log_mass[self.replaced] = NEGATIVE_INFINITY  # it is summed apart
+        return log_mass
+
+    # ---- a batch: before the network reads it, and after ------------------------------------------------------------
+
+    def condition(self, previous: Tensor, source: Tensor | None = None) -> Condition:
         """What is known of a batch before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
-
-        Returns:
-            Without a gradient to keep, a large batch in parts (split.py).
         """
-        at_once = len(previous)
-        if not (self.training or torch.is_grad_enabled()):
-            at_once = split.sentences_at_once(self.background, previous)
-        if at_once >= len(previous):
-            return self._condition(previous, source)
-        rows = split.spans(len(previous), at_once)
-        return SplitCondition(rows, [self._condition(previous[r], split.some(source, r)) for r in rows])
-
-    def _condition(self, previous: Tensor, source: Tensor | None) -> Condition:
-        known = self._known(previous)
-        background, leave_out = self.background, None
-        if self.training:
-            leave_out = known if self.strings is None else self.strings.as_in_text(previous, known)
-        if source is not None:
-            background = background.given(source, leave_out)
-        if leave_out is not None:
-            background = background.cross_fitted(leave_out)
-        background = self._with_experts(background, source)
-        return Condition(background, known, self._readable(previous, known, background, None))
+        whole = self.training or torch.is_grad_enabled()
+        known, found = self.known(previous), []
+        for rows in [slice(None)] if whole else spans(previous, self.background):
+            background, leave_out = self.background, None
+            if self.training:
+                leave_out = known[rows]
+                for each in self.sources:
+                    leave_out = each.in_text(previous[rows], leave_out)
+            of_rows = None if source is None else source[rows]
+            if of_rows is not None:
+                background = background.given(of_rows, leave_out)
+            if leave_out is not None:
+                background = background.cross_fitted(leave_out)
+            for each in self.sources:
+                background = each.bind(background, of_rows)
+            found.append((rows, background))
+        parts = [background.readable(known[rows], None) for rows, background in found]
+        read = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return Condition(found, known, read if self.embedding is None else self.embedding.readable(previous, read))
 
     def batch(
-        self, hidden: Tensor, condition: Condition | SplitCondition, source_states: Tensor | None = None,
-        spelling: Tensor | None = None,
-    ) -> Batch | SplitBatch:  # fmt: skip
+        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, spelling: Tensor | None = None
+    ) -> Batch:
         """Hidden states (B, T, H) of a conditioned batch, with the rows of all classes and the masses.
 
         Args:
-            source_states: of the encoder, (B, L, E), where the prior has evidence.
-            spelling: what unknown words are spelled from, (B, T, speller_input), where that is not `hidden`.
+            source_states: of the encoder, (B, L, E), where the classes of the prior look at them.
+            spelling: what unknown words are spelled from, (B, T, X), where that is not `hidden`.
         """
-        if isinstance(condition, SplitCondition):
-            return SplitBatch(hidden, condition, source_states, self._static_rows(), self._batch, spelling)
-        return self._batch(hidden, condition, source_states, None, spelling)
 
-    def _batch(
-        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, shared: Rows | None = None,
-        spelling: Tensor | None = None,
-    ) -> Batch:  # fmt: skip
-        """shared: of `_static_rows`, to use again."""
-        background = condition.background.with_hidden(hidden.flatten(0, 1))
-        rows = self._rows(background, source_states, None, shared)
-        exceptions: RowPair | None = None
-        if self.experts is not None:
-            hidden, rows, exceptions = expert_terms.in_batch(
-                self.experts, background, hidden, condition.previous, lambda: self._widened(rows, background)
-            )
-        states, masses = background.along(condition.previous)
-        if self.temperature is not None:
-            masses = self.temperature.applied(masses, hidden.flatten(0, 1))
-        others = other_scores(self.opened, hidden, rows, rows.slots, exceptions)
-        return Batch(hidden, background, states, masses, rows, others, spelling)
+        def part(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
+            states_of = None if source_states is None else source_states[sentences]
+            spelled_from = None if spelling is None else spelling[sentences]
+            background = background.with_hidden(hidden[sentences].flatten(0, 1))
+            states, masses = background.along(condition.previous[sentences])
+            rows = self._rows(background, states_of, None, shared)
+            given = hidden[sentences], background, states, masses, rows
+            return self._scored(*given, spelling=spelled_from, sentences=sentences)
 
-    def class_scores(self, batch: Batch) -> Tensor:
-        """aᵀφ of all classes: (B, T, S + J), at least float32."""
-        return batch.rows.exact.scores(batch.hidden, batch.others)
+        (sentences, background), *later = condition.backgrounds
+        first = part(sentences, background)
+        first.rest.extend(partial(part, *each, first.rows) for each in later)
+        return first
 
-    def target_log_probs(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
-        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
-        if isinstance(batch, SplitBatch):
-            return batch.per_position(lambda part, rows: self.target_log_probs(part, targets[rows]))
-        return target_terms.target_log_probs(self.output, self.strings, batch, targets)
+    def known(self, tokens: Tensor) -> Tensor:
+        """Tokens as the background knows them: one whose classes bring strings knows these itself."""
+        return tokens if self.brings_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
-    def smoothing_gain(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
-        """What label smoothing adds to these log-probabilities, in units of its ε: (B, T)."""
-        if isinstance(batch, SplitBatch):
-            return batch.per_position(lambda part, rows: self.smoothing_gain(part, targets[rows]))
-        return target_terms.smoothing_gain(self.output, self.strings, self.log_sizes, batch, targets)
+    def _layer_of(self, source: ClassSource, background: Background) -> ContextClasses | None:
+        """The context classes in front of a background that a source has rows for."""
+        while isinstance(background, ContextClasses):
+            if source.kind is not None and isinstance(background.source, source.kind):
+                return background
+            background = background.base
+        return None
 
-    def adaptor_norm(self, batch: Batch | SplitBatch, p: float = 2.0) -> Tensor:
-        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. Experts' weights are in a. OptionError: there is a tree."""
-        if self.tree is not None:
-            raise OptionError(
-                "--adaptor-penalty: not supported with --output-tree, where the nodes' rows count beside the adaptor; "
-                "leave one of them out"
-            )
-        if isinstance(batch, SplitBatch):
-            return batch.per_position(lambda part, _: self.adaptor_norm(part, p))
-        return target_terms.adaptor_norm(self.output, self.experts, batch.hidden, p)
+    def _source_of(self, layer: ContextClasses) -> ClassSource:
+        for source in self.sources:
+            if source.kind is not None and isinstance(layer.source, source.kind):
+                return source
+        kind = type(layer.source).__name__
+        raise DataError(
+            f"LogLinearHead: expected a source of rows for the classes of {kind}, found none; give one, with "
+            "`classes` or by Part.class_source"
+        )
 
-    def are_slots(self, batch: Batch | SplitBatch, targets: Tensor) -> Tensor:
-        """Which of the targets (B, T) a slot of evidence stands for: (B, T) bool.
+    def _rows(
+        self, background: Background, source_states: Tensor | None, sentence: Tensor | None, shared: Rows | None = None
+    ) -> Rows:
+        """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again."""
+        more = [each.columns(self.output.weight) for each in self.sources if each.num_columns]
+        weight = torch.cat([self.output.weight, *more], dim=1) if more else self.output.weight
+        of_source: dict[str, Any] = {}
+        for each in self.sources:
+            layer = None if each.kind is None else self._layer_of(each, background)
+            of_source[each.name] = each.rows(self, weight, layer, source_states, sentence)
+        if shared is not None and shared.width == weight.size(1):
+            classes = shared.classes
+        else:
+            classes = self.normaliser.over(self.output, weight, self.replaced)
+        return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states, sentence))
 
-        Slots that only single out words of the dictionary (translations) are none of them.
-        """
-        if isinstance(batch, SplitBatch):
-            return batch.per_position(lambda part, rows: self.are_slots(part, targets[rows]))
-        words = targets if self.slot_rows is not None else targets.masked_fill(targets >= self.num_words, self.unk)
-        classes = batch.background.classes(batch.states, words.flatten()).view_as(words)
+    def _scored(
+        self, hidden: Tensor, background: Background, states: Tensor, masses: Masses, rows: Rows, **more: Any
+    ) -> Batch:
+        """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
+        layers = layers_of(background, states, hidden.shape[:2]) if isinstance(background, ContextClasses) else []
+        for layer, own in layers:
+            hidden = self._source_of(layer).widen(hidden, Place(layer, own, rows, []))
+        if self.change is not None:
+            masses = self.change.applied(masses, hidden.flatten(0, 1))
+        found: list[RowPair] = []
+        for layer, own in layers:
+            if layer.source.width:
+                each = own if layer.source.changes else own[:, :1]
+                found.append(self._source_of(layer).rows_at(Place(layer, each, rows, found)))
+        scores, kept = [row_scores_at(hidden, *pair) for pair in found], {}
         static = self.output.rows.num_rows
-        layer = strings_in(batch.background)
+        of_slots = [masses.each_row(masses.shared[:, static:])] if scores else []
+        for source in self.sources:
+            if source.replaces is not None:
+                of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
+                scores.append(of_classes.logsumexp(-1, keepdim=True))
+                place = states.new_full((masses.num_rows,), source.replaces, dtype=torch.int64)
+                of_slots.append(masses.of_classes(place).unsqueeze(1))
+        slots = None
+        if scores:
+            together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
+            mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
+            slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
+        return Batch(hidden, background, states, masses, rows, slots, kept, **more)
+
+    # ---- what the network reads -------------------------------------------------------------------------------------
+
+    @property
+    def embed_size(self) -> int:
+        """D, the width of what `embed` returns."""
+        if self.embedding is None:
+            raise OptionError(NO_EMBEDDING)
+        return self.embedding.embedding_dim
+
+    def embedding_rows(self) -> Tensor | None:
+        """What is made once, to hand to `embed` several times; None: nothing is."""
+        if self.embedding is None:
+            raise OptionError(NO_EMBEDDING)
+        return self.embedding.kept_rows()
+
+    def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What the network reads in the place of tokens (…,): (…, D), by the head's `embedding`.
+
+        Args:
+            rows: of `embedding_rows`, where they are used more than once.
+        """
+        if self.embedding is None:
+            raise OptionError(NO_EMBEDDING)
+        return self.embedding(tokens, rows)
+
+    # ---- what is asked of a batch -----------------------------------------------------------------------------------
+
+    @by_parts
+    def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
+        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
+        words, masses, static = self.known(targets).flatten(), batch.masses, self.output.rows.num_rows
+        if masses.shared.size(1) > static:
+            masses = masses.of_columns(slice(static))
+        classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
+        places = classes if batch.slots is None else batch.slots.places(classes, static)
+        log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, masses, share, batch.slots)
+        for source in self.sources:
+            log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
+        return log_prob.view(targets.shape)
+
+    @by_parts
+    def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
+        """What label smoothing adds to these log-probabilities, in units of its ε: (B, T).
+
+        Towards all words alike (a slot is one, too) that may come next, but not </s>. Smoothed as the background has
+        them, other words of the same source would get too much, and </s> as well: sentences would end too early.
+        """
+        sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
+        log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
+        nothing = log_q.isneginf().all(-1)  # where only </s> may come, or what follows is padding: the label stays itself
+        log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
+        classes = batch.background.classes(batch.states, self.known(targets).flatten())
+        classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
+        if slots is not None:
+            classes = slots.places(classes, num_static)
+            if slots.replaced is not None:
+                log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
+            each = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
+            slots = SlotScores(each[0], each[1], slots.replaced)
+        static = batch.log_mass[..., :num_static]
+        gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
+        return gain.masked_fill(nothing, 0.0)
+
+    @by_parts
+    def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
+        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. What sources of classes add to a is part of it.
+
+        Raises:
+            OptionError: a normaliser with rows beside those of the signatures, which count beside the adaptor.
+        """
+        if not self.normaliser.rows_are_features:
+            raise OptionError(
+                f"--adaptor-penalty: not supported with {self.normaliser.option}, whose own rows count beside the "
+                "adaptor; leave one of them out"
+            )
+        flat = batch.hidden.flatten(0, 1)
+        norm = self.output.adaptor_norm(flat[:, : self.hidden_size], p)
+        for source in self.sources:
+            if (weights := source.adaptor(flat)) is not None:
+                own = torch.linalg.vector_norm(weights.to(norm.dtype), p, -1)
+                norm = torch.linalg.vector_norm(torch.stack([norm, own], dim=1), p, -1)
+        return norm.view(batch.hidden.shape[:2])
+
+    @by_parts
+    def are_slots(self, batch: Batch, targets: Tensor) -> Tensor:
+        """Which of the targets (B, T) a string of the source stands for: (B, T) bool.
+
+        Classes that only single out words of the dictionary (translations) are none of them.
+        """
+        layer, static = strings_in(batch.background), self.output.rows.num_rows
         if layer is None:
             return torch.zeros_like(targets, dtype=torch.bool)
+        classes = batch.background.classes(batch.states, self.known(targets).flatten()).view_as(targets)
         added = layer.source.log_added(layer.source.start(len(targets)))  # shape: (B, J₁)
         slot = (classes - static).clamp(0, added.size(1) - 1)
         return (classes == static + slot) & ~added.gather(1, slot).isneginf()
 
-    def word_log_probs(self, batch: Batch | SplitBatch) -> Tensor:
-        """log p of all words, and of strings that slots offer: (B, T, V + J₁)."""
-        if isinstance(batch, SplitBatch):
-            return batch.per_word(self.word_log_probs)
-        classes = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.others.flat(), batch.masses)
-        return batch.background.word_log_probs(classes.log_probs, batch.states).view(*batch.hidden.shape[:2], -1)
+    @by_parts
+    def word_log_probs(self, batch: Batch) -> Tensor:
+        """log p of all words, and of strings that classes bring: (B, T, V + J₁)."""
+        return batch.word_log_probs().view(*batch.hidden.shape[:2], -1)
 
     def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
         """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
 
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
-        condition, known = self.condition(self.previous(targets), source), self._known(targets)
+        condition, known = self.condition(self.previous(targets), source), self.known(targets)
         shares = [
-            part.background.log_share(part.background.flat_states(part.previous), known[rows].flatten())
-            for rows, part in condition.parts()
+            background.log_share(background.flat_states(condition.previous[rows]), known[rows].flatten())
+            for rows, background in condition.backgrounds
         ]
         return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
 
-    # ---- the same in one line -------------------------------------------------------------------------------------
+    # ---- the same in one line ---------------------------------------------------------------------------------------
 
     def loss(
         self,
@@ -194,7 +439,7 @@ class LogLinearHead(HeadSearch):
         self._check_shapes(hidden, previous, targets)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         log_prob = self.target_log_probs(batch, targets)
-        self.refuse_forbidden(log_prob, targets, fix=LEAVE_OUT)
+        refuse_forbidden(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
         loss = -log_prob.masked_fill(~real, 0.0)
         if label_smoothing:
@@ -213,7 +458,7 @@ class LogLinearHead(HeadSearch):
         source: Tensor | None = None,
         source_states: Tensor | None = None,
     ) -> Tensor:
-        """log p of all words at every position: hidden (B, T, H) -> (B, T, V + J₁), J₁ the slots of evidence.
+        """log p of all words at every position: hidden (B, T, H) -> (B, T, V + J₁).
 
         Args:
             previous: (B, T), which only a background without context does without.
@@ -222,7 +467,7 @@ class LogLinearHead(HeadSearch):
             DataError: shapes that do not fit, or no `previous` where the background needs it.
         """
         if previous is None:
-            if not self.background.constant or self.experts is not None:
+            if self.reads_context:
                 raise DataError(
                     "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the "
                     "background depends on them, found None; give it (B, T)"
@@ -230,6 +475,12 @@ class LogLinearHead(HeadSearch):
             previous = torch.full(hidden.shape[:2], self.eos, device=hidden.device)
         self._check_shapes(hidden, previous, previous)
         return self.word_log_probs(self.batch(hidden, self.condition(previous, source), source_states))
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether background or classes depend on the text so far."""
+        binds = [type(source).bind is not ClassSource.bind for source in self.sources]
+        return not self.background.constant or any(binds)
 
     def explain(
         self,
@@ -247,26 +498,23 @@ class LogLinearHead(HeadSearch):
             source: (1, L). source_states: (1, L, E). top: how many predictions, features and source words to name.
         """
         with torch.inference_mode():
-            condition = self._condition(self.previous(tokens.unsqueeze(0)), source)
-            return self.explain_batch(self._batch(hidden, condition, source_states), tokens, top)
+            condition = self.condition(self.previous(tokens.unsqueeze(0)), source)
+            return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)
 
     def explain_batch(self, batch: Batch, tokens: Tensor, top: int) -> list[Explanation]:
         """As `explain`, of a batch of one sentence that the network has read."""
-        slot_rows = None if batch.rows.slots is None else batch.rows.slots[0][0]  # shape: (J₁, H')
-        opened = None
-        if self.opened is not None and batch.others.opened is not None:
-            opened = self.opened, batch.others.opened[1][0]
-        masses, powered, choices = batch.log_mass[0], None, None
-        if self.tree is None:
-            scores = self.class_scores(batch)[0]
-        else:
-            scores, choices = explained_choices(batch, tokens)
-        if self.temperature is not None:
+        from fairseq_llrnn.explain.explanation import explain
+
+        given, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
+        if self.change is not None:
             before = batch.background.masses(batch.states).dense()
-            powered = (masses - before).masked_fill(before.isneginf(), 0.0)
-            scores, masses = scores + powered, before
-        given = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*given, scores, masses, top, slot_rows, opened, powered, choices))
+            given["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
+            given["scores"] = given["scores"] + given["powered"]
+            masses = before
+        for source in self.sources:
+            given |= source.explained(batch, given)
+        of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
+        return list(explain(*of_batch, log_masses=masses, top=top, **given))
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
@@ -280,3 +528,46 @@ class LogLinearHead(HeadSearch):
                     f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
                     f"them, found {tuple(tokens.shape)}; give one token for each position"
                 )
+
+    # ---- weights ----------------------------------------------------------------------------------------------------
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str, options: Mapping[str, str] | None = None) -> None:
+        """Refuse weights that were trained beside another prior, or with other modules; `prefix` ends in a dot.
+
+        Args:
+            options: what messages say of modules that are not there, by the names of these.
+
+        Raises:
+            PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
+        """
+        check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
+        given = [*self.given.values(), *self.sources]
+        for module in given:
+            module.check_weights(state_dict, prefix)
+        check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})
+        check_names(self, [module.name for module in given], state_dict, prefix, options or {})
+
+    def check_prior(self) -> None:
+        """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.
+
+        Raises:
+            PriorError: with both fingerprints.
+        """
+        check_fingerprint(fingerprint_of(self.prior), self.prior_fingerprint, self.prior.folder)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        self.check_weights(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def row_scores_at(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
+    """Scores of context classes: (B, T, H') -> (B, T, J), at least float32.
+
+    Args:
+        rows, bias: (B, T, J, H') and (B, T, J), or (B, 1, …) where all positions of a sentence have the same.
+    """
+    if rows.size(1) == 1:
+        product = hidden @ rows.squeeze(1).to(hidden.dtype).transpose(1, 2)
+    else:
+        product = (hidden.unsqueeze(2) * rows.to(hidden.dtype)).sum(3)
+    return product.to(bias.dtype) + bias

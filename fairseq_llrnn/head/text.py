@@ -1,20 +1,25 @@
-"""Tokenised text as numbers, and back: the words of a dictionary, `</s>` behind the last, padded on the right.
+"""Tokenised text as numbers, and back.
 
-Sizes: B sentences, T their length with `</s>`.
+Sizes: B sentences, T their length with `</s>`, L that of their sources, V words. Words are those of a dictionary,
+`</s>` behind the last, padded on the right. Tokens from V on are strings outside the dictionary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 from fairseq_llrnn.features.open_words import OpenWords
 
+if TYPE_CHECKING:
+    from fairseq_llrnn.head.head import LogLinearHead
 
-def encode(lines: Sequence[str], words: OpenWords, index: Callable[[str], int | None] | None = None) -> Tensor:
+
+def numbers(lines: Sequence[str], words: OpenWords, index: Callable[[str], int | None] | None = None) -> Tensor:
     """The lines as numbers: (B, T).
 
     Args:
@@ -29,7 +34,7 @@ def encode(lines: Sequence[str], words: OpenWords, index: Callable[[str], int | 
     return torch.tensor(padded, dtype=torch.long).view(len(rows), length)
 
 
-def decode(tokens: Tensor, words: OpenWords) -> list[str]:
+def strings(tokens: Tensor, words: OpenWords) -> list[str]:
     """The words of each row (B, T), up to `</s>`; one at the beginning starts the sentence, and is no word."""
     known, lines = words.known_index, []
     for row in tokens.tolist():
@@ -37,3 +42,60 @@ def decode(tokens: Tensor, words: OpenWords) -> list[str]:
         end = row.index(known[EOS]) if known[EOS] in row else len(row)
         lines.append(" ".join(words.symbols[token] for token in row[:end] if token != known[PAD]))
     return lines
+
+
+class Marks(Protocol):
+    """What marks words of a source sentence (evidence/terms.py)."""
+
+    def marked(self, source: Sequence[int], cells: Sequence[str]) -> Sequence[int]:
+        """The tokens of a sentence (L,), some of them marked; cells: what stood behind the sentence, with tabs."""
+        ...
+
+
+def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = None) -> Tensor:
+    """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
+
+    Words outside the dictionary are `<unk>`; where classes have strings, they get numbers of their own.
+
+    Args:
+        source: of `encode_source`, (B, L), where several words or pieces may be one string of the source: its token
+            then stands for them.
+    """
+    words = head.prior.session.target
+    tokens = numbers(lines, words, words.index if any(each.opens for each in head.sources) else None)
+    if source is not None and len(tokens):
+        rows = []
+        for of_source, row in zip(source, tokens, strict=True):
+            for each in head.sources:
+                row = each.written(of_source, row)
+            rows.append(row)
+        tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
+        tokens = tokens[:, tokens.ne(head.pad).any(0)]
+    return tokens.to(head.output.weight.device)
+
+
+def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None = None) -> Tensor:
+    """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be classes.
+
+    Args:
+        terms: to be marked in the sentences; those of a single line stand behind it, with tabs.
+    """
+    index = next((found for each in head.sources if (found := each.source_index()) is not None), None)
+    if terms is None:
+        tokens = numbers(lines, head.prior.session.source, index)
+    else:
+        split = [line.split("\t") for line in lines]
+        tokens = numbers([line for line, *_ in split], head.prior.session.source, index)
+        marked = [terms.marked(row, cells) for row, (_, *cells) in zip(tokens.tolist(), split, strict=True)]
+        tokens = torch.tensor(marked, dtype=torch.long).view_as(tokens)
+    return tokens.to(head.output.weight.device)
+
+
+def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
+    """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out."""
+    return strings(tokens, head.prior.session.target)
+
+
+def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
+    """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
+    return torch.cat([torch.full_like(targets[:, :1], head.eos), targets[:, :-1]], dim=1)

@@ -5,25 +5,20 @@ Sizes: B batch, T time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import UNK
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.head.head import LogLinearHead
 
 FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --background unigram"
 LEAVE_OUT = "leave such sentences out (LogLinearHead.possible finds them), or " + FIX_ZERO_MASS
-
-
-@dataclass(frozen=True)
-class ShownWords:
-    """How messages show tokens."""
-
-    word_of: Callable[[int], str]  # the string of a token
-    pad: int
-    eos: int
 
 
 @dataclass(frozen=True)
@@ -48,19 +43,21 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
 
 
 def refuse_forbidden(
-    log_prob: Tensor, targets: Tensor, words: ShownWords, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
+    head: LogLinearHead, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:
-    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf.
+    """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf: its loss is infinite.
 
     Args:
         ids: (B,) the samples' numbers, from zero; None, or another length, where they are not known. fix: what to do.
     """
-    found = first_forbidden(log_prob, targets, words.pad)
-    if found is not None:
-        known = ids is not None and len(ids) == len(targets)
-        place = f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known else ""  # type: ignore[index]
-        around = " ".join(words.word_of(token) for token in found.around.tolist() if token != words.eos)
-        raise DataError(
-            f"the background gives word {words.word_of(found.token)!r} no mass, but it is the target {place}in "
-            f"{around!r} ({found.many} such targets in this batch); {fix}"
-        )
+    found = first_forbidden(log_prob, targets, head.pad)
+    if found is None:
+        return
+    symbols, known = head.prior.session.target.symbols, ids is not None and len(ids) == len(targets)
+    place = f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known else ""  # type: ignore[index]
+    words = [symbols[token] if token < len(symbols) else UNK for token in (found.token, *found.around.tolist())]
+    around = [word for word, token in zip(words[1:], found.around.tolist(), strict=True) if token != head.eos]
+    raise DataError(
+        f"the background gives word {words[0]!r} no mass, but it is the target {place}in {' '.join(around)!r} "
+        f"({found.many} such targets in this batch); {fix}"
+    )

@@ -40,11 +40,12 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
+from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.records import State
-from fairseq_llrnn.head.zero_mass import LEAVE_OUT
+from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
 from fairseq_llrnn.huggingface.prefixes import PrefixStates
 from fairseq_llrnn.huggingface.tokens import by_token
+from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -100,7 +101,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         self.model = MarianModel(config)
         with torch.device("cpu"):  # `from_pretrained` makes tensors without values, but what the head computes has some
             self.head = LogLinearHead(
-                prior, width, embed_size=width, tie_embedding=config.tie_word_embeddings, source_size=width
+                prior, width, embedding=FeatureInput(width, config.tie_word_embeddings), source_size=width
             )
         unk = prior.source_symbols.index(UNK) if prior.source_symbols else None
         self.model.encoder.embed_tokens = SourceWords(config.vocab_size, width, config.pad_token_id, unk)
@@ -159,7 +160,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         if targets is None:
             return Seq2SeqLMOutput(logits=head.word_log_probs(batch))
         log_prob, real = head.target_log_probs(batch, targets), targets.ne(head.pad)
-        head.refuse_forbidden(log_prob, targets, fix=LEAVE_OUT)
+        refuse_forbidden(head, log_prob, targets, fix=LEAVE_OUT)
         if self.training and self.config.label_smoothing:
             log_prob = log_prob + self.config.label_smoothing * head.smoothing_gain(batch, targets)
         return Seq2SeqLMOutput(loss=-log_prob.masked_fill(~real, 0.0).sum() / real.sum().clamp_min(1))
@@ -273,7 +274,7 @@ class Search:
     def _start(self, source: Tensor, source_states: Tensor) -> State:
         """Raises DataError where nothing complete is within reach."""
         head, longest = self.head, self.longest
-        if head.slot_rows is None:
+        if not head.brings_strings:
             state = head.start(len(source), source=source, source_states=source_states)
         else:
             table = evidence_table(head.prior)

@@ -9,7 +9,10 @@ b(K, <unk>), of which class o has the share π_o. So Z has a term b(K, <unk>) π
     p(<unk> | K)  =  b(K, <unk>) exp s(K) / Z            p(w | K)  =  p(<unk> | K) Σ_o r_o(K) P_o(w)
 
 To the rest of the output layer, <unk> is a class like any other, whose score is no product of a row and the hidden
-state (output/scored_class.py): any background, evidence and any search work with it unchanged.
+state: any background, evidence and any search work with it unchanged. It is a context class that is there in every
+context: its one member leaves its signature, where it is alone, for a class of the same mass and another score. As
+nothing but the score changes, no background needs to know of it (output/context_classes.py would give every state
+masses of its own, where a background has few entries): the head puts the score in the place of the signature's.
 """
 
 from __future__ import annotations
@@ -17,26 +20,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
-from fairseq_llrnn.output.scored_class import ScoredClass
+from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
 
 
-class OpenMixture(ScoredClass):
+class OpenMixture(nn.Module):
     """<unk> as the open classes: `scores` are log π_o + aᵀφ(o)."""
 
     log_shares: Tensor  # (O,)
 
     def __init__(self, vocabulary: OpenVocabulary, unk_class: int) -> None:
         """unk_class: the signature of <unk>, which it has alone."""
-        super().__init__(vocabulary.features, unk_class)
+        super().__init__()
+        self.rows = SparseRows(vocabulary.features)
+        self.of_class = unk_class
         self.register_buffer("log_shares", torch.from_numpy(vocabulary.log_shares.copy()).float(), persistent=False)
 
     def composed(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        rows, own = super().composed(weight, bias)
-        return rows, own + self.log_shares.to(own.dtype)
+        """Rows (O, H') and biases (O,) of the classes; of weight (F, H') and bias (F,) of LogLinearOutput."""
+        own = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
+        return self.rows.compose(weight), own + self.log_shares.to(own.dtype)
+
+    def scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor]) -> Tensor:
+        """Those of the O classes: (…, H') -> (…, O), at least float32."""
+        return row_scores(hidden, *composed)
 
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
         """E_r[φ] of <unk> at one position, by name (F): what kind of unknown word it stands for. scores: (O,)."""

@@ -1,8 +1,7 @@
 """What a source of context classes is: the words that have a class of their own in a sentence or at a step.
 
 Sizes: N hypotheses, B sentences, T time, J context classes of the context that has most of them. What a background
-makes of a source is in context_classes.py; a class that is in every context, and differs from its signature in nothing
-but its score, is in scored_class.py.
+makes of a source is in context_classes.py, which rows the output layer has for it in output/class_source.py.
 """
 
 from __future__ import annotations
@@ -63,7 +62,3 @@ class ContextClassSource:
         """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
         assert self.unk is not None
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
-
-    def compose(self, weight: Tensor) -> Tensor:
-        """Φ W of the context classes of all contexts: (F, H) -> (rows, J, H), with gradients to `weight`."""
-        raise NotImplementedError

@@ -205,9 +205,7 @@ class ContextWords(Background):
         if not self.source.width:
             return base
         words = self._words(state).clamp_min(0)
-        return torch.where(
-            classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base
-        )
+        return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         read = self.base.readable(self._known(tokens, state), None if state is None else self.below(state))

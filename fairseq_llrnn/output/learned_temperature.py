@@ -15,17 +15,40 @@ to LARGEST, whatever has been learned; what is forbidden stays so.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.output.class_source import Head, refuse_beside
 
 LARGEST = 1e5  # nats
 
 
+OPTION = "--learn-background-temperature"
+
+
+def learned_temperature(head: Head) -> LearnedTemperature:
+    """What a head is given: `LogLinearHead(prior, H, masses=learned_temperature)`.
+
+    Raises:
+        OptionError: a prior whose masses are no row with entries, or classes that change with the context.
+    """
+    if not head.background.sparse or head.brings_strings:
+        raise OptionError(
+            f"{OPTION}: expected a prior with n-grams or an automaton, and without evidence; build one with "
+            "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
+        )
+    refuse_beside(head, OPTION)
+    return LearnedTemperature(head.hidden_size, head.output.rows.num_rows)
+
+
 class LearnedTemperature(nn.Module):
     """τ(K, σ), from the hidden state and the signature."""
+
+    name = "temperature"
 
     def __init__(self, hidden_size: int, num_classes: int) -> None:
         super().__init__()
@@ -44,3 +67,8 @@ class LearnedTemperature(nn.Module):
         forbidden = entries.added.isneginf()
         changed = (entries.added.masked_fill(forbidden, 0.0) * power).clamp(-LARGEST, LARGEST)
         return replace(masses, entries=replace(entries, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY)))
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Weights of no learned temperature begin as zeros, and change nothing."""
+        for part, value in self.state_dict().items():
+            state_dict.setdefault(f"{prefix}{self.name}.{part}", torch.zeros_like(value))

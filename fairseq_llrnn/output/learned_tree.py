@@ -24,6 +24,8 @@ from fairseq_llrnn.trees.schedule import Schedule
 class LearnedTreeLayer(TreeLayer):
     """A tree, and what training has seen of it, which a checkpoint keeps."""
 
+    counts = True
+
     def __init__(self, options: TreeOptions, hidden_size: int, log_mass: Tensor, rows: str = "free") -> None:
         """As of TreeLayer."""
         arity, depth = options.sizes(len(log_mass))

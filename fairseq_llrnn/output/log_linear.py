@@ -17,17 +17,22 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
 
 
 @dataclass(frozen=True)
 class SlotScores:
-    """What is different where sentences have J slots, classes S … S + J − 1 of their own."""
+    """Classes S … S + J − 1, which have no row among the signatures: slots of a sentence, and others of a context."""
 
-    scores: Tensor  # aᵀφ of every slot, (N, J)
+    scores: Tensor  # aᵀφ of every one, (N, J)
     log_mass: Tensor  # (N, J)
-    targets: Tensor  # the classes of the targets, (N,), from S on slots
+    replaced: int | None = None  # the signature in whose place the last of them stands
+
+    def places(self, classes: Tensor, static: int) -> Tensor:
+        """Classes of words, with the last one where they are of the signature that it replaces; static: S."""
+        if self.replaced is None:
+            return classes
+        return classes.masked_fill(classes == self.replaced, static + self.scores.size(-1) - 1)
 
 
 def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
@@ -102,85 +107,23 @@ class LogLinearOutput(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features.num_features))
         nn.init.uniform_(self.weight, -0.1, 0.1)
 
-    def composed(self, subset: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """E = Φ W (S, H) and Φ c (S,): compute once per batch, hand to the methods below.
+    def composed(self, subset: Tensor | None = None, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """E = Φ W (S, H) and Φ c (S,): compute once per batch.
 
         Args:
             subset: the classes (K,) whose rows are asked for, (K, H) and (K,); by default all of them.
+            weight: W with more columns, (F, H').
         """
+        weight = self.weight if weight is None else weight
         bias = at_least_float32(self.bias).unsqueeze(1)
         if subset is not None:
-            return self.rows.compose_subset(self.weight, subset), self.rows.compose_subset(bias, subset).squeeze(1)
-        return self.rows.compose(self.weight), self.rows.compose(bias).squeeze(1)
+            return self.rows.compose_subset(weight, subset), self.rows.compose_subset(bias, subset).squeeze(1)
+        return self.rows.compose(weight), self.rows.compose(bias).squeeze(1)
 
     def class_scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """aᵀφ(σ), the background left out: (…, H) -> (…, S), at least float32. A temperature may divide it."""
         rows, bias = self.composed() if composed is None else composed
         return row_scores(hidden, rows, bias)
-
-    def target_log_prob(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        log_mass: Tensor | Masses,
-        log_share: Tensor,
-        composed: tuple[Tensor, Tensor] | None = None,
-        slots: SlotScores | None = None,
-    ) -> Tensor:
-        """log p(target | K) at every position, for training.
-
-        Args:
-            hidden: (N, H). targets: (N,).
-            log_mass: log B_K(σ) of N rows.
-            log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
-            composed: what `composed` returned, to use again.
-            slots: of the sentences' slots, if there are any.
-
-        Returns:
-            (N,) float32 (float64 for float64 parameters).
-        """
-        rows, bias = self.composed() if composed is None else composed
-        classes = self.class_of[targets] if slots is None else slots.targets
-        of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
-        return -log_linear_nll(hidden, classes, rows, log_mass, log_share, bias, of_slots)
-
-    def smoothing_gain(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        log_q: Tensor,
-        composed: tuple[Tensor, Tensor] | None = None,
-        slots: SlotScores | None = None,
-    ) -> Tensor:
-        """What label smoothing adds to log p(target), in units of its ε: E_q[aᵀφ] − aᵀφ(target).
-
-        The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x), with a uniform q in the usual one
-        (Szegedy et al. 2016). In its difference to log p(target), log Z cancels; log b is left out, since the network
-        cannot change it. Where b has parameters itself, the likelihood alone trains them: q is taken as given.
-
-        Args:
-            hidden: (…, H). targets: (…,). log_q: log Σ_{x∈σ} q(x), up to a constant; broadcasts to (…, S), or to
-                (…, S + J) with slots, whose tensors begin with (…,) as well.
-
-        Returns:
-            (…,) at least float32.
-        """
-        rows, bias = self.composed() if composed is None else composed
-        rows, hidden = rows.to(bias.dtype), hidden.to(bias.dtype)
-        q = log_q.detach().to(bias.dtype).softmax(-1)  # as wide as log_q is: one row serves many positions
-        if slots is None:
-            target = self.class_of[targets]
-            return (hidden * (q @ rows - rows[target])).sum(-1) + q @ bias - bias[target]
-        static = len(rows)
-        target = slots.targets.clamp_max(static - 1)
-        of_class = (hidden * rows[target]).sum(-1) + bias[target]
-        which = (slots.targets - static).clamp_min(0)
-        of_target = torch.where(
-            slots.targets < static, of_class, slots.scores.gather(-1, which.unsqueeze(-1)).squeeze(-1)
-        )
-        words, slot_words = q[..., :static], q[..., static:]
-        expected = (hidden * (words @ rows)).sum(-1) + words @ bias + (slot_words * slots.scores).sum(-1)
-        return expected - of_target
 
     def adaptor(self, hidden: Tensor) -> Tensor:
         """a(K) = W h + c, one weight per feature: (…, H) -> (…, F), at least float32.

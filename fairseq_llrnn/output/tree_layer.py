@@ -7,9 +7,9 @@ child of a node has a row of its own. Here the row of a leaf is that of its sign
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,7 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import Normalised, Normaliser
 from fairseq_llrnn.trees.tree import NONE, Tree
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.output.records import Batch
+    from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 
 ROWS = ("free", "composed")
 
@@ -41,7 +47,7 @@ class Kept:
         return same and self.version == log_mass._version
 
 
-class TreeLayer(nn.Module):
+class TreeLayer(Normaliser):
     """The tree of an output layer, and the rows and biases of its internal nodes.
 
     Args:
@@ -54,7 +60,8 @@ class TreeLayer(nn.Module):
     costs what its targets touch, however many features there are, if the optimiser takes such.
     """
 
-    sparse_gradients = False
+    name, option = "tree", "--output-tree"
+    rows_are_features = False
 
     parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
     child: Tensor  # (I + S − 1,) siblings side by side
@@ -83,6 +90,44 @@ class TreeLayer(nn.Module):
         if rows == "free":
             self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
             self.node_bias = nn.Parameter(torch.zeros(tree.internal))
+
+    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+        """Rows of the leaves that targets need are composed when they are asked for, in training; else all, once."""
+        from fairseq_llrnn.output.tree_log_linear import TreeOutput  # which is made of this class
+        from fairseq_llrnn.output.tree_normalisation import TreeNormalisation
+
+        made = TreeOutput(output, self, None if self.training else output.composed())
+        return TreeNormalisation(made, self.observe if self.training and self.counts else None)
+
+    def observe(self, visited: Iterable[VisitProbabilities]) -> None:
+        """Count what the layer says of the nodes on the paths of targets."""
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Take the tree of a checkpoint where this is a place for one; refuse another one."""
+        from fairseq_llrnn.output.output_tree import tree_in_checkpoint
+
+        tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), self.tree, self.counts)
+        if tree is not None and tree.internal != self.internal:
+            self._become(tree)
+        if not self.counts:  # what training has counted is of no use to others
+            for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
+                del state_dict[name]
+
+    def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
+        """Also the choices that lead to each token; scores are log p(σ | K) less the masses."""
+        from fairseq_llrnn.output.output_tree import explained_choices
+
+        scores, choices = explained_choices(batch, tokens)
+        return {"scores": scores, "choices": choices}
+
+    def _become(self, tree: Tree) -> None:
+        """Another tree, of another number of nodes, whose rows begin anew."""
+        self.leaves, self.internal = tree.leaves, tree.internal
+        self.parent = torch.from_numpy(tree.parent.copy()).to(self.parent.device)
+        self._set_tables(tree)
+        if self.rows == "free":
+            self.node_rows = nn.Parameter(self.node_rows.new_zeros(tree.internal, self.node_rows.size(1)))
+            self.node_bias = nn.Parameter(self.node_bias.new_zeros(tree.internal))
 
     def move(self, tree: Tree, origin: np.ndarray | None = None) -> None:
         """Put another tree with as many nodes in the place of this one.

@@ -52,24 +52,6 @@ class TreeOutput:
         self.node_rows, self.node_bias = layer.internal_rows(composed)
         self.visits_of_one: SingleVisits | None = None
 
-    def target_log_prob(
-        self,
-        hidden: Tensor,
-        targets: Tensor,
-        log_mass: Tensor | Masses,
-        log_share: Tensor,
-        slots: SlotScores | None = None,
-        visited: list[VisitProbabilities] | None = None,
-    ) -> Tensor:
-        """As LogLinearOutput.target_log_prob: (N,). What it costs grows with the children of the nodes on the paths.
-
-        Args:
-            visited: a list that gets what a learned tree counts.
-        """
-        classes = self.output.class_of[targets] if slots is None else slots.targets
-        log_prob = self.class_log_prob(hidden, classes, log_mass, slots, visited)
-        return log_prob + log_share.to(log_prob.dtype)
-
     @torch.no_grad()
     def log_probs_of(
         self,
@@ -84,7 +66,7 @@ class TreeOutput:
         which = torch.arange(many, device=classes.device).repeat_interleave(each)
         found, hidden, slots = self._tempered(hidden, slots, temperature)
         if slots is not None:
-            slots = SlotScores(slots.scores[which], slots.log_mass[which], classes.flatten())
+            slots = SlotScores(slots.scores[which], slots.log_mass[which])
         masses = Masses.of(log_mass, many).repeated(each)
         return found.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
 
@@ -96,7 +78,13 @@ class TreeOutput:
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
-        """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots."""
+        """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots.
+
+        What it costs grows with the children of the nodes on the paths.
+
+        Args:
+            visited: a list that gets what a learned tree counts.
+        """
         log_mass = Masses.of(log_mass, len(hidden))
         if slots is None and visited is None and self._single(hidden, log_mass):
             return self._one_by_one(hidden, classes, log_mass.shared)
@@ -214,7 +202,7 @@ class TreeOutput:
         found.node_rows = torch.cat([self.node_rows, own], dim=1)
         found.node_bias = torch.zeros_like(self.node_bias)
         if slots is not None:
-            slots = SlotScores(slots.scores / temperature, slots.log_mass, slots.targets)
+            slots = SlotScores(slots.scores / temperature, slots.log_mass)
         return found, torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) / temperature, slots
 
     def best_classes(
@@ -249,7 +237,7 @@ class TreeOutput:
         """log p of all classes: (N, H) -> (N, S + J), at least float32.
 
         Args:
-            log_mass, slots: as in `class_log_prob`; targets of slots do not count. temperature: divides all scores but
+            log_mass, slots: as in `class_log_prob`. temperature: divides all scores but
                 the masses; a number or (N, 1).
         """
         log_mass = Masses.of(log_mass, len(hidden))
@@ -261,27 +249,26 @@ class TreeOutput:
     def smoothing_gain(
         self,
         hidden: Tensor,
-        targets: Tensor,
+        classes: Tensor,
         log_q: Tensor,
         log_mass: Tensor | Masses,
         slots: SlotScores | None = None,
     ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
 
-        As LogLinearOutput.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
+        As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
         log_q: broadcasts to (N, S + J).
         """
         log_mass = Masses(Masses.of(log_mass, len(hidden)).dense().detach(), len(hidden))
         if slots is not None:
-            slots = SlotScores(slots.scores, slots.log_mass.detach(), slots.targets)
+            slots = SlotScores(slots.scores, slots.log_mass.detach())
         log_probs = self.class_log_probs(hidden, log_mass, slots)
         before = log_mass.shared.to(log_probs.dtype)
         if slots is not None:
             before = torch.cat([before, slots.log_mass.to(before.dtype)], dim=1)
         gain = torch.where(before.isneginf(), 0.0, log_probs - before.masked_fill(before.isneginf(), 0.0))
         q = log_q.detach().to(gain.dtype).softmax(-1)
-        target = self.output.class_of[targets] if slots is None else slots.targets
-        return (q * gain).sum(-1) - gain.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+        return (q * gain).sum(-1) - gain.gather(-1, classes.unsqueeze(-1)).squeeze(-1)
 
 
 def _beside(slots: SlotScores, log_mass: Masses) -> Tensor:

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
+    from fairseq_llrnn.features.signatures import Signatures
     from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.output.class_source import ClassSource, Head
     from fairseq_llrnn.prior.parts.lexical import LexicalPart
     from fairseq_llrnn.prior.prior import Prior
 
@@ -100,6 +102,7 @@ class Part:
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
     knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
+    class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
     called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
@@ -138,6 +141,14 @@ class Part:
             below: that of the parts before it, over the same signatures; b₀ for a part that `is_base`.
         """
         return below
+
+    def class_source(self, head: Head) -> ClassSource | None:
+        """What gives a head rows for classes of this part (output/class_source.py); None: it has no use for it."""
+        return None
+
+    def readable(self, signatures: Signatures) -> Signatures:
+        """The input's signatures, with rows for strings outside the dictionary where the part tells such apart."""
+        return signatures
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> Part:
         """The part with static weights of its own changed, log b (V,) -> (V,); itself where it has none."""

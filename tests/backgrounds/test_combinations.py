@@ -20,6 +20,7 @@ from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.testing import check_background
 
 HISTORY = torch.tensor([[2, 4, 5, 6], [2, 7, 7, 2], [2, 3, 11, 4], [2, 9, 10, 8], [2, 5, 2, 5]])
@@ -78,9 +79,9 @@ def check(combined: Background, parts: Sequence[Background], combine: Combine, h
     at = made.log_weights_at(made.flat_states(HISTORY), rows, TARGETS.flatten())
     torch.testing.assert_close(at, expected.flatten(0, 1)[rows, TARGETS.flatten()])
     output, states = output_layer(), torch.randn(HISTORY.numel(), H, dtype=torch.float64, requires_grad=True)
-    found = output.target_log_prob(
+    found = ExactRows(output).log_prob(
         states,
-        TARGETS.flatten(),
+        CLASS_OF[TARGETS.flatten()],
         made.along(HISTORY)[1],
         positions.log_share(made, HISTORY, TARGETS).flatten(),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import positions
 import pytest
 import torch
 from evidence_world import EvidenceWorld
@@ -129,7 +130,7 @@ def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
     previous = task.target_dictionary.encode_line("</s> " + TARGET, add_if_not_exist=False, append_eos=False).long()
     encoder_out = loaded.model.encoder(read, read.ne(1).sum(1))
     hidden, extra = decoder.extract_features(previous.unsqueeze(0), encoder_out)
-    scores = decoder.head.class_scores(extra["batch"])
+    scores = positions.class_scores(extra["batch"])
     states = encoder_out["encoder_out"][0][:, 0]  # shape: (L, E)
     static, found = decoder.head.background.num_classes, 0
     for t, e in enumerate(explained):

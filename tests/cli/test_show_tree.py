@@ -10,7 +10,7 @@ import pytest
 from small_corpus import Corpus, Llrnn
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
-from fairseq_llrnn.head.tree import class_fingerprint
+from fairseq_llrnn.output.output_tree import class_fingerprint
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.tree import Tree
@@ -32,7 +32,7 @@ def tree(prior: Path, tmp_path: Path) -> Path:
     for word in ("le", "la"):
         above[loaded.output.class_of[loaded.symbols.index(word)]] = 1
     made = Tree.from_parents(np.concatenate([[-1, 0, 0], above]), loaded.output.num_classes)
-    save_tree(tmp_path / "a.tree", made, class_fingerprint(loaded))
+    save_tree(tmp_path / "a.tree", made, class_fingerprint(loaded.symbols, loaded.output.class_of))
     return tmp_path / "a.tree"
 
 
@@ -92,7 +92,8 @@ def test_long_levels_are_cut(prior: Path, tmp_path: Path, llrnn: Llrnn) -> None:
     loaded = Prior.load(prior)
     leaves = loaded.output.num_classes
     above = np.concatenate([[-1], np.zeros(leaves, dtype=int), 1 + np.arange(leaves)])
-    save_tree(tmp_path / "b.tree", Tree.from_parents(above, leaves), class_fingerprint(loaded))
+    made_for = class_fingerprint(loaded.symbols, loaded.output.class_of)
+    save_tree(tmp_path / "b.tree", Tree.from_parents(above, leaves), made_for)
     done = llrnn("show", prior, "--tree", tmp_path / "b.tree")
     assert "lighter node" in done.out and "--json lists all" in done.out
 

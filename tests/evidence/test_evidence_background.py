@@ -27,6 +27,7 @@ from torch import Tensor
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import ExactRows
 
 
 def make(
@@ -209,11 +210,11 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
         scores = hidden @ bound.slots.compose(output.weight).transpose(1, 2)
         scores = scores + bound.slots.compose(output.bias.unsqueeze(1)).squeeze(2).unsqueeze(1)
         mass = positions.log_mass(bound, previous).expand(5, 2, -1).flatten(0, 1)
-        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], positions.classes(bound, targets).flatten())
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:])
+        classes = positions.classes(bound, targets).flatten()
         share = positions.log_share(bound, previous, targets).flatten()
-        return output.target_log_prob(
-            hidden.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, slots=slots
-        ).view(5, 2)
+        found = ExactRows(output).log_prob(hidden.flatten(0, 1), classes, mass[:, :NUM_CLASSES], share, slots)
+        return found.view(5, 2)
 
     def slow() -> Tensor:
         weights = bound.log_weights(bound.start(5))  # shape: (B, V + J), by column

@@ -34,8 +34,12 @@ from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import ExpertFeatures
 from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.head.head import row_scores_at
+from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.records import Rows
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3
@@ -122,32 +126,24 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
     return case
 
 
-def widened(case: Case) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
-    """The wide hidden states, the widened rows, and those of slots, as a decoder makes them."""
-    contexts = case.contexts.per_position(case.previous)
-    wide = case.experts.widen(case.hidden, contexts, case.contexts)
-    rows, bias = case.output.composed()
-    slot_rows = None
+def widened(case: Case) -> tuple[Tensor, Place]:
+    """The wide hidden states, and all positions with the rows of signatures and slots, as a head makes them."""
+    states = case.bound.flat_states(case.previous).view(*case.previous.shape, -1)
+    weight = torch.cat([case.output.weight, case.experts.columns(case.output.weight)], dim=1)
+    exact, below = ExactRows(case.output, case.output.composed(weight=weight)), []
     if isinstance(case.below, EvidenceMixture):
         slots = case.below.slots
-        of_slots = slots.compose(case.output.weight), slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
-        slot_rows = case.experts.widen_other_rows(of_slots[0], slots.compose), of_slots[1]
-    return wide, (case.experts.widen_rows(rows), bias), slot_rows
+        bias = slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
+        below = [(slots.compose(weight).unsqueeze(1), bias.unsqueeze(1))]
+    place = Place(case.bound, states, Rows(exact, {}, weight.size(1), lambda: place.rows), below)
+    return case.experts.widen(case.hidden, place), place
 
 
-def slot_scores(case: Case) -> Tensor:
-    """Scores of all classes beyond S at every position: (5, T, J₁ + J)."""
-    wide, composed, slot_rows = widened(case)
-    states = case.bound.flat_states(case.previous)
-    shape = (*case.previous.shape, -1)
-    contexts = case.contexts.per_position(case.previous)
-    rows, bias = case.experts.exception_rows(
-        composed, slot_rows, case.bound.former_classes(states).view(shape), contexts, case.contexts
-    )
-    found = [(wide.unsqueeze(2) * rows).sum(3) + bias]
-    if slot_rows is not None:
-        found.insert(0, wide @ slot_rows[0].transpose(1, 2) + slot_rows[1].unsqueeze(1))
-    return torch.cat(found, dim=2)
+def class_scores(case: Case) -> Tensor:
+    """Scores of all classes at every position: (5, T, S + J₁ + J)."""
+    wide, place = widened(case)
+    beside = [row_scores_at(wide, *rows) for rows in (*place.below, case.experts.rows_at(place))]
+    return torch.cat([case.output.class_scores(wide, place.rows.classes.composed), *beside], dim=2)
 
 
 def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[str]) -> Tensor:
@@ -209,17 +205,15 @@ def test_the_loss_is_the_definition_in_value_and_gradient(kind: str, experts: tu
     case = make(kind, experts)
     targets = case.previous.roll(-1, 1)
     targets[:, -1] = torch.tensor([TARGET_WORDS.index(w) for w in ("12", "Ann", "chien", "99", "deux")])
-    wide, composed, _ = widened(case)
-    scores = slot_scores(case)
+    wide, place = widened(case)
+    scores = class_scores(case)[..., NUM_CLASSES:]
     mass = positions.log_mass(case.bound, case.previous).expand(*targets.shape, -1).flatten(0, 1)
-    slots = None
+    slots, classes = None, positions.classes(case.bound, targets).flatten()
     if mass.size(1) > NUM_CLASSES:
-        classes = positions.classes(case.bound, targets).flatten()
-        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:], classes)
+        slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:])
     share = positions.log_share(case.bound, case.previous, targets).flatten()
-    fast = case.output.target_log_prob(
-        wide.flatten(0, 1), targets.flatten(), mass[:, :NUM_CLASSES], share, composed=composed, slots=slots
-    ).view_as(targets)
+    exact = place.rows.classes
+    fast = exact.log_prob(wide.flatten(0, 1), classes, mass[:, :NUM_CLASSES], share, slots).view_as(targets)
     strings = [case.word_of[token] for token in range(len(case.word_of))]
     slow = by_the_definition(case, experts, strings).gather(2, targets.unsqueeze(2)).squeeze(2)
     torch.testing.assert_close(fast, slow, rtol=1e-6, atol=1e-6)
@@ -238,8 +232,7 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
     experts = (Answers(), Unsaid())
     case = make(kind, experts, seed=seed)
     with torch.no_grad():
-        wide, composed, _ = widened(case)
-        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        scores = class_scores(case)
         mass = positions.log_mass(case.bound, case.previous)
         classes = class_log_probs(scores, mass)
         along = positions.word_log_probs(case.bound, classes, case.previous)
@@ -338,8 +331,7 @@ def test_an_expert_without_weight_changes_nothing() -> None:
     with torch.no_grad():
         for parameter in case.experts.parameters():
             parameter.zero_()
-        wide, composed, _ = widened(case)
-        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        scores = class_scores(case)
         classes = class_log_probs(scores, positions.log_mass(case.bound, case.previous))
         words = positions.word_log_probs(case.bound, classes, case.previous)
         below = positions.log_mass(case.below, case.previous)
@@ -353,8 +345,7 @@ def test_the_gate_of_the_expert_leaves_one_number() -> None:
     with torch.no_grad():
         case.experts.weight.zero_()
         case.experts.bias.fill_(50.0)
-        wide, composed, _ = widened(case)
-        scores = torch.cat([case.output.class_scores(wide, composed), slot_scores(case)], dim=2)
+        scores = class_scores(case)
         classes = class_log_probs(scores, positions.log_mass(case.bound, case.previous))
         p = positions.word_log_probs(case.bound, classes, case.previous).exp()
     numbers = [i for i, word in enumerate(TARGET_WORDS) if word in ("12", "99", "7", "000")]

@@ -11,6 +11,7 @@ from few_words import EOS, PAD, PRIOR, SOURCE_WORDS, TARGET_WORDS
 from small_priors import SYMBOLS
 
 from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.experts.features import experts_of
 from fairseq_llrnn.experts.opening import open_experts
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
@@ -48,7 +49,7 @@ def test_unknown_words_of_an_open_vocabulary_are_many() -> None:
 
 def test_a_head_with_experts_trains_and_searches() -> None:
     prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
-    head = LogLinearHead(prior, 4, experts=open_experts([Names()], prior))
+    head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([Names()], prior))])
     torch.manual_seed(1)
     for parameter in head.parameters():
         torch.nn.init.normal_(parameter)

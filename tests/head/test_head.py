@@ -9,7 +9,8 @@ from small_priors import COUNTS, SYMBOLS, make_prior
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.head import FeatureInput, LogLinearHead
+from fairseq_llrnn.output.sampled_log_linear import Sampled
 from fairseq_llrnn.prior.build import PriorSettings
 
 H, B, T = 5, 3, 4
@@ -150,22 +151,22 @@ def test_a_softmax_is_the_special_case() -> None:
 
 
 def test_sampled_training_with_all_classes_is_exact_training() -> None:
-    exact, sampled, hidden = make_head(), make_head(sampled_classes=100), hidden_states()
+    exact, sampled, hidden = make_head(), make_head(normaliser=Sampled(100)), hidden_states()
     sampled.train()
     torch.testing.assert_close(sampled.loss(hidden, TARGETS), exact.loss(hidden, TARGETS), rtol=1e-6, atol=1e-6)
 
 
 def test_embeddings_are_sums_of_features_and_may_be_tied() -> None:
-    head = make_head(embed_size=H, tie_embedding=True)
+    head = make_head(embedding=FeatureInput(H, tied=True))
     phi = head.output.rows.dense().double()[head.output.class_of]
     torch.testing.assert_close(head.embed(TARGETS), (phi @ head.output.weight)[TARGETS])
     rows = head.embedding_rows()
     torch.testing.assert_close(head.embed(TARGETS, rows), head.embed(TARGETS))
     assert torch.equal(head.embed(torch.tensor([500])), head.embed(torch.tensor([3]))), "read as <unk>"
-    with pytest.raises(OptionError, match="expected a head made with embed_size, found one without; give it"):
+    with pytest.raises(OptionError, match="expected a head made with `embedding`, found one without; give it"):
         make_head().embed(TARGETS)
-    with pytest.raises(OptionError, match=f"tie_embedding: expected embed_size {H}, which is hidden_size, found 7"):
-        make_head(embed_size=7, tie_embedding=True)
+    with pytest.raises(OptionError, match=f"tied: expected the size {H}, which is hidden_size, found 7"):
+        make_head(embedding=FeatureInput(7, tied=True))
 
 
 def test_explanations_add_up() -> None:

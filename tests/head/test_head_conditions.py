@@ -8,7 +8,7 @@ from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.head import Condition, LogLinearHead
 
 SOURCE, PREVIOUS = torch.tensor([[4, 5], [6, 7]]), torch.tensor([[2, 4], [2, 5]])
 
@@ -46,6 +46,11 @@ def head() -> LogLinearHead:
     return made
 
 
+def of_batch(condition: Condition) -> Background:
+    [(_, background)] = condition.backgrounds
+    return background
+
+
 def told(background: Background) -> tuple:
     assert isinstance(background, Telling)
     return background.told
@@ -54,12 +59,12 @@ def told(background: Background) -> tuple:
 def test_a_batch_is_given_its_sources_and_in_training_leaves_its_own_text_out(head: LogLinearHead) -> None:
     source, previous = SOURCE.tolist(), PREVIOUS.tolist()
     head.eval()
-    assert told(head.condition(PREVIOUS).background) == ()
-    assert told(head.condition(PREVIOUS, SOURCE).background) == (("given", source, None),)
+    assert told(of_batch(head.condition(PREVIOUS))) == ()
+    assert told(of_batch(head.condition(PREVIOUS, SOURCE))) == (("given", source, None),)
     head.train()
-    assert told(head.condition(PREVIOUS).background) == (("cross-fitted", previous),)
+    assert told(of_batch(head.condition(PREVIOUS))) == (("cross-fitted", previous),)
     trained = head.condition(PREVIOUS, SOURCE)
-    assert told(trained.background) == (("given", source, previous), ("cross-fitted", previous))
+    assert told(of_batch(trained)) == (("given", source, previous), ("cross-fitted", previous))
 
 
 def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLinearHead) -> None:

@@ -4,6 +4,7 @@ import torch
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.head import FeatureInput
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
 
@@ -26,7 +27,7 @@ def test_the_sum_over_a_words_morphemes() -> None:
         words=LexiconOptions(morphemes=CUT, morpheme_floor=1), input_top_words="all", input_features=places,
     )  # fmt: skip
     prior = Prior.build(SYMBOLS, options)
-    head = LogLinearHead(prior, 3, embed_size=5).double()
+    head = LogLinearHead(prior, 3, embedding=FeatureInput(5)).double()
     names = prior.input.features.index
     weight = head.embedding.weight  # type: ignore[union-attr]
     embedded = head.embed(torch.arange(len(SYMBOLS)))

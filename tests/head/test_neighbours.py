@@ -6,9 +6,10 @@ import pytest
 import torch
 from small_priors import SYMBOLS, make_prior
 
+from fairseq_llrnn.characters.input import CharacterInput
+from fairseq_llrnn.characters.neighbours import AFTER, BEFORE, FEATURES, nearest, neighbours
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.head.neighbours import AFTER, BEFORE, FEATURES, nearest, neighbours
+from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
 
 OPTIONS = CharacterOptions(4, ((1, 3), (2, 5)))
@@ -36,38 +37,38 @@ def test_the_nearest_rows() -> None:
 
 @pytest.mark.parametrize("word", ["chat", "chatte"])
 def test_by_characters_before_and_after_the_highway(word: str) -> None:
-    head = make_head(characters=OPTIONS)
-    assert head.characters is not None
+    head = make_head(embedding=CharacterInput(OPTIONS))
+    assert head.embedding is not None
     found = neighbours(head, word, 3)
     assert [kind.kind for kind in found] == [BEFORE, AFTER]
     for which, kind in enumerate(found):
-        vectors = {w: head.characters.before_and_after([w])[which][0] for w in (*SYMBOLS[4:], word)}
+        vectors = {w: head.embedding.before_and_after([w])[which][0] for w in (*SYMBOLS[4:], word)}
         expected = {w: cosine(vectors[w], vectors[word]) for w in SYMBOLS[4:] if w != word}
         assert dict(kind.words) == pytest.approx({w: expected[w] for w, _ in kind.words}, abs=1e-5)
         assert min(c for _, c in kind.words) >= max(c for w, c in expected.items() if w not in dict(kind.words)) - 1e-6
 
 
 def test_by_features_words_with_the_same_ones_are_the_same() -> None:
-    [found] = neighbours(make_head(embed_size=6), "vache", 2)
+    [found] = neighbours(make_head(embedding=FeatureInput(6)), "vache", 2)
     assert found.kind == FEATURES
     assert {word for word, c in found.words if c == pytest.approx(1.0)} == {"fenêtre", "maison"}
-    both = neighbours(make_head(embed_size=6, characters=OPTIONS), "vache", 2)
+    both = neighbours(make_head(embedding=CharacterInput(OPTIONS, FeatureInput(6))), "vache", 2)
     assert [kind.kind for kind in both] == [BEFORE, AFTER, FEATURES]
-    unseen = neighbours(make_head(embed_size=6, characters=OPTIONS), "vachette", 2)
+    unseen = neighbours(make_head(embedding=CharacterInput(OPTIONS, FeatureInput(6))), "vachette", 2)
     assert [kind.kind for kind in unseen] == [BEFORE, AFTER]
 
 
 @pytest.mark.parametrize(
-    ("options", "word", "said"),
+    ("embedding", "word", "said"),
     [
-        ({"characters": OPTIONS}, "", "--neighbours '': expected one word without blanks"),
-        ({"characters": OPTIONS}, "le chat", "expected one word without blanks"),
-        ({"characters": OPTIONS}, "<unk>", "--neighbours <unk>: expected a word, found a special symbol"),
-        ({"embed_size": 6}, "chatte", "expected a word of the dictionary, since this model reads features only"),
-        ({}, "chat", "expected a model that reads features or characters, found one with a table of words"),
+        (CharacterInput(OPTIONS), "", "--neighbours '': expected one word without blanks"),
+        (CharacterInput(OPTIONS), "le chat", "expected one word without blanks"),
+        (CharacterInput(OPTIONS), "<unk>", "--neighbours <unk>: expected a word, found a special symbol"),
+        (FeatureInput(6), "chatte", "expected a word of the dictionary, since this model reads features only"),
+        (None, "chat", "expected a model that reads features or characters, found one with a table of words"),
     ],
 )
-def test_what_has_no_neighbours(options: dict[str, object], word: str, said: str) -> None:
+def test_what_has_no_neighbours(embedding: object, word: str, said: str) -> None:
     with pytest.raises(OptionError, match="--neighbours") as error:
-        neighbours(make_head(**options), word, 2)
+        neighbours(make_head(embedding=embedding), word, 2)
     assert said in str(error.value)

@@ -11,11 +11,12 @@ from small_priors import SYMBOLS
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
+from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
 
 H = 3
-SIZES = SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0)
+SPELLED = open_words(SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0))
 
 
 def prior(neural: bool = True) -> Prior:
@@ -27,7 +28,7 @@ def prior(neural: bool = True) -> Prior:
 
 def test_training_makes_unknown_words_cheaper() -> None:
     torch.manual_seed(1)
-    head = LogLinearHead(prior(), H, speller=SIZES)
+    head = LogLinearHead(prior(), H, classes=[SPELLED])
     targets = head.encode(["le zèbre", "zoé le zèbre", "le chat"])
     hidden = torch.randn(3, 4, H)
     optimizer = torch.optim.Adam(head.parameters(), 0.05)
@@ -44,12 +45,12 @@ def test_training_makes_unknown_words_cheaper() -> None:
 
 def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
     torch.manual_seed(1)
-    first = LogLinearHead(prior(), H, speller=SIZES).eval()
-    torch.nn.init.normal_(first.speller.output.weight)
+    first = LogLinearHead(prior(), H, classes=[SPELLED]).eval()
+    torch.nn.init.normal_(first.find(OpenWords).speller.output.weight)
     first.prior.save(tmp_path / "prior")
     read = Prior.load(tmp_path / "prior")
     assert read.find(OpenVocabularyPart).vocabulary.kind == "neural"
-    second = LogLinearHead(read, H, speller=SIZES).eval()
+    second = LogLinearHead(read, H, classes=[SPELLED]).eval()
     second.load_state_dict(first.state_dict())
     hidden, text = torch.randn(1, 3, H), ["zoé zèbre"]
     with torch.no_grad():
@@ -59,7 +60,8 @@ def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
 
 
 def test_sizes_need_such_a_prior() -> None:
-    assert LogLinearHead(prior(), H).speller is not None and LogLinearHead(prior(neural=False), H).speller is None
+    assert LogLinearHead(prior(), H).find(OpenWords).speller is not None
+    assert LogLinearHead(prior(neural=False), H).find(OpenWords).speller is None
     for other in (prior(neural=False), Prior.build(SYMBOLS, Recipe(top_words=2))):
         with pytest.raises(OptionError, match="expected a prior whose open vocabulary is spelled by a network"):
-            LogLinearHead(other, H, speller=SIZES)
+            LogLinearHead(other, H, classes=[SPELLED])

@@ -13,8 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.head.records import Batch
-from fairseq_llrnn.head.split import SplitBatch
 from fairseq_llrnn.prior import Recipe
 
 H, B, T = 6, 5, 4
@@ -53,7 +51,7 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
 
     def answers() -> list[Tensor]:
         batch = head.batch(hidden, head.condition(previous))
-        assert isinstance(batch, SplitBatch if split else Batch)
+        assert bool(batch.rest) == split
         return [
             head.target_log_probs(batch, targets),
             head.smoothing_gain(batch, targets),
@@ -69,7 +67,7 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
         whole = answers()
     split = True
     for cells in (1, targets.size(1) * len(SYMBOLS) * 2):  # one sentence at a time; two, and one that is left
-        monkeypatch.setattr("fairseq_llrnn.head.split.CELLS", cells)
+        monkeypatch.setattr("fairseq_llrnn.output.records.CELLS", cells)
         with torch.no_grad():
             for one, other in zip(whole, answers(), strict=True):
                 torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
@@ -85,7 +83,7 @@ def test_a_search_that_looks_at_all_words_does_so_in_parts(
         state = head.advance(head.start(B), words)
         step = head.step(hidden_states(B, H), state)
         whole = step.word_log_probs()
-        monkeypatch.setattr("fairseq_llrnn.head.records.CELLS", 2 * len(SYMBOLS))
+        monkeypatch.setattr("fairseq_llrnn.output.records.CELLS", 2 * len(SYMBOLS))
         torch.testing.assert_close(whole, step.word_log_probs(), rtol=1e-12, atol=1e-12)
 
 

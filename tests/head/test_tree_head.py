@@ -14,9 +14,14 @@ from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.head import Exact, LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
+from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+from fairseq_llrnn.output.learned_temperature import learned_temperature
+from fairseq_llrnn.output.output_tree import OutputTree
+from fairseq_llrnn.output.sampled_log_linear import Sampled
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import Tree
 
@@ -46,8 +51,10 @@ PRIORS = {
 
 def make_head(prior: Prior | None = None, **options: Any) -> LogLinearHead:
     torch.manual_seed(1)
-    options.setdefault("tree", TreeOptions("random", arity=2))
-    head = LogLinearHead(prior or make_prior(), H, **options).double()
+    tree = options.pop("tree", TreeOptions("random", arity=2))
+    rows, sparse = options.pop("tree_rows", "free"), options.pop("sparse_gradients", False)
+    normaliser = Exact if tree is None else OutputTree(tree, rows, sparse)
+    head = LogLinearHead(prior or make_prior(), H, normaliser=normaliser, **options).double()
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.normal_()
@@ -67,10 +74,11 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     scores = (hidden @ rows.T + bias) / temperature  # shape: (B, T, I + S)
     masses = batch.log_mass.expand(B, T, -1)
     opened = None
-    if head.opened is not None:  # <unk> hangs below the root, with a score of its own
-        opened = head.opened.scores(hidden, head.opened.composed(head.output.weight, head.output.bias))
-        opened = opened.logsumexp(-1) / temperature + masses[..., head.opened.of_class]
-        masses = masses.index_fill(-1, torch.tensor([head.opened.of_class]), -torch.inf)
+    words = head.find(OpenWords)
+    if words is not None:  # <unk> hangs below the root, with a score of its own
+        opened = words.mixture.scores(hidden, words.mixture.composed(head.output.weight, head.output.bias))
+        opened = opened.logsumexp(-1) / temperature + masses[..., head.replaced]
+        masses = masses.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
     masses = masses.clamp_min(-1e4)  # as good as nothing, but with gradients
 
     def below(node: int) -> list[int]:
@@ -90,7 +98,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
             log_p[child] = torch.where(value.isneginf(), value, log_p[node] + value - total.squeeze(-1))
     classes = torch.stack([log_p[tree.internal + leaf] for leaf in range(tree.leaves)], -1)
     if opened is not None:
-        classes = classes.index_copy(-1, torch.tensor([head.opened.of_class]), log_p[-1].unsqueeze(-1))
+        classes = classes.index_copy(-1, torch.tensor([head.replaced]), log_p[-1].unsqueeze(-1))
     return positions.word_log_probs(batch.background, classes, head.previous(TARGETS))
 
 
@@ -125,7 +133,7 @@ def test_without_weights_it_is_the_background(prior: str) -> None:
     batch = head.batch(hidden, head.condition(head.previous(TARGETS)))
     masses = batch.log_mass.log_softmax(-1).expand(B, T, -1)
     expected = positions.word_log_probs(batch.background, masses.double(), head.previous(TARGETS))
-    if head.opened is None:  # the score of <unk> counts its open classes
+    if head.replaced is None:  # the score of <unk> counts its open classes
         torch.testing.assert_close(head.word_log_probs(batch), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -139,7 +147,7 @@ def test_searches_choose_the_best_words_of_the_definition(prior: str, temperatur
         best, _ = whole[:, t].topk(4)
         torch.testing.assert_close(values, best, rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(whole[:, t].gather(1, tokens), values, rtol=1e-6, atol=1e-6)
-        step = head.tempered(head.step(hidden[:, t], state), temperature)
+        step = head.step(hidden[:, t], state).tempered(temperature)
         torch.testing.assert_close(step.log_probs_of_pinned(), whole[:, t, :4], rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(step.word_log_probs(), whole[:, t], rtol=1e-6, atol=1e-6)
         state = head.advance(state, TARGETS[:, t])
@@ -181,9 +189,9 @@ def test_weights_bring_their_tree_where_the_head_has_a_place_for_it() -> None:
     torch.testing.assert_close(head.loss(hidden, TARGETS), trained.loss(hidden, TARGETS))
     with pytest.raises(OptionError, match="--output-tree: expected the tree with which the checkpoint was trained"):
         make_head(prior, tree=TreeOptions("clusters")).load_state_dict(trained.state_dict())
-    with pytest.raises(OptionError, match="--output-tree: expected this option, with which the checkpoint was trained"):
+    with pytest.raises(OptionError, match="tree: expected this option, with which the checkpoint was trained"):
         make_head(prior, tree=None).load_state_dict(trained.state_dict())
-    with pytest.raises(OptionError, match="--output-tree: expected none, as the checkpoint was trained without a tree"):
+    with pytest.raises(OptionError, match="tree: expected none, as the checkpoint was trained without it"):
         head.load_state_dict(make_head(prior, tree=None).state_dict())
     one_node = TreeOptions("learned", arity=prior.output.num_classes)
     with pytest.raises(OptionError, match="--output-tree: expected the tree with which the checkpoint was trained"):
@@ -196,7 +204,7 @@ def test_a_fixed_tree_can_go_on_as_a_learned_one() -> None:
     fixed = make_head(prior, tree=learned.tree.tree)
     again = make_head(prior, tree=options)
     again.load_state_dict(fixed.state_dict())
-    assert not again.learned.learner.counts.any()
+    assert not again.tree.learner.counts.any()
     torch.testing.assert_close(again.loss(hidden_states(), TARGETS), fixed.loss(hidden_states(), TARGETS))
 
 
@@ -211,7 +219,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
             head.loss(hidden, TARGETS)
         before = head.tree.internal_rows(head.output.composed())
         with mock.patch.object(head.tree, "move", wraps=head.tree.move) as moved:
-            head.learned.after(change, 1)
+            head.tree.after(change, 1)
         origin = torch.from_numpy(moved.call_args.args[1])
         shapes.add(tuple(head.tree.tree.parent))
         torch.testing.assert_close(head.log_probs(hidden, previous=head.previous(TARGETS)), by_definition(head, hidden))
@@ -233,7 +241,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
     learned = make_head(prior, tree=options, tree_rows=rows)
     learned.load_state_dict(fixed.state_dict())
     torch.testing.assert_close(learned.loss(hidden, TARGETS), fixed.loss(hidden, TARGETS))
-    assert not learned.learned.learner.counts.any()
+    assert not learned.tree.learner.counts.any()
     if rows == "free":
         state = head.state_dict()
         state["tree.row_of"] = torch.zeros_like(state["tree.row_of"])
@@ -276,7 +284,6 @@ def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampled_classes": 3}, "--sampled-classes: not supported with --output-tree; leave one of them out"),
         ({"tree": TreeOptions("random", arity=1)}, "arity of the tree: expected at least 2 children of a node"),
         ({"tree": TreeOptions("random", arity=2, depth=1)}, "depth of the tree: expected room for"),
         ({"tree": TreeOptions("random", arity=2, depth=0)}, "depth of the tree: expected room for"),
@@ -286,9 +293,14 @@ def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
         ({"tree": TreeOptions("clusters", clusters=0)}, "number of clusters: expected 1 to"),
     ],
 )
-def test_what_excludes_a_tree(options: dict[str, Any], message: str) -> None:
+def test_sizes_that_no_tree_has(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         make_head(**options)
+
+
+def test_a_sample_of_classes_excludes_a_tree() -> None:
+    with pytest.raises(OptionError, match="--sampled-classes: not supported with --output-tree; leave one of them out"):
+        make_head().normalise(Sampled(3))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +325,7 @@ def test_the_adaptor_penalty_has_no_meaning() -> None:
 @pytest.mark.parametrize("learn_temperature", [False, True])
 @pytest.mark.parametrize("prior", ["n-grams", "open n-grams"])
 def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
-    head = make_head(PRIORS[prior](), learn_temperature=learn_temperature)
+    head = make_head(PRIORS[prior](), masses=learned_temperature if learn_temperature else None)
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
@@ -334,25 +346,25 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     options = TreeOptions("learned", arity=2, reassign=1, reassign_epochs=2)
     head, hidden = make_head(prior, tree=options).train(), hidden_states()
     begun = head.tree.tree
-    assert head.learned.after(0, 3) is None, "nothing was seen"
+    assert head.tree.after(0, 3) is None, "nothing was seen"
     for _ in range(3):
         head.loss(hidden, TARGETS)
-    counts = head.learned.learner.counts
+    counts = head.tree.learner.counts
     real = torch.bincount(head.output.class_of[TARGETS[TARGETS.ne(1)]], minlength=begun.leaves)
     unknown = head.output.class_of[3]
     assert counts.sum() == 3 * (real.sum() - real[unknown]) * (begun.levels - 1), "neither padding nor <unk>"
     again = make_head(prior, tree=options)
     again.load_state_dict(head.state_dict())
-    assert torch.equal(again.learned.learner.sums, head.learned.learner.sums)
+    assert torch.equal(again.tree.learner.sums, head.tree.learner.sums)
     head.eval().loss(hidden, TARGETS)
-    assert torch.equal(again.learned.learner.counts, counts), "only training counts"
-    moved = head.learned.after(3, 3)
-    assert moved is not None and head.learned.after(3, 3) is None
-    assert again.learned.after(3, 3) == moved
+    assert torch.equal(again.tree.learner.counts, counts), "only training counts"
+    moved = head.tree.after(3, 3)
+    assert moved is not None and head.tree.after(3, 3) is None
+    assert again.tree.after(3, 3) == moved
     assert torch.equal(again.tree.parent, head.tree.parent)
     assert moved == 0 or not np.array_equal(head.tree.tree.parent, begun.parent)
     torch.testing.assert_close(again.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
-    assert head.learned.after(9, 3) is None, "the third epoch keeps it"
+    assert head.tree.after(9, 3) is None, "the third epoch keeps it"
     fixed = make_head(prior, tree=Tree.from_parents(np.array([-1] + [0] * begun.leaves), begun.leaves))
     fixed.load_state_dict(head.state_dict())
     torch.testing.assert_close(fixed.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
@@ -363,12 +375,13 @@ def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     opened = OpenOptions(types=1, neural=True)
     prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=opened))
     torch.manual_seed(1)
-    head = LogLinearHead(prior, H, tree=TreeOptions("learned", arity=2), speller=SpellerSizes(4, 5, 0.0))
+    words = open_words(SpellerSizes(4, 5, 0.0))
+    head = LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("learned", arity=2)), classes=[words])
     targets, hidden = head.encode(["le zèbre", "zoé le zèbre", "le chat"]), torch.randn(3, 4, H)
     optimizer = torch.optim.Adam(head.parameters(), 0.05)
     before = head.loss(hidden, targets, reduction="none").detach()
     for updates in range(20):
-        head.learned.after(updates, 100)
+        head.tree.after(updates, 100)
         optimizer.zero_grad()
         head.loss(hidden, targets).backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())

@@ -11,17 +11,17 @@ from tiny_speller import CLASSES, KNOWN, WORDS, H, speller, tiny
 
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strings
-from fairseq_llrnn.open_vocabulary.open_strings import OpenStrings
+from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
 
 SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", repeat=k)) if s not in WORDS]
 
 
-def opened(seed: int = 3) -> tuple[OpenStrings, torch.Tensor]:
+def opened(seed: int = 3) -> tuple[OpenWords, torch.Tensor]:
     table = tiny(num_characters=2)
     model = speller(seed=seed)
     torch.manual_seed(seed)
-    return OpenStrings(OpenMixture(table.vocabulary, 3), table, len(KNOWN), 3, model), torch.randn(H).double()
+    return OpenWords(OpenMixture(table.vocabulary, 3), table, len(KNOWN), 3, model), torch.randn(H).double()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -35,9 +35,9 @@ def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
         assert found[0] == SHORT[int(log_neural[:, o].argmax())]
         assert not set(found) & set(KNOWN) and len(found) == len(set(found))
         mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))[:, o]
-        ids = strings.written(hidden[None], np.array([o]), None)
+        ids = strings.strings(hidden[None], np.array([o]), None)
         assert table.words.symbols[int(ids[0])] == SHORT[int(mixed.argmax())]
-        np.testing.assert_array_equal(ids, strings.written(hidden[None], np.array([o]), None))
+        np.testing.assert_array_equal(ids, strings.strings(hidden[None], np.array([o]), None))
 
 
 def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,9 +46,9 @@ def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypa
     together = best_strings(strings.speller, strings.table.spelled, states, classes)
     for hidden, o, found in zip(states, classes, together, strict=True):
         assert best_strings(strings.speller, strings.table.spelled, hidden[None], np.array([o])) == [found]
-    ids = strings.written(states, classes, None)
+    ids = strings.strings(states, classes, None)
     monkeypatch.setattr("fairseq_llrnn.open_vocabulary.open_strings.AT_ONCE", 3)
-    np.testing.assert_array_equal(ids, strings.written(states, classes, None))
+    np.testing.assert_array_equal(ids, strings.strings(states, classes, None))
 
 
 def test_strings_are_drawn_as_probable_as_they_are() -> None:
@@ -59,7 +59,7 @@ def test_strings_are_drawn_as_probable_as_they_are() -> None:
         spelled = table.spelled.of_strings(SHORT)
         log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
         alone = Counter(draw_strings(model, table.spelled, states, classes, np.random.default_rng(1)))
-        ids = strings.written(states, classes, np.random.default_rng(2))
+        ids = strings.strings(states, classes, np.random.default_rng(2))
         both = Counter(table.words.symbols[i] for i in ids.tolist())
         mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))
         for counts, log_probs in ((alone, log_neural), (both, mixed)):
@@ -75,7 +75,7 @@ def test_what_is_too_long_is_left_to_n_grams() -> None:
         strings.speller.gate.fill_(20.0)
     random = np.random.default_rng(1)
     assert draw_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]), random) == [None]
-    ids = strings.written(hidden.expand(5, -1), np.zeros(5, dtype=np.int64), np.random.default_rng(1))
+    ids = strings.strings(hidden.expand(5, -1), np.zeros(5, dtype=np.int64), np.random.default_rng(1))
     assert all(0 < len(strings.table.words.symbols[i]) <= LONGEST for i in ids.tolist())
     assert all(
         len(string) <= LONGEST

@@ -23,7 +23,8 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, class_log_probs
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
@@ -266,21 +267,19 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
     dense = masses.dense() if isinstance(masses, Masses) else masses
-    torch.testing.assert_close(mixture.mass(Masses.of(masses, N)), dense[:, UNK])
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)
     targets = torch.tensor([UNK, UNK, 2, UNK, 0, 1])  # the last two of <unk> are strings
     log_strings = torch.log(torch.rand(N, OPEN, dtype=torch.float64))
     string = torch.tensor([False, True, False, True, False, False])
 
-    composed, open_composed = output.composed(), mixture.composed(output.weight, output.bias)
-    scores = mixture.scores(hidden, open_composed)
-    slots = None if of_slots is None else SlotScores(of_slots, slot_mass, targets)
-    columns = mixture.beside(slots, scores, mixture.mass(Masses.of(masses, N)), targets, S)
-    zeros = torch.zeros(N, dtype=torch.float64)
-    found = output.target_log_prob(
-        hidden, targets, masses, zeros, composed=mixture.without_row(composed), slots=columns
-    )
+    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    beside, mass = scores.logsumexp(1, keepdim=True), Masses.of(masses, N).of_classes(torch.full((N,), UNK))[:, None]
+    torch.testing.assert_close(mass[:, 0], dense[:, UNK])
+    if of_slots is not None:
+        beside, mass = torch.cat([of_slots, beside], 1), torch.cat([slot_mass, mass], 1)
+    places = targets.masked_fill(targets == UNK, S + beside.size(1) - 1)
+    found = ExactRows(output, None, UNK).log_prob(hidden, places, masses, None, SlotScores(beside, mass, UNK))
     found = found + torch.where(string, log_spelling(scores, log_strings), 0.0)
 
     static, opened = by_definition(output, mixture, hidden, dense, None if of_slots is None else of_slots + slot_mass)
@@ -303,7 +302,8 @@ def test_search_scores_equal_the_definition() -> None:
     output, mixture, _, _ = tiny_model()
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = class_log_probs(mixture.with_score(output.class_scores(hidden), scores), log_mass)
+    slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
+    classes = ExactRows(output, None, UNK).distribution(hidden, slots, Masses.of(log_mass, N)).log_probs
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
     static[:, UNK] = opened.logsumexp(1)
     torch.testing.assert_close(classes, static)
@@ -314,7 +314,8 @@ def test_all_strings_together_have_probability_one() -> None:
     output, mixture, vocabulary, _ = tiny_model()
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    classes = class_log_probs(mixture.with_score(output.class_scores(hidden), scores), log_mass).exp()[0]
+    slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
+    classes = ExactRows(output, None, UNK).distribution(hidden, slots, Masses.of(log_mass, 1)).log_probs.exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7
     strings = ["".join(t) for k in range(1, 12) for t in itertools.product("ab", repeat=k)]
     strings += [s for k in range(1, 8) for s in map("".join, itertools.product("abc", repeat=k)) if "c" in s]

@@ -18,6 +18,7 @@ from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.functional import class_log_prob
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import ExactRows
 
 WIDTH = 5
 ROWS = [
@@ -53,7 +54,7 @@ def targets_in(
     output: LogLinearOutput, background: Background, state: Tensor, hidden: Tensor, targets: Tensor
 ) -> Tensor:
     mass, share = background.log_mass(state), background.log_share(state, targets)
-    return output.target_log_prob(hidden, targets, mass, share)
+    return ExactRows(output).log_prob(hidden, output.class_of[targets], mass, share)
 
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
@@ -137,13 +138,13 @@ def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Masses, in
     torch.manual_seed(seed)
     hidden = torch.randn(n, WIDTH, dtype=torch.float64, requires_grad=True)
     log_share = torch.zeros(n, dtype=torch.float64)
-    targets = torch.randint(0, 7, (n,))
-    given_slots = None
+    classes, given_slots = output.class_of[torch.randint(0, 7, (n,))], None
     if slots:
         of_slots = torch.randn(n, 2, dtype=torch.float64)
-        given_slots = SlotScores(of_slots, torch.randn(n, 2, dtype=torch.float64), torch.randint(0, 7, (n,)))
+        given_slots = SlotScores(of_slots, torch.randn(n, 2, dtype=torch.float64))
+        classes = torch.randint(0, 7, (n,))
     found, expected = (
-        output.target_log_prob(hidden, targets, mass, log_share, slots=given_slots)
+        ExactRows(output).log_prob(hidden, classes, mass, log_share, given_slots)
         for mass in (corrections, corrections.dense())
     )
     torch.testing.assert_close(found, expected)
@@ -238,7 +239,7 @@ def test_smoothing_is_the_expectation_over_what_labels_are_smoothed_towards() ->
     smoothed = (1 - eps) * log_p_target + eps * (q * log_p).nan_to_num(neginf=0.0).sum(-1)
     constant = (q * log_b).nan_to_num(neginf=0.0).sum(-1) - log_b.gather(1, targets.unsqueeze(1)).squeeze(1)
     for mass in (background.log_mass(state), background.log_mass(state).expand(4, -1)):
-        ours = log_p_target + eps * output.smoothing_gain(hidden, targets, mass)
+        ours = log_p_target + eps * ExactRows(output).smoothing_gain(hidden, output.class_of[targets], mass)
         torch.testing.assert_close(ours + eps * constant, smoothed)
         inputs = [hidden, output.weight, output.bias]
         wanted = torch.autograd.grad(smoothed.sum(), inputs, retain_graph=True)

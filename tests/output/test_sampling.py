@@ -16,6 +16,7 @@ from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.output.class_sampling import ClassSampler, Sample, inclusion_probabilities, sampled_log_prob
 from fairseq_llrnn.output.feature_weights import SparseRows
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.sampled_log_linear import SampledOutput
 
 S, WIDTH, N = 8, 3, 4
@@ -219,14 +220,15 @@ def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool)
     dense = log_mass.dense() if isinstance(log_mass, Masses) else log_mass.repeat_interleave(N // len(log_mass), 0)
     share, of_slots = normal(N), None
     if slots:
-        of_slots = SlotScores(normal(N, 2).requires_grad_(), normal(N, 2), torch.tensor([0, S, S + 1, 3]))
+        of_slots = SlotScores(normal(N, 2).requires_grad_(), normal(N, 2))
+        targets = torch.tensor([0, S, S + 1, 3])
     leaves = [hidden, output.weight, output.bias, *([of_slots.scores] if of_slots else [])]
 
     def sampled(sample: Sample) -> Tensor:
-        return SampledOutput(output, sample).target_log_prob(hidden, targets, log_mass, share, of_slots)
+        return SampledOutput(output, sample).log_prob(hidden, targets, log_mass, share, of_slots)
 
     found = sampled(Sample(torch.arange(S), torch.zeros(S)))
-    exact = output.target_log_prob(hidden, targets, log_mass, share, slots=of_slots)
+    exact = ExactRows(output).log_prob(hidden, targets, log_mass, share, of_slots)
     torch.testing.assert_close(found, exact)
     for one, other in zip(
         torch.autograd.grad(found.sum(), leaves), torch.autograd.grad(exact.sum(), leaves), strict=True
@@ -236,7 +238,7 @@ def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool)
     drawn, log_weights = torch.tensor([0, 3, 6]), torch.tensor([0.0, 0.7, 1.1], dtype=torch.float64)
     weights = (output.class_scores(hidden) + dense).exp()
     for n, estimate in enumerate(sampled(Sample(drawn, log_weights))):
-        target = int(of_slots.targets[n]) if of_slots else int(targets[n])
+        target = int(targets[n])
         extra = (of_slots.scores + of_slots.log_mass)[n].exp() if of_slots else weights[n, :0]
         own = weights[n, target] if target < S else extra[target - S]
         of_drawn = zip(drawn.tolist(), log_weights.tolist(), strict=True)

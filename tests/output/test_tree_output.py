@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.output.tree_statistics import VisitProbabilities
@@ -58,7 +59,7 @@ def test_slots_are_children_of_the_root(seed: int) -> None:
     of_slots[case.rng.random((7, 3)) < 0.3] = float("-inf")
     of_slots[0] = float("-inf")
     of_slots.requires_grad_()
-    slots = SlotScores(scores, of_slots, classes)
+    slots = SlotScores(scores, of_slots)
     found, of = case.made(bool(seed % 2)), [*case.parameters(), log_mass, scores, of_slots]
     expected = case.expected(log_mass, scores + of_slots)
     same(found.class_log_prob(case.hidden, classes, log_mass, slots), expected.gather(1, classes[:, None])[:, 0], of)
@@ -103,21 +104,22 @@ def test_where_nothing_is_possible_there_are_no_nans() -> None:
 def test_a_tree_of_one_level_is_the_exact_layer(seed: int, groups: int) -> None:
     case = TreeCase.of(seed, flat=True)
     log_mass, targets = case.masses(groups).requires_grad_(), case.classes()
-    share, of = torch.zeros(7, dtype=torch.float64), [case.hidden, *case.output.parameters(), log_mass]
+    of = [case.hidden, *case.output.parameters(), log_mass]
     tree = case.made(False)
-    found = tree.target_log_prob(case.hidden, targets, log_mass, share)
-    same(found, case.output.target_log_prob(case.hidden, targets, log_mass, share), of)
+    exact = ExactRows(case.output)
+    found = tree.class_log_prob(case.hidden, targets, log_mass)
+    same(found, exact.log_prob(case.hidden, targets, log_mass, None), of)
     log_q = torch.from_numpy(case.rng.standard_normal((7, case.tree.leaves)))
     each = log_mass.detach().repeat_interleave(7 // groups, 0)
     log_q, targets = log_q.masked_fill(each.isneginf(), float("-inf")), each.argmax(1)
     gain = tree.smoothing_gain(case.hidden, targets, log_q, log_mass)
-    same(gain, case.output.smoothing_gain(case.hidden, targets, log_q), of)
+    same(gain, exact.smoothing_gain(case.hidden, targets, log_q), of)
     scores = torch.from_numpy(case.rng.standard_normal((7, 2))).requires_grad_()
     targets[::3] = case.tree.leaves + 1
-    slots = SlotScores(scores, torch.zeros(7, 2, dtype=torch.float64), targets)
+    slots = SlotScores(scores, torch.zeros(7, 2, dtype=torch.float64))
     log_q = functional.pad(log_q, (0, 2))
     gain = tree.smoothing_gain(case.hidden, targets, log_q, log_mass, slots)
-    same(gain, case.output.smoothing_gain(case.hidden, targets, log_q, slots=slots), [*of, scores])
+    same(gain, exact.smoothing_gain(case.hidden, targets, log_q, slots=slots), [*of, scores])
 
 
 @pytest.mark.parametrize("largest", [3.0, 60.0])
@@ -127,7 +129,7 @@ def test_corrections_are_dense_masses(seed: int, largest: float) -> None:
     sparse = corrections_of(case, seed, largest)
     dense, classes = sparse.dense(), case.classes(2)
     scores = torch.from_numpy(case.rng.standard_normal((7, 2))).requires_grad_()
-    slots = SlotScores(scores, torch.from_numpy(case.rng.standard_normal((7, 2))), classes)
+    slots = SlotScores(scores, torch.from_numpy(case.rng.standard_normal((7, 2))))
     of, tree = [*case.parameters(), sparse.entries.added, sparse.entries.constant, scores], case.made(bool(seed % 2))
     expected = tree.class_log_prob(case.hidden, classes, dense, slots)
     same(tree.class_log_prob(case.hidden, classes, sparse, slots), expected, of)
@@ -159,7 +161,7 @@ def test_counts_what_a_learned_tree_asks_for() -> None:
     case = TreeCase.of(1)
     log_mass, classes = case.masses(1), case.classes(2)
     log_mass[:] = 0.0
-    slots = SlotScores(torch.zeros(7, 2).double(), torch.zeros(7, 2).double(), classes)
+    slots = SlotScores(torch.zeros(7, 2).double(), torch.zeros(7, 2).double())
     visited: list[VisitProbabilities] = []
     found = case.made(False).class_log_prob(case.hidden, classes, log_mass, slots, visited)
     words = classes < case.tree.leaves

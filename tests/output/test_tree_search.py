@@ -22,7 +22,7 @@ def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
             masses = torch.where(masses.isneginf(), masses, 0.0)
     scores, of_slots = case.normal(7, 2), case.normal(7, 2)
     of_slots[0] = float("-inf")
-    slots = None if seed % 4 == 0 else SlotScores(scores, of_slots, case.classes(2))
+    slots = None if seed % 4 == 0 else SlotScores(scores, of_slots)
     share = -case.normal(1 if seed % 2 else 7, 30 if slots is None else 32).abs()
     temperature = (1.0, 0.5, torch.linspace(0.5, 2.0, 7).double().unsqueeze(1))[seed % 3]
     tree = case.made(True)

@@ -13,6 +13,7 @@ from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
+from fairseq_llrnn.characters.input import CharacterWords
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
@@ -78,9 +79,10 @@ def test_translation_models_train_all_weights_and_search_as_they_score(
 def test_added_is_the_sum_of_both(world: World) -> None:
     head = build([*world.train_args(), *ADDED]).model.decoder.head
     tokens = torch.arange(4, 9)
-    expected = head.characters(tokens) + head.embedding(tokens)
+    spelled = super(CharacterWords, head.embedding).forward(tokens)
+    expected = spelled + head.embedding.features(tokens)
     torch.testing.assert_close(head.embed(tokens), expected)
-    assert head.embed_size == head.embedding.weight.size(1) == 16
+    assert head.embed_size == head.embedding.features.weight.size(1) == 16
     assert build([*world.train_args(), *SMALL]).model.decoder.head.embed_size == 8
 
 
@@ -91,7 +93,7 @@ def test_added_is_the_sum_of_both(world: World) -> None:
 def test_the_architectures_have_the_sizes_of_the_thesis(world: World, arch: str, parameters: tuple[int, ...]) -> None:
     args = [*world.task_args(), "--arch", arch, *world.train_args()[world.train_args().index("--criterion") :]]
     decoder = build(args).model.decoder
-    network = decoder.head.characters.network
+    network = decoder.head.embedding.network
     found = (decoder.head.embed_size, len(network.filters), len(network.layers), decoder.head.hidden_size)
     assert (*found, len(decoder.network.layers)) == parameters
     assert network.embedding.embedding_dim == 15
@@ -152,10 +154,10 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, o
     condition = head.condition(ids)
     torch.testing.assert_close(condition.readable, ids)
     read = head.embed(ids)
-    expected = head.characters.before_and_after(["rosette", "chats", "2016"])[1]
-    if head.embedding is not None:
+    expected = head.embedding.before_and_after(["rosette", "chats", "2016"])[1]
+    if head.embedding.features is not None:
         classes = torch.from_numpy(table.read_as(ids[0].numpy())) + head.num_words
-        expected = expected + head.embedding(classes)
+        expected = expected + head.embedding.features(classes)
     torch.testing.assert_close(read[0], expected)
 
 
@@ -204,7 +206,7 @@ def test_weights_with_and_without_characters_do_not_mix(
 ) -> None:
     for path, prior, options, said in (
         (model, "open-characters", [], "--input-characters: expected cnn, with which the checkpoint was trained"),
-        (trained / "checkpoint_last.pt", "prior", SMALL, "--input-characters: expected none, with which the"),
+        (trained / "checkpoint_last.pt", "prior", SMALL, "--input-characters: expected none, as the checkpoint was"),
     ):
         args = [*world.train_args(prior, tmp_path), *options, "--restore-file", path, "--max-epoch", 3]
         done = shell.run("fairseq-train", *args, code=1)

@@ -127,7 +127,7 @@ def test_what_it_does_not_go_with(
     for args in (world.train_args(), translation.train_args("llrnn_transformer"), evidence.train_args()):
         with pytest.raises(OptionError, match=message):
             build([*args, LEARN])
-    with pytest.raises(OptionError, match=f"{LEARN}: not supported with --expert; leave out one of them"):
+    with pytest.raises(OptionError, match=f"{LEARN}: not supported with --expert; leave one of them out"):
         build([*world.train_args(), LEARN, *options(expert_file, "Said")], prior_of(world.prior("prior"), "n-grams"))
 
 

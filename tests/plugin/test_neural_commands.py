@@ -59,14 +59,15 @@ def test_a_string_is_unk_and_its_spelling(setting: Any) -> None:
     head, dictionary = setting.model.decoder.head, setting.task.dictionary
     known = sample["target"].masked_fill(sample["target"] >= len(dictionary), dictionary.unk())
     of_known = head.target_log_probs(record, known)
-    scores, table = head.opened.scores(record.hidden, record.rows.open_classes), head.strings.table
+    scores, table = record.kept["open_words"], head.open_words.table
     strings = (sample["target"] >= len(dictionary)).nonzero().tolist()
     assert len(strings) == 3
     expected = of_known.clone()
     for row, place in strings:
         ids = sample["target"][row, place : place + 1].numpy()
         log_ngrams = torch.from_numpy(table.log_probs(ids))
-        log_strings = head.speller.log_probs(record.hidden[row, place][None], table.spelled.of(ids), log_ngrams)
+        speller, state = head.open_words.speller, record.hidden[row, place][None]
+        log_strings = speller.log_probs(state, table.spelled.of(ids), log_ngrams)
         expected[row, place] += log_spelling(scores[row, place][None], log_strings)[0]
     torch.testing.assert_close(found, expected)
     grown = losses(setting, ["le chat xyzzy voit 1999"])[0]
@@ -75,10 +76,10 @@ def test_a_string_is_unk_and_its_spelling(setting: Any) -> None:
 
 def test_the_context_changes_the_spelling(setting: Any) -> None:
     setting.model.eval()
-    head, table = setting.model.decoder.head, setting.model.decoder.head.strings.table
+    head, table = setting.model.decoder.head, setting.model.decoder.head.open_words.table
     spelled = table.spelled.of_strings(["xyzzy"] * 2)
     hidden = torch.randn(2, head.hidden_size, dtype=torch.float64)
-    one, other = head.speller.log_neural(hidden, spelled)
+    one, other = head.open_words.speller.log_neural(hidden, spelled)
     assert not torch.isclose(one, other).any()
 
 
@@ -90,7 +91,7 @@ def test_every_parameter_has_a_gradient_in_every_batch(setting: Any) -> None:
         loss[sample["target"].ne(setting.task.dictionary.pad())].sum().backward()
         missing = [name for name, p in setting.model.named_parameters() if p.grad is None]
         assert not missing
-        moved = setting.model.decoder.head.speller.output.weight.grad.abs().sum() > 0
+        moved = setting.model.decoder.head.open_words.speller.output.weight.grad.abs().sum() > 0
         assert bool(moved) == any(word not in setting.task.prior.symbols for line in lines for word in line.split())
     setting.model.eval()
 
@@ -119,7 +120,7 @@ def test_bf16_products_leave_the_spelling_in_float32(world: World, opened: Path)
     loss, _, record = losses(made, ["le chat xyzzy voit 1999"])
     assert record.hidden.dtype == torch.bfloat16 and loss.dtype == torch.float32
     loss.sum().backward()
-    assert bool(loss.isfinite().all()) and made.model.decoder.head.speller.gate.grad.dtype == torch.float32
+    assert bool(loss.isfinite().all()) and made.model.decoder.head.open_words.speller.gate.grad.dtype == torch.float32
 
 
 @pytest.mark.parametrize("mode", ["only", "add"])
@@ -152,9 +153,9 @@ def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model
 
 def test_training_changes_the_spelling(model: Path) -> None:
     weights = read_checkpoint(model)["model"]
-    assert weights["decoder.head.speller.output.weight"].abs().max() > 0
-    assert weights["decoder.head.speller.gate"].abs().max() > 0
-    assert weights["decoder.head.speller.characters.weight"].size(1) == SMALL[1]
+    assert weights["decoder.head.open_words.speller.output.weight"].abs().max() > 0
+    assert weights["decoder.head.open_words.speller.gate"].abs().max() > 0
+    assert weights["decoder.head.open_words.speller.characters.weight"].size(1) == SMALL[1]
 
 
 def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:

@@ -76,7 +76,7 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
     known = sample["target"].masked_fill(sample["target"] >= len(task.dictionary), task.dictionary.unk())
     of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
     hidden, extra = decoder.extract_features(net["src_tokens"])
-    shares = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes)[0].softmax(-1)
+    shares = extra["batch"].kept["open_words"][0].softmax(-1)
     vocabulary = task.prior.find(OpenVocabularyPart).vocabulary
     for place, word in enumerate([*line.split(), "</s>"]):
         expected = of_words[0, place]
@@ -98,7 +98,8 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     table, embedding = open_table(setting.task.prior), setting.model.decoder.head.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
-    read = setting.model.decoder.head.strings.read_as(ids, torch.full_like(ids, setting.task.dictionary.unk())) - size
+    unknown = torch.full_like(ids, setting.task.dictionary.unk())
+    read = setting.model.decoder.head.open_words.read_as(ids, unknown) - size
     looked_like = [names[o] for o in read.tolist()]
     assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
     # a class is read by its features, as every word is
@@ -115,7 +116,7 @@ def test_a_text_is_cross_fitted_by_its_own_words(setting: Any) -> None:
     decoder, dictionary = setting.model.decoder, setting.task.dictionary
     line = batch(dictionary, ["le chat xyzzy voit"])["net_input"]["src_tokens"]
     alias = line.clone()
-    alias[0, 2] = int(decoder.head.strings.table.aliases(line[0, 2:3].numpy())[0])
+    alias[0, 2] = int(decoder.head.open_words.table.aliases(line[0, 2:3].numpy())[0])
     assert alias[0, 2] >= len(dictionary)
     asked: list[torch.Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -137,16 +138,16 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     leaves = [decoder.head.output.weight, decoder.head.output.bias]
     ours = torch.autograd.grad(decoder.head.target_log_probs(extra["batch"], target).sum(), leaves, retain_graph=True)
 
-    unk = decoder.head.opened.of_class
+    unk = decoder.head.open_words.replaces
     h = hidden[0].detach()
     adaptor = h @ decoder.head.output.weight.T + decoder.head.output.bias
     mass = decoder.head.background.log_mass(decoder.head.background.start(1)).double()
     static = adaptor @ decoder.head.output.rows.dense().double().T + mass
     static = torch.cat([static[:, :unk], static[:, unk + 1 :]], dim=1)
     shares = torch.from_numpy(task.prior.find(OpenVocabularyPart).vocabulary.log_shares)
-    of_open = adaptor @ decoder.head.opened.rows.dense().double().T + shares + mass[:, unk]
+    of_open = adaptor @ decoder.head.open_words.mixture.rows.dense().double().T + shares + mass[:, unk]
     z = torch.cat([static, of_open], dim=1).logsumexp(1)
-    strings = torch.from_numpy(decoder.head.strings.table.log_probs(target[0, 2:3].numpy())).double()
+    strings = torch.from_numpy(decoder.head.open_words.table.log_probs(target[0, 2:3].numpy())).double()
     classes = decoder.head.output.class_of[target[0].clamp_max(len(task.dictionary) - 1)]
     total = of_open[1].logsumexp(0) + (of_open[2] + strings[0]).logsumexp(0) - z.sum()
     for place in (0, 3, 4):
@@ -162,7 +163,7 @@ def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
     sample = batch(setting.task.dictionary, ["le xyzzy voit"])
     hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
     gain = decoder.head.smoothing_gain(extra["batch"], sample["target"])
-    target = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes)[0, 1].logsumexp(0)
+    target = extra["batch"].kept["open_words"][0, 1].logsumexp(0)
     others = decoder.head.output.class_scores(hidden, decoder.head.output.composed())[0, 1]
     background = decoder.head.background
     q = torch.bincount(background.class_of, minlength=background.num_classes).log()
@@ -329,13 +330,13 @@ def spelt(setting: Any, many: int, random: np.random.Generator | None, *more: An
 def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are of class o with r_o(K); other searches write the best string of the most probable class."""
     decoder, dictionary = setting.model.eval().decoder, setting.task.dictionary
-    table, many = decoder.head.strings.table, 400
+    table, many = decoder.head.open_words.table, 400
     drawn = spelt(setting, many, np.random.default_rng(1))
     assert drawn == spelt(setting, many, np.random.default_rng(1)) != spelt(setting, many, np.random.default_rng(2))
     assert len(drawn) > 20 and not set(drawn) & set(dictionary.symbols)
     with torch.no_grad():
         hidden, extra = decoder.extract_features(torch.tensor([[2, dictionary.index("le")]]))
-        shares = decoder.head.opened.scores(hidden[0, 1], extra["batch"].rows.open_classes).softmax(-1).numpy()
+        shares = extra["batch"].kept["open_words"][0, 1].softmax(-1).numpy()
     best = dictionary[table.spelt(int(shares.argmax()))]
     assert spelt(setting, 3, None) == {best: 3}
     monkeypatch.setattr(table, "drawn", lambda of_class, many, random: np.full(many, of_class))

@@ -50,13 +50,13 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
     columns = target.masked_fill(target >= size, decoder.dictionary.unk())
     if isinstance(background, EvidenceMixture):
         columns = background.column_of(target)
-    shares = decoder.head.opened.scores(hidden, extra["batch"].rows.open_classes).softmax(-1)
+    shares = extra["batch"].kept["open_words"].softmax(-1)
     spelt = 0
     for row, place in (target != decoder.dictionary.pad()).nonzero().tolist():
         expected = table[row, place, columns[row, place]]
         if target[row, place] >= size and columns[row, place] == decoder.dictionary.unk():
             ids = target[row, place : place + 1].numpy()
-            strings = torch.from_numpy(decoder.head.strings.table.log_probs(ids))[0]
+            strings = torch.from_numpy(decoder.head.open_words.table.log_probs(ids))[0]
             expected = expected + (shares[row, place] * strings.exp()).sum().log()
             spelt += 1
         torch.testing.assert_close(found[row, place], expected, rtol=1e-4, atol=1e-4)

@@ -20,7 +20,7 @@ from tiny_world import EVERY_SENTENCE, World, batch, build, randomise, read_chec
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.head.tree import class_fingerprint
+from fairseq_llrnn.output.output_tree import class_fingerprint
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.clustering import clustering_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
@@ -104,7 +104,7 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed as if never stopped, evaluated, scored, explained: nothing but training is told of the tree."""
     file, prior = tmp_path / "by.tree", Prior.load(world.prior("prior"))
     vectors = np.random.default_rng(1).normal(size=(prior.output.num_classes, 3))
-    save_tree(file, clustering_tree(vectors, 4), class_fingerprint(prior))
+    save_tree(file, clustering_tree(vectors, 4), class_fingerprint(prior.symbols, prior.output.class_of))
     tree = ("--output-tree", file)
     for name, epochs in (("whole", [2]), ("parts", [1, 2])):
         for epoch in epochs:
@@ -170,7 +170,7 @@ def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWo
 def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
     prior = Prior.load(world.prior("prior"))
     tree = huffman_tree(torch.rand(prior.output.num_classes).double().numpy(), 3)
-    save_tree(tmp_path / "tree.npz", tree, class_fingerprint(prior))
+    save_tree(tmp_path / "tree.npz", tree, class_fingerprint(prior.symbols, prior.output.class_of))
     args = [*world.train_args(save_dir=tmp_path / "model"), "--output-tree", tmp_path / "tree.npz", "--max-epoch", 1]
     shell.run("fairseq-train", *args)
     weights = read_checkpoint(tmp_path / "model" / "checkpoint_last.pt")["model"]

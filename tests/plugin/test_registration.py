@@ -39,6 +39,7 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("fairseq", "f
 
 import torch
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
+from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.prior.prior import Prior
@@ -52,7 +53,7 @@ previous, targets = torch.tensor([[2, 5, 6]]), torch.tensor([[5, 6, 2]])
 hidden = network(embed(previous))[0].flatten(0, 1)
 states, masses = background.along(previous)
 share = background.log_share(states, targets.flatten())
-loss = -output.target_log_prob(hidden, targets.flatten(), masses, share).sum()
+loss = -ExactRows(output).log_prob(hidden, class_of[targets.flatten()], masses, share).sum()
 loss.backward()
 print("loss", loss.item())
 """

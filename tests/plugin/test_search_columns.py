@@ -12,7 +12,7 @@ from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from tiny_world import Setting, World, build, randomise
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.head.records import Step
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.search.columns import StepColumns, candidates, only_end
 from fairseq_llrnn.plugin.search.generator import ColumnGenerator
 from fairseq_llrnn.prior.prior import Prior
@@ -20,17 +20,17 @@ from fairseq_llrnn.prior.prior import Prior
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>
 
 
-def first_step(setting: Setting, sources: Any = None) -> Step:
+def first_step(setting: Setting, sources: Any = None) -> Batch:
     """Of three sentences, or as many as there are sources."""
     decoder, eos = setting.model.decoder, setting.task.target_dictionary.eos()
     encoder_out = None if sources is None else setting.model.encoder(sources["src_tokens"], sources["src_lengths"])
     tokens = torch.full((3 if sources is None else len(sources["src_tokens"]), 1), eos)
     with torch.no_grad():
-        step: Step = decoder(tokens, encoder_out=encoder_out, incremental_state={})[1]["step"]
+        step: Batch = decoder(tokens, encoder_out=encoder_out, incremental_state={})[1]["step"]
     return step
 
 
-def evidence_step(evidence: EvidenceWorld) -> tuple[Setting, Step]:
+def evidence_step(evidence: EvidenceWorld) -> tuple[Setting, Batch]:
     setting = evidence_world.make(evidence, "llrnn_lstm", "static")
     return setting, first_step(setting, evidence_world.batch(setting.task, SENTENCES)["net_input"])
 
@@ -67,7 +67,7 @@ def test_a_forced_word_gets_the_first_column_of_candidates(evidence: EvidenceWor
 
 def test_all_words_and_slots_have_their_own_columns(evidence: EvidenceWorld) -> None:
     setting, step = evidence_step(evidence)
-    tokens = step.background.columns(step.state.states)
+    tokens = step.background.columns(step.states)
     log_probs, record = step.word_log_probs(), StepColumns(tokens, step)
     target = evidence_world.batch(setting.task, SENTENCES, PREFIXES)["target"][:, 0]
     before = log_probs.clone()

@@ -36,5 +36,5 @@ def test_states_follow_their_hypotheses_and_nothing_else_does() -> None:
     memory.set(HEAD, start)
     memory.reorder(torch.tensor([2, 0, 0, 1]))
     assert memory.get(NETWORK).flatten().tolist() == [12, 10, 10, 11]
-    assert len(memory.get(HEAD).states) == 4 and memory.get(HEAD).pinned_shares[0].shape == (4, 4)
+    assert len(memory.get(HEAD).states) == 4 and memory.get(HEAD).pinned.shares[0].shape == (4, 4)
     assert memory.get("rows") is states

@@ -12,6 +12,7 @@ from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.characters.input import CharacterWords
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.characters import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
 from fairseq_llrnn.plugin.models.source_side import SourceCharacters
@@ -46,7 +47,7 @@ def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld,
     model = build([*translation.train_args(arch), *SOURCE, *SIZES]).model
     read = reader_of(model)
     assert sizes_of(read.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2, False, read.embedding_dim)
-    assert model.decoder.head.characters is None
+    assert not isinstance(model.decoder.head.embedding, CharacterWords)
 
 
 @pytest.mark.parametrize(("filters", "layers"), [(SMALL, 1), (LARGE, 2)])
@@ -56,7 +57,7 @@ def test_both_sides_have_the_sizes_of_the_thesis(
     given = ["--character-filters", written(filters), "--highway-layers", layers] if filters != SMALL else []
     model = build([*translation.train_args(), *INPUT, *SOURCE, *given]).model
     assert sizes_of(reader_of(model).network) == CharacterOptions(15, filters, layers, False, 12)
-    assert sizes_of(model.decoder.head.characters.network) == CharacterOptions(15, filters, layers)
+    assert sizes_of(model.decoder.head.embedding.network) == CharacterOptions(15, filters, layers)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_an_older_checkpoint_has_its_vectors(translation: TranslationWorld, olde
     tokens = torch.arange(len(setting.task.source_dictionary)).unsqueeze(0)
     torch.testing.assert_close(read(tokens), alone(tokens))
     setting.model.load_state_dict(setting.model.state_dict())  # what is saved now is loaded in the same way
-    assert sizes_of(setting.model.decoder.head.characters.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2)
+    assert sizes_of(setting.model.decoder.head.embedding.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2)
 
 
 def test_an_older_checkpoint_is_searched_and_resumed(

@@ -11,8 +11,8 @@ from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
 
+from fairseq_llrnn import SourceEmbedding
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head import SourceEmbedding
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import source_fingerprint_in

@@ -56,21 +56,21 @@ def test_the_value_by_its_definition(setting: Any, monkeypatch: pytest.MonkeyPat
     target, unk, size = sample["target"], decoder.dictionary.unk(), len(setting.task.target_dictionary)
     found = head.target_log_probs(extra["batch"], target)
     of_known = head.target_log_probs(extra["batch"], target.masked_fill(target >= size, unk))
-    scores, table = head.opened.scores(extra["batch"].hidden, extra["batch"].rows.open_classes), head.strings.table
+    scores, table = extra["batch"].kept["open_words"], head.open_words.table
     strings = (target >= size).nonzero().tolist()
     assert len(strings) == 3
     for row, place in strings:
         joined = slow_joined(decoder, hidden[row, place], source[row], int((~padding[row]).sum()))
         ids = target[row, place : place + 1].numpy()
-        begun = torch.tanh(head.speller.start.weight @ joined + head.speller.start.bias)
-        torch.testing.assert_close(torch.cat(head.speller.begin(joined[None]), dim=-1)[0, 0], begun)
+        begun = torch.tanh(head.open_words.speller.start.weight @ joined + head.open_words.speller.start.bias)
+        torch.testing.assert_close(torch.cat(head.open_words.speller.begin(joined[None]), dim=-1)[0, 0], begun)
         log_ngrams = torch.from_numpy(table.log_probs(ids))
-        log_strings = head.speller.log_probs(joined[None], table.spelled.of(ids), log_ngrams)
+        log_strings = head.open_words.speller.log_probs(joined[None], table.spelled.of(ids), log_ngrams)
         expected = of_known[row, place] + log_spelling(scores[row, place][None], log_strings)[0]
         torch.testing.assert_close(found[row, place], expected)
     # the same in parts, as an evaluation on little memory does it
     with torch.no_grad():
-        monkeypatch.setattr("fairseq_llrnn.head.split.CELLS", 1)
+        monkeypatch.setattr("fairseq_llrnn.output.records.CELLS", 1)
         _, extra = setting.model(**sample["net_input"])
         assert extra["batch"].spelling is not None and not hasattr(extra["batch"], "positions")
         torch.testing.assert_close(head.target_log_probs(extra["batch"], target), found)
@@ -82,11 +82,12 @@ def test_gradients_of_a_spelling_reach_attention_and_not_the_attentional_state(s
     _, extra = setting.model(**sample["net_input"])
     target, size = sample["target"], len(setting.task.target_dictionary)
     ids = target[target >= size].numpy()
-    spelled = decoder.head.strings.table.spelled.of(ids)
-    decoder.head.speller.log_neural(extra["batch"].spelling[target >= size], spelled).sum().backward()
+    spelled = decoder.head.open_words.table.spelled.of(ids)
+    decoder.head.open_words.speller.log_neural(extra["batch"].spelling[target >= size], spelled).sum().backward()
     assert decoder.attention.combine.weight.grad is None
     assert decoder.attention.query.weight.grad.abs().sum() > 0
-    assert decoder.head.speller.start.weight.shape == (20, decoder.bridge.in_features + decoder.head.hidden_size)
+    width = decoder.bridge.in_features + decoder.head.hidden_size
+    assert decoder.head.open_words.speller.start.weight.shape == (20, width)
 
 
 def test_a_search_spells_from_there(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,19 +97,20 @@ def test_a_search_spells_from_there(setting: Any, monkeypatch: pytest.MonkeyPatc
     with torch.no_grad():  # unknown words are likely
         bias[place] += 12.0
     widths: list[int] = []
-    plain = decoder.head.strings.written
+    words = decoder.head.open_words
+    plain = words.strings
 
-    def written(hidden: torch.Tensor, *given: Any) -> Any:
+    def strings(hidden: torch.Tensor, *given: Any) -> Any:
         widths.append(hidden.size(1))
         return plain(hidden, *given)
 
-    monkeypatch.setattr(decoder.head.strings, "written", written)
+    monkeypatch.setattr(words, "strings", strings)
     generator = task.build_generator([setting.model], GenerationConfig(beam=2, max_len_b=5))
     found = task.inference_step(generator, [setting.model], pairs(task, LINES))
     with torch.no_grad():
         bias[place] -= 12.0
     tokens = torch.cat([h["tokens"] for of_sentence in found for h in of_sentence])
-    assert widths == [decoder.head.speller.hidden_size] and decoder.head.speller.hidden_size > decoder.head.hidden_size
+    assert widths == [words.speller.hidden_size] and words.speller.hidden_size > decoder.head.hidden_size
     assert bool((tokens >= len(task.target_dictionary)).any()) and not bool((tokens == decoder.dictionary.unk()).any())
 
 

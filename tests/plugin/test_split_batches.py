@@ -13,8 +13,6 @@ from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import World, batch, build, randomise
 from translation_world import TranslationWorld, pairs
 
-from fairseq_llrnn.head.split import SplitBatch
-
 SENTENCES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "le chat voit la mer", "bien"]
 
 
@@ -55,9 +53,9 @@ def answers(setting: Any, sample: dict[str, Any]) -> list[Any]:
 def test_parts_say_what_the_whole_says(case: tuple[Any, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     setting, sample = case
     whole = answers(setting, sample)
-    monkeypatch.setattr("fairseq_llrnn.head.split.CELLS", 1)
+    monkeypatch.setattr("fairseq_llrnn.output.records.CELLS", 1)
     with torch.no_grad():
-        assert isinstance(setting.model(**sample["net_input"])[1]["batch"], SplitBatch)
+        assert setting.model(**sample["net_input"])[1]["batch"].rest
     split = answers(setting, sample)
     torch.testing.assert_close(split, whole, rtol=1e-5, atol=1e-5)
     # and both scorers say what the criterion says

@@ -27,7 +27,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     assert (words != target).any()
 
     _, extra = setting.model(**sample["net_input"])
-    scores = decoder.head.class_scores(extra["batch"])  # shape: (B, T, S + J)
+    scores = positions.class_scores(extra["batch"])  # shape: (B, T, S + J)
     mass = extra["batch"].log_mass.expand_as(scores)
     classes = positions.classes(extra["batch"].background, words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"

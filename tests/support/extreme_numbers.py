@@ -31,6 +31,8 @@ from fairseq_llrnn.backgrounds.language_model import NextWords
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.output.learned_temperature import learned_temperature
+from fairseq_llrnn.output.output_tree import OutputTree
 from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.automata import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.build import UnigramOptions
@@ -117,7 +119,7 @@ def _sum_to_one(where: str, log_probs: torch.Tensor) -> None:
 def heads(prior: Prior) -> Iterator[LogLinearHead]:
     """Every way to compute with it: exactly, with a temperature that is learned, with a tree."""
     sizes: dict[str, Any] = {"source_size": 4} if prior.source_symbols else {}
-    for more in ({}, {"learn_temperature": True}, {"tree": TreeOptions("huffman")}):
+    for more in ({}, {"masses": learned_temperature}, {"normaliser": OutputTree(TreeOptions("huffman"))}):
         torch.manual_seed(1)
         try:
             yield LogLinearHead(prior, 4, **sizes, **more)

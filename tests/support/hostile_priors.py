@@ -26,7 +26,7 @@ from fairseq_llrnn.cli.show.prior_view import PriorView
 from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols
-from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.lexicon.languages.findings import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build
@@ -179,7 +179,7 @@ def use(place: Path, load_model: LoadModel | None = None) -> str:
 
 def _compute(prior: Prior) -> None:
     torch.manual_seed(1)
-    head = LogLinearHead(prior, hidden_size=4, embed_size=3)
+    head = LogLinearHead(prior, hidden_size=4, embedding=FeatureInput(3))
     generator = torch.Generator().manual_seed(1)
     previous = torch.randint(4, len(prior.symbols), (2, 4), generator=generator)
     previous[:, 0] = 2

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.output.records import Batch
 
 
 def states(background: Background, previous: Tensor) -> list[Tensor]:
@@ -39,3 +40,9 @@ def word_log_probs(background: Background, log_probs: Tensor, previous: Tensor) 
     """(B, T, S) -> (B, T, V)"""
     found = background.word_log_probs(log_probs.flatten(0, 1), background.flat_states(previous))
     return found.view(*previous.shape, -1)
+
+
+def class_scores(batch: Batch) -> Tensor:
+    """aᵀφ of all classes of a batch that a head with an exact normaliser has made: (B, T, S + J)."""
+    scores: Tensor = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
+    return scores.unflatten(0, batch.hidden.shape[:2])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
 
 if TYPE_CHECKING:  # they import torch, which takes a while
-    from fairseq_llrnn.explain.choices import Choice
     from fairseq_llrnn.explain.explanation import Explanation
     from fairseq_llrnn.explain.slots import OfferedSlot
     from fairseq_llrnn.explain.source import Places
+    from fairseq_llrnn.output.tree_choices import Choice
 
 END = "</s>"
 WORD_WIDTH = 34

@@ -10,7 +10,7 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.head.neighbours import Neighbours
+    from fairseq_llrnn.characters.neighbours import Neighbours
 
 SHOWN = 8
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             "of a model as --prior DIR"
         )
     need_fairseq()
-    from fairseq_llrnn.head.neighbours import FEATURES, as_json, neighbours
+    from fairseq_llrnn.characters.neighbours import FEATURES, as_json, neighbours
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.word_vectors import load_head
 

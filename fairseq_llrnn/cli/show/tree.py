@@ -73,11 +73,11 @@ def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
     if _is_tree_file(path):
         if folder is None:
             raise OptionError(f"--tree {path}: a file with a tree needs PRIOR, the prior that it was made for; give it")
-        from fairseq_llrnn.head.tree import class_fingerprint
+        from fairseq_llrnn.output.output_tree import class_fingerprint
         from fairseq_llrnn.prior.prior import Prior
 
         prior = Prior.load(folder)
-        return load_tree(path, class_fingerprint(prior)), prior
+        return load_tree(path, class_fingerprint(prior.symbols, prior.output.class_of)), prior
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.output_tree import tree_of_checkpoint
 

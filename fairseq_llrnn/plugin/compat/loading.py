@@ -26,8 +26,8 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.experts.features import refuse_other_experts
 from fairseq_llrnn.files.reading import reading
-from fairseq_llrnn.head.expert_terms import refuse_other_experts
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import no_larger_than

@@ -10,7 +10,6 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.source_embedding import OPTION
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
@@ -22,6 +21,7 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     search,
     source_fingerprint_in,
 )
+from fairseq_llrnn.source_embedding import OPTION
 
 
 def take_source_prior(

@@ -50,7 +50,7 @@ class AttentionDecoder(SourceDecoder):
         self.spell_from_context = spell_from_context
         states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
-        if head.slot_rows is not None:
+        if head.brings_strings:
             nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before
         self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
         for parameter in self.bridge.parameters():

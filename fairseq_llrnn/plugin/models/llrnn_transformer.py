@@ -17,6 +17,7 @@ from fairseq.models.transformer import (
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.plugin.announced import registered
@@ -26,6 +27,8 @@ from fairseq_llrnn.plugin.models.options import (
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     check_same_features,
+    input_of,
+    parts_of_head,
     prior_of,
     set_defaults,
     warm_up_lexicon,
@@ -33,13 +36,13 @@ from fairseq_llrnn.plugin.models.options import (
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
-from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
+from fairseq_llrnn.plugin.models.speller_options import SpellerConfig
 from fairseq_llrnn.plugin.models.transformer_parts import (
     PaddedFeatureEmbedding,
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
-from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
+from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
@@ -113,17 +116,13 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
                 f"--decoder-embed-path and {'--feature-input' if args.feature_input else '--input-characters'}"
             )
         source, target = task.source_dictionary, task.target_dictionary
+        features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
         head = LogLinearHead(
             prior,
             cfg.decoder.output_dim,
-            embed_size=cfg.decoder.embed_dim if args.feature_input else None,
-            tie_embedding=args.tie_features,
-            characters=characters,
+            embedding=input_of(features, characters),
             source_size=cfg.encoder.embed_dim,
-            experts=task.panel,
-            learn_temperature=getattr(args, "learn_background_temperature", False),
-            speller=speller_sizes(args),
-            **tree_of(args, prior),
+            **parts_of_head(args, prior, task.panel),
         )
         warm_up_lexicon(args, head)
         read: nn.Module

@@ -3,8 +3,9 @@
 Sizes: B batch, T time, N hypotheses, L source length, V words, J₁ slots of evidence, H hidden width, E encoder width.
 Nothing as wide as the classes is made before it is known what is asked. So element 0 of the decoder's output holds the
 hidden states, (B, T, H), and in a search ones, (N, 1, 1), which fairseq divides by its temperature. The second element
-is a dictionary, because fairseq reads "attn" there, and holds the head's record: "batch" (head.Batch or SplitBatch), or
-in a search "step" (head.Step); beside a batch "terms", what the network says of each position for the criterion.
+is a dictionary, because fairseq reads "attn" there, and holds the head's record (head.Batch): "batch", or in
+a search "step". Beside a batch there is its "condition", and "terms": what the network says of each position for the
+criterion.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.features import ExpertFeatures, refuse_other_experts
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.records import Batch, State, Step
-from fairseq_llrnn.head.split import SplitBatch
+from fairseq_llrnn.head.zero_mass import refuse_forbidden
+from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.target_probs import TargetProbs
@@ -30,6 +32,11 @@ EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the sou
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
 NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
+OPTIONS = {  # what messages say of modules of a head that are not there
+    "tree": "--output-tree: expected this option",
+    "temperature": "--learn-background-temperature: expected this option",
+    "characters": "--input-characters: expected cnn",
+}
 LONGEST = "longest"  # the most tokens of a hypothesis, </s> included; None: any number
 
 
@@ -60,7 +67,7 @@ class SearchMemory:
 
     def input_rows(self, head: LogLinearHead) -> Tensor | None:
         """`head.embedding_rows`, made once in a search; None where the head composes what it reads, token by token."""
-        if self.incremental_state is None and head.sparse_gradients:
+        if self.incremental_state is None and head.normaliser.sparse_gradients:
             return None
         rows: Tensor | None = self.keep("input rows", head.embedding_rows)
         return rows
@@ -115,7 +122,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return self.extract_features(prev_output_tokens, encoder_out)
 
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
-        """Hidden states (B, T, H) of a batch, with what experts add to them, and the record that belongs to them."""
+        """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
         condition = self.head.condition(prev_output_tokens, _source(encoder_out))
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
             states = self.hidden(condition.readable, encoder_out, None)
@@ -123,7 +130,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
         batch = self.head.batch(hidden, condition, self._source_states(encoder_out), states.spelling)
         attention = None if states.attention is None else [states.attention]
-        return batch.hidden, {"attn": attention, "batch": batch, "terms": states.terms}
+        return hidden, {"attn": attention, "batch": batch, "condition": condition, "terms": states.terms}
 
     def _search_step(
         self, tokens: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState
@@ -148,7 +155,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def _source_states(self, encoder_out: EncoderOut | None) -> Tensor | None:
         """The encoder's states (B, L, E), where the head looks at them."""
-        if encoder_out is None or self.head.slot_rows is None:
+        if encoder_out is None or not self.head.sources:
             return None
         return encoder_out["encoder_out"][0].transpose(0, 1)
 
@@ -169,7 +176,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         Raises:
             DataError: log_prob is −inf for a target that is not padding.
         """
-        self.head.refuse_forbidden(log_prob, targets, ids, self.fix_zero_mass)
+        refuse_forbidden(self.head, log_prob, targets, ids, self.fix_zero_mass)
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
@@ -190,12 +197,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """
         first, extra = net_output
         if "step" in extra:
-            step: Step = extra["step"]
+            step: Batch = extra["step"]
             tempered = step if bool((first == 1.0).all()) else replace(step, temperature=1.0 / first[:, -1])
             result = tempered.word_log_probs().unsqueeze(1)
             return result if log_probs else result.exp()
-        batch: Batch | SplitBatch = extra["batch"]
-        if first.shape[:2] != batch.hidden.shape[:2]:
+        batch: Batch = extra["batch"]
+        if first.shape[:2] != extra["condition"].previous.shape:
             batch = self._some_positions(first)
         if sample is None or sample.get("target") is None:
             result = self.head.word_log_probs(batch)
@@ -205,9 +212,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self.refuse_impossible(of_targets, targets, sample["id"])
         return TargetProbs(of_targets if log_probs else of_targets.exp(), sample["target"])
 
-    def _some_positions(self, hidden: Tensor) -> Batch | SplitBatch:
+    def _some_positions(self, hidden: Tensor) -> Batch:
         """What --softmax-batch asks for: hidden states (1, n, H) of a batch, and nobody says of which positions."""
-        if not self.head.background.constant or self.head.experts is not None:
+        if self.head.reads_context:
             raise OptionError(
                 "--softmax-batch: not supported with this prior, whose background is another one at every "
                 "position; leave it out: such a batch is scored in parts as it is"
@@ -222,7 +229,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
-        self.head.check_weights(state_dict, f"{name}.head.")
+        if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
+            refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{name}.head.experts.weight"), 0)
+        self.head.check_weights(state_dict, f"{name}.head.", OPTIONS)
         return state_dict
 
 

@@ -9,11 +9,17 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.characters.input import CharacterInput
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.experts.features import experts_of
 from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.output.class_source import ClassSourceOf
+from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.character_options import (
     CharacterConfig,
@@ -25,6 +31,7 @@ from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
+from fairseq_llrnn.prior.parts.open_vocabulary import open_table, open_words
 from fairseq_llrnn.prior.prior import Prior
 
 CELL = {
@@ -146,23 +153,45 @@ def build_head(
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
         speller_input: the width of what unknown words are spelled from; None: that of the input.
     """
+    features = FeatureInput(args.decoder_embed_dim, args.tie_features) if reads_features(args) else None
     head = LogLinearHead(
         prior,
         getattr(args, output),
-        embed_size=args.decoder_embed_dim if reads_features(args) else None,
-        tie_embedding=args.tie_features,
-        characters=character_options(args, None),
+        embedding=input_of(features, character_options(args, None)),
         source_size=source_size,
-        experts=experts,
-        learn_temperature=getattr(args, "learn_background_temperature", False),
-        speller=speller_sizes(args),
-        speller_input=speller_input,
-        **tree_of(args, prior),
+        **parts_of_head(args, prior, experts, speller_input),
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)
     warm_up_lexicon(args, head)
     return head
+
+
+def input_of(
+    features: FeatureInput | None, characters: CharacterOptions | None
+) -> FeatureInput | CharacterInput | None:
+    """What a head reads words by: features, characters, or both; None: neither."""
+    return features if characters is None else CharacterInput(characters, features)
+
+
+def parts_of_head(
+    args: Namespace | FairseqDataclass, prior: Prior, experts: Panel | None, speller_input: int | None = None
+) -> dict[str, Any]:
+    """What options say of a head's classes, masses and normaliser: arguments of LogLinearHead.
+
+    Args:
+        speller_input: as of `build_head`.
+    """
+    sizes, classes = speller_sizes(args), list[ClassSourceOf]()
+    if sizes is not None or (speller_input is not None and open_table(prior) is not None):
+        classes.append(open_words(sizes, speller_input))
+    if experts is not None:
+        classes.append(experts_of(experts))
+    given: dict[str, Any] = {"classes": classes}
+    if getattr(args, "learn_background_temperature", False):
+        given["masses"] = learned_temperature
+    tree = tree_of(args, prior)
+    return given if tree is None else {**given, "normaliser": tree}
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:

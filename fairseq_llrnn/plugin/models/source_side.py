@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes, source_character_options
+from fairseq_llrnn.source_embedding import SourceEmbedding
 
 SOURCE_CHARACTERS = {
     "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; beside "

@@ -6,10 +6,10 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.source_embedding import check_source_prior
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
 from fairseq_llrnn.plugin.models.source_side import readable
+from fairseq_llrnn.source_embedding import check_source_prior
 
 
 class SourceKeepingEncoder(TransformerEncoderBase):

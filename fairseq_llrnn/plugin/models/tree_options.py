@@ -8,7 +8,7 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.tree import class_fingerprint, flat_tree
+from fairseq_llrnn.output.output_tree import OutputTree, class_fingerprint, flat_tree
 from fairseq_llrnn.output.tree_layer import ROWS
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.prior.prior import Prior
@@ -70,8 +70,8 @@ class TreeConfig(FairseqDataclass):
 OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
 
 
-def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
-    """The head's options of a tree; none where none is asked for, as in older checkpoints, which lack the options.
+def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> OutputTree | None:
+    """The normaliser of a head with a tree; None: none is asked for, as in older checkpoints, which lack the options.
 
     While a checkpoint is loaded, the tree is a place for the one that it holds.
 
@@ -88,9 +88,9 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> dict[str, Any]:
                     f"--{option.name.replace('_', '-')}{value}: expected --output-tree beside it, found "
                     "none; give it, or leave this option out"
                 )
-        return {}
+        return None
     tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
-    return {"tree": tree, "tree_rows": str(rows), "sparse_gradients": given["tree_sparse_gradients"]}
+    return OutputTree(tree, str(rows), bool(given["tree_sparse_gradients"]))
 
 
 def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
@@ -103,5 +103,5 @@ def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
                     f"--tree-{name.replace('_', '-')} {value}: expected --output-tree with a kind of tree, found the "
                     f"file {kind}; leave one of them out"
                 )
-        return load_tree(kind, class_fingerprint(prior), prior.output.num_classes)
+        return load_tree(kind, class_fingerprint(prior.symbols, prior.output.class_of), prior.output.num_classes)
     return TreeOptions(kind, **sizes)

@@ -171,7 +171,7 @@ class Scorer:
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
             log_prob = decoder.head.target_log_probs(extra["batch"], target)  # shape: (B, T)
-            for rows, background in extra["batch"].backgrounds():
+            for rows, background in extra["condition"].backgrounds:
                 self._note_strings(background, target[rows])
         else:
             log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)

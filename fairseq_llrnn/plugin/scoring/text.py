@@ -16,6 +16,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -33,7 +34,7 @@ class TextScorer:
         self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
         decoder = self.model.decoder
-        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.opened is not None
+        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.find(OpenWords) is not None
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.
@@ -73,7 +74,7 @@ class TextScorer:
         ids = encode(self.dictionary, words)
         if not self.opened:
             return known_words(ids, self.dictionary)
-        strings = self.model.decoder.head.strings
+        strings = self.model.decoder.head.find(OpenWords)
         if strings is not None:
             for place, word in enumerate(words):
                 if word in SPECIALS:

@@ -26,8 +26,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.head.records import Step
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     LONGEST,
@@ -45,13 +45,13 @@ class StepColumns:
     """What each column of a step stands for."""
 
     tokens: Tensor  # (N, C)
-    step: Step  # of the model whose background says where tokens have their columns
+    step: Batch  # of the model whose background says where tokens have their columns
     num_special: int | None = None  # how many special symbols come before candidates; None: all words have columns
     only_end: Tensor | None = None  # (N,) log p of `</s>` where nothing else is possible, else −inf; None: no limit
 
     def column_of(self, tokens: Tensor) -> Tensor:
         """The columns of tokens (N, T) among all words and slots; a string that no slot offers has that of <unk>."""
-        return self.step.background.column_of(tokens, self.step.state.states)
+        return self.step.background.column_of(tokens, self.step.states)
 
     def forced(self, words: Tensor, log_probs: Tensor) -> tuple[StepColumns, Tensor]:
         """The record in which the words (N,) have columns, and these columns: (N,).
@@ -85,7 +85,7 @@ class SearchSession:
         return self.columns
 
 
-def candidates(step: Step, num_candidates: int, num_special: int) -> tuple[Tensor, Tensor]:
+def candidates(step: Batch, num_candidates: int, num_special: int) -> tuple[Tensor, Tensor]:
     """log p and tokens of the special symbols and the best candidates of each hypothesis: (N, C) each.
 
     The special symbols are what the step's state has pinned. No tensor has an entry for every word.
@@ -112,7 +112,7 @@ def is_ours(model: BaseFairseqModel) -> bool:
 
 def has_slots(model: BaseFairseqModel) -> bool:
     """Whether a model offers slots."""
-    return is_ours(model) and model.decoder.head.slot_rows is not None
+    return is_ours(model) and model.decoder.head.brings_strings
 
 
 def may_not_end(model: BaseFairseqModel) -> bool:
@@ -191,7 +191,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         encoder_outs: list[EncoderOut],
         state: IncrementalState,
         temperature: float,
-    ) -> tuple[Step | Tensor, Tensor | None]:
+    ) -> tuple[Batch | Tensor, Tensor | None]:
         """A model's own answer, of a stock one log probabilities (N, V), and its attention; encoder_outs: its own."""
         decoder = model.decoder
         if not is_ours(model):
@@ -202,27 +202,28 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         encoder_out = encoder_outs[0] if encoder_outs else None
         _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]
-        return decoder.head.tempered(extra["step"], temperature), attention
+        step: Batch = extra["step"]
+        return step if temperature == 1.0 else step.tempered(temperature), attention
 
-    def _columns(self, answers: list[Step | Tensor]) -> tuple[Tensor, StepColumns]:
+    def _columns(self, answers: list[Batch | Tensor]) -> tuple[Tensor, StepColumns]:
         """log probabilities (N, C) of candidates, or the mean over models of all words', and what they stand for."""
         leading = answers[self.leader]
-        assert isinstance(leading, Step)
+        assert isinstance(leading, Batch)
         if self.num_candidates is not None:
             log_probs, words = candidates(leading, self.num_candidates, self.dictionary.nspecial)
             return log_probs, StepColumns(words, leading, self.dictionary.nspecial)
         wide = [self._all_words(answer, leading) for answer in answers]
-        words = leading.background.columns(leading.state.states).expand(len(wide[0]), -1)
+        words = leading.background.columns(leading.states).expand(len(wide[0]), -1)
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
         if self.session.longest is not None:
             mean = mean.masked_fill(wide[self.leader].isneginf(), NEGATIVE_INFINITY)
         return mean, StepColumns(words, leading)
 
-    def _all_words(self, answer: Step | Tensor, leading: Step) -> Tensor:
+    def _all_words(self, answer: Batch | Tensor, leading: Batch) -> Tensor:
         """A model's answer in columns for all words and slots: (N, V + J)."""
-        if isinstance(answer, Step):
+        if isinstance(answer, Batch):
             return answer.word_log_probs()
         if not has_slots(self.models[self.leader]):
             return answer
-        bound, states = strings_of(leading.background, leading.state.states)
+        bound, states = strings_of(leading.background, leading.states)
         return with_unknown_slots(answer, bound, bound.contexts_of(states))

@@ -26,6 +26,7 @@ from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import draw_columns
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 
@@ -53,7 +54,7 @@ def spell_unknown(
         prefix: what hypotheses had to begin with, (B, t), padded; it keeps its own ids, which may be of strings.
         random: of `random_of`.
     """
-    opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.opened is not None]
+    opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.find(OpenWords)]
     if not opened:
         return
     dictionary = opened[0].decoder.dictionary
@@ -85,7 +86,7 @@ def spell_unknown(
         if these.any():
             of_model = torch.cat([some[number] for some in hidden])
             of_model = of_model[torch.from_numpy(these).to(of_model.device)]
-            strings[these] = model.decoder.head.strings.written(of_model, models_and_classes[these, 1], random)
+            strings[these] = model.decoder.head.find(OpenWords).strings(of_model, models_and_classes[these, 1], random)
     done = 0
     for tokens, places, chosen in unknown:
         tokens[places] = torch.from_numpy(strings[done : done + len(chosen)]).to(tokens)
@@ -126,6 +127,6 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     known = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
     previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
     batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
-    scores = head.opened.scores(batch.hidden[0, places], batch.rows.open_classes)  # shape: (n, O)
+    scores = batch.kept[OpenWords.name][0, places]  # shape: (n, O)
     log_probs = head.target_log_probs(batch, known)[0, places].unsqueeze(1) + scores.log_softmax(-1)
     return log_probs, batch.spelled_from[0, places]

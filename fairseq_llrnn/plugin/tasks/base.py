@@ -163,7 +163,7 @@ class PriorTask(OwnTask):
         self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
         decoder = getattr(model, "decoder", None)
         self.aims_at_computation = getattr(decoder, "computation", None) is not None
-        self.learns_a_tree = getattr(getattr(decoder, "head", None), "learned", None) is not None
+        self.learns_a_tree = isinstance(decoder, LogLinearDecoder) and decoder.head.normaliser.counts
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
@@ -237,16 +237,16 @@ class PriorTask(OwnTask):
             OptionError: an optimiser or processes that take no sparse gradients, where there are some.
         """
         head = getattr(getattr(model, "decoder", None), "head", None)
-        if isinstance(head, LogLinearHead) and head.sparse_gradients:
+        if isinstance(head, LogLinearHead) and head.normaliser.sparse_gradients:
             from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
-        if isinstance(head, LogLinearHead) and head.learned is not None:
+        if isinstance(head, LogLinearHead) and head.normaliser.counts:
             options: Any = getattr(self, "args", self.cfg)
             batches = max(1, options.update_freq[0])  # of an update, in the first epoch
-            moved = head.learned.after(update_num, max(1, self.batches_per_epoch // batches))
+            moved = head.normaliser.after(update_num, max(1, self.batches_per_epoch // batches))
             if moved is not None:
-                metrics.log_scalar("tree_moved", moved / head.learned.leaves, 1, round=4)
+                metrics.log_scalar("tree_moved", moved / head.prior.output.num_classes, 1, round=4)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:

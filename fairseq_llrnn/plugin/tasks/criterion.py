@@ -21,9 +21,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.head.records import Batch
-from fairseq_llrnn.head.split import SplitBatch
-from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
+from fairseq_llrnn.output.records import Batch
+from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED, Sampled, SampledSum
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
@@ -124,12 +123,12 @@ class LogLinearCriterion(FairseqCriterion):
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         head = decoder.head
-        if self.sampled_classes and model.training and head.sampler is None:
-            head.train_with_samples(self.sampled_classes)
+        if self.sampled_classes and model.training and not isinstance(head.normaliser, SampledSum):
+            head.normalise(Sampled(self.sampled_classes))
         _, extra = model(**sample["net_input"])
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
-        batch: Batch | SplitBatch = extra["batch"]
+        batch: Batch = extra["batch"]
         log_prob = head.target_log_probs(batch, target)
         tokens = sample["ntokens"]
         if self.leaves_out:
@@ -167,11 +166,11 @@ class LogLinearCriterion(FairseqCriterion):
         return (loss.sum() if reduce else loss), sample_size, logging_output
 
     def _details(
-        self, decoder: LogLinearDecoder, batch: Batch | SplitBatch, nll: Tensor, target: Tensor, mask: Tensor
+        self, decoder: LogLinearDecoder, batch: Batch, nll: Tensor, target: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
         details, slots = dict[str, Tensor](), decoder.head.are_slots(batch, target)
-        if decoder.head.tree is None:
+        if decoder.head.normaliser.rows_are_features:
             details["adaptor_norm"] = decoder.head.adaptor_norm(batch).masked_fill(~mask, 0.0).sum()
         self.kind_of = self.kind_of.to(target.device)
         kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]

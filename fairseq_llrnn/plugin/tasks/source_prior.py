@@ -1,6 +1,6 @@
 """What our tasks know of a source: the prior of its words, by which an encoder reads them, and its unknown words.
 
-The prior is that of --source-prior (head/source_embedding.py).
+The prior is that of --source-prior (source_embedding.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.head.source_embedding import OPTION, unused_parts
 from fairseq_llrnn.plugin.compat.data_folders import TwoDictionaries, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
@@ -23,6 +22,7 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import check_symbols
 from fairseq_llrnn.prior.manifest import REBUILD
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.source_embedding import OPTION, unused_parts
 
 logger = logging.getLogger(__name__)
 

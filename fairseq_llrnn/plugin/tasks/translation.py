@@ -19,7 +19,6 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.source_embedding import SourceEmbedding
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
@@ -45,6 +44,7 @@ from fairseq_llrnn.plugin.tasks.evidence_options import (
     counted_in_search,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
+from fairseq_llrnn.source_embedding import SourceEmbedding
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings

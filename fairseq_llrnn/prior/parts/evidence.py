@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_par
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.output.class_source import ClassSource, Head
     from fairseq_llrnn.prior.prior import Prior
 
 KNOWN_WORDS, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
@@ -41,6 +43,7 @@ class EvidencePart(Part):
     target_words: Mapping[str, int] | None = None  # D and their counts, where terms are over pieces; else None
 
     knows_source = True
+    class_name = "slot_rows"
     called = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -159,6 +162,12 @@ class EvidencePart(Part):
         source_unk = prior.source_symbols.index(UNK)
         translations = TranslationSlots(prior.output) if "translations" in self.rules.kinds else None
         return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk, translations)
+
+    def class_source(self, head: Head) -> ClassSource | None:
+        from fairseq_llrnn.evidence.slots import SlotRows
+
+        table = partial(evidence_table, head.prior)
+        return None if head.source_size is None else SlotRows(head.source_size, head.hidden_size, table)
 
 
 def _lines(words: Iterable[str]) -> np.ndarray:

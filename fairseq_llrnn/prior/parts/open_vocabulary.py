@@ -16,6 +16,9 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_v
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.features.signatures import Signatures
+    from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
+    from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
     from fairseq_llrnn.prior.prior import Prior
 
 
@@ -25,6 +28,8 @@ class OpenVocabularyPart(Part):
     """The classes; their features are among those of φ."""
 
     vocabulary: OpenVocabulary
+
+    class_name = "open_words"
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self.vocabulary.arrays()
@@ -43,6 +48,12 @@ class OpenVocabularyPart(Part):
     def open_words(self, prior: Prior) -> OpenTable:
         return prior.session.once("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
 
+    def class_source(self, head: Head) -> ClassSource:
+        return open_words()(head)
+
+    def readable(self, signatures: Signatures) -> Signatures:
+        return self.vocabulary.readable(signatures)
+
     def lines(self, prior: Prior) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
 
@@ -53,3 +64,22 @@ class OpenVocabularyPart(Part):
 def open_table(prior: Prior) -> OpenTable | None:
     """As `prior.open_words`."""
     return prior.open_words
+
+
+def open_words(sizes: SpellerSizes | None = None, input_size: int | None = None) -> ClassSourceOf:
+    """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
+
+    Args:
+        sizes: of the network that spells words, where the prior has one; None: those of SpellerSizes().
+        input_size: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
+
+    Raises:
+        OptionError: (when the head is made) sizes, and a prior without such a network.
+    """
+
+    def make(head: Head) -> ClassSource:
+        from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+
+        return OpenWords.of(head, head.prior.open_words, sizes, input_size)
+
+    return make

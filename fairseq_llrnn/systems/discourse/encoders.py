@@ -2,7 +2,7 @@
 
 Sizes: B sentences, L words of the longest, E width of a word's vector, D width of a sentence's. CBOW is the sum of the
 words' vectors (E = D); GRU and BiGRU take the maximum of their states over the words in each dimension. Words are read
-by a table with a row per word, or by whatever takes its place: features, characters (head/source_embedding.py).
+by a table with a row per word, or by whatever takes its place: features, characters (source_embedding.py).
 Dropout is on words' vectors; the thesis has none.
 """
 

@@ -22,8 +22,8 @@ from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.dictionary import PAD, UNK
-from fairseq_llrnn.head import text
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
+from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
@@ -61,7 +61,7 @@ class SourceEmbedding(nn.Module):
         """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
         words = self.prior.session.target if self.characters is None else self.characters.spellings.words
         index = None if self.characters is None else words.index
-        return text.encode(lines, words, index).to(self.features.weight.device)
+        return numbers(lines, words, index).to(self.features.weight.device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         check_source_prior(self, state_dict, prefix)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.characters.input import CharacterWords
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS
-from fairseq_llrnn.head.input import HeadInput
+from fairseq_llrnn.head.embedding import WordFeatures
+from fairseq_llrnn.head.head import LogLinearHead
 
 BEFORE, AFTER, FEATURES = "before highway", "after highway", "features"
 
@@ -34,7 +36,7 @@ def nearest(vector: Tensor, rows: Tensor, possible: Tensor, k: int) -> list[tupl
 
 
 @torch.no_grad()
-def neighbours(head: HeadInput, word: str, k: int) -> list[Neighbours]:
+def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
     """The nearest words of the dictionary by what a network reads, of each kind that the head has.
 
     A word outside the dictionary has characters, but no features of its own.
@@ -56,17 +58,20 @@ def neighbours(head: HeadInput, word: str, k: int) -> list[Neighbours]:
         best = nearest(vector, rows, possible.to(rows.device), k)
         found.append(Neighbours(kind, [(symbols[i], cosine) for i, cosine in best]))
 
-    if head.characters is not None:
-        vectors = head.characters.before_and_after([*symbols, word])
+    characters = head.embedding if isinstance(head.embedding, CharacterWords) else None
+    read = head.embedding if characters is None else characters.features
+    features = read if isinstance(read, WordFeatures) else None
+    if characters is not None:
+        vectors = characters.before_and_after([*symbols, word])
         for kind, rows in zip((BEFORE, AFTER), vectors, strict=True):
             add(kind, rows[-1], rows[:-1])
-    if head.embedding is not None and (known is not None or not found):
+    if features is not None and (known is not None or not found):
         if known is None:
             raise OptionError(
                 f"--neighbours {word}: expected a word of the dictionary, since this model reads features only, found "
                 "none; give another word, or train with --input-characters cnn"
             )
-        rows = head.embedding.table()[head.embedding.class_of[: len(symbols)]]  # shape: (V, D)
+        rows = features.table()[features.class_of[: len(symbols)]]  # shape: (V, D)
         add(FEATURES, rows[known], rows)
     if not found:
         raise OptionError(

@@ -1,0 +1,88 @@
+"""What a head reads of words by their characters, alone or beside their features ψ.
+
+    LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions()))
+    LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions(), FeatureInput(D)))      the sum of both
+
+Sizes: V words, D embedding width, h filters of characters (D = h where characters are read alone).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.head.embedding import FeatureInput, ReadAs, WordFeatures
+from fairseq_llrnn.networks.characters import CharacterOptions
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.head.head import LogLinearHead
+
+
+class CharacterWords(CharacterEmbedding):
+    """Ids of words -> vectors; of strings outside the dictionary as well, whose ids begin at V."""
+
+    name = "characters"
+    sparse_gradients = False
+
+    def __init__(self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None) -> None:
+        """features: whose vectors, of the same width, are added."""
+        super().__init__(words, options)
+        self.features, self.num_words = features, words.known
+        self._modules["network"] = self._modules.pop("network")  # the last, as optimizers of older checkpoints know it
+
+    @property
+    def read_as(self) -> ReadAs | None:
+        """What features know strings by."""
+        return None if self.features is None else self.features.read_as
+
+    @read_as.setter
+    def read_as(self, read_as: ReadAs | None) -> None:
+        if self.features is not None:
+            self.features.read_as = read_as
+
+    def kept_rows(self) -> Tensor | None:
+        """As of WordFeatures."""
+        return None if self.features is None else self.features.kept_rows()
+
+    def readable(self, tokens: Tensor, read: Tensor) -> Tensor:
+        """As of WordFeatures: strings as they are."""
+        return torch.where(tokens >= self.num_words, tokens, read)
+
+    def forward(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        """(…,) -> (…, D); rows: of `kept_rows`, to use again."""
+        spelled = super().forward(tokens)
+        if self.features is None:
+            return spelled
+        known = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
+        by_features: Tensor = self.features(self.features.readable(tokens, known), rows)
+        return spelled + by_features
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Take weights of older checkpoints, in which those of features were called `embedding`."""
+        old = f"{prefix}embedding.weight"
+        if self.features is not None and old in state_dict:
+            state_dict[f"{prefix}{self.name}.features.weight"] = state_dict.pop(old)
+
+
+@dataclass(frozen=True)
+class CharacterInput:
+    """Makes the embedding of a head by characters.
+
+    Args:
+        features: what is read beside them; its size is the width of both.
+    """
+
+    options: CharacterOptions
+    features: FeatureInput | None = None
+
+    def __call__(self, head: LogLinearHead) -> CharacterWords:
+        """Raises OptionError as FeatureInput does."""
+        if self.features is None:
+            return CharacterWords(head.prior.session.target, self.options)
+        features = self.features(head)
+        return CharacterWords(head.prior.session.target, replace(self.options, size=self.features.size), features)

@@ -1,0 +1,179 @@
+"""Sources of classes: what a head knows of words beside the signatures of its prior.
+
+Sizes: B batch (in a search, N hypotheses), T time, N positions, V words, S signatures, F features, J context classes of
+a source, H hidden width, H' = H and what sources add, L source length, E encoder width.
+
+A word may have a class of its own in a sentence or at a step (output/context_classes.py puts it in front of the
+background, with its mass), or one signature may stand for many strings (`replaces`). What the output layer then needs
+is a row for each class, or a score; a source supplies it. A part of a prior names its source (`Part.class_source`), and
+whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. Each is made of a head,
+
+    class Dates(ClassSource):
+        name = "dates"
+        kind = DatesOfText                        # the ContextClassSource whose classes it has rows for
+        def __init__(self, head):
+            super().__init__()
+            self.row = nn.Parameter(torch.zeros(head.hidden_size))
+        def rows_at(self, at):
+            return self.row.expand(…, at.width, -1), self.row.new_zeros(…)
+
+and all but the constructor has a default: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from torch import Tensor, nn
+
+from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_sources import ContextClassSource
+from fairseq_llrnn.output.log_linear import LogLinearOutput
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.output.records import Batch, RowPair, Rows
+
+
+class Head(Protocol):
+    """What sources, normalisers and changes of masses may ask the head that they are made of."""
+
+    prior: Any  # prior.Prior
+    output: LogLinearOutput
+    background: Background
+    hidden_size: int  # H
+    source_size: int | None  # E; None in a language model
+    num_words: int  # V
+    unk: int  # the token <unk>
+    sources: list[ClassSource]
+    brings_strings: bool  # whether some source does
+    replaced: int | None  # the signature that some source replaces
+    given: dict[str, Any]  # modules that were made for it, by what they are for
+
+    def static_log_mass(self) -> Tensor:
+        """That of the signatures in the background without context, (S,); none of one that a source replaces."""
+        ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows of context classes are asked for: positions (B, T) of a batch, or the next ones of hypotheses."""
+
+    layer: ContextClasses  # of the background, whose classes they are
+    states: Tensor  # (B, T, …) of that layer; T is 1 where all positions of a sentence have the same classes
+    rows: Rows
+    below: list[RowPair]  # those of the classes of layers below, as `rows_at` gave them
+
+    @property
+    def contexts(self) -> Tensor:
+        """The numbers of the contexts: (B, T)."""
+        return self.layer.contexts_of(self.states.flatten(0, 1)).view(self.states.shape[:2])
+
+
+class ClassSource(nn.Module):
+    """A source of classes (module docstring)."""
+
+    name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
+    option: ClassVar[str] = ""  # what messages call it; "": as `name`
+    kind: ClassVar[type[ContextClassSource] | None] = None  # of the context classes that it has rows for
+    brings_strings: ClassVar[bool] = False  # whether the background knows strings outside the dictionary by it
+    opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it
+    needs_all_rows: ClassVar[bool] = False  # whether it works with an exact normaliser only
+    num_columns = 0  # that it adds to hidden states and to weights of features; may grow while contexts are met
+    replaces: int | None = None  # the signature in whose place it has a score
+
+    # ---- before the network -----------------------------------------------------------------------------------------
+
+    def bind(self, background: Background, source: Tensor | None) -> Background:
+        """The background of a batch with the classes in front of it; source: (B, L)."""
+        return background
+
+    def in_text(self, tokens: Tensor, known: Tensor) -> Tensor:
+        """What the text had at `known` (B, T), of which the background was estimated; tokens: what training reads."""
+        return known
+
+    def read_as(self, tokens: Tensor, read: Tensor) -> Tensor:
+        """What a network reads by its features: `read`, with other rows for strings of `tokens` (…,) that it knows."""
+        return read
+
+    def written(self, source: Tensor, target: Tensor) -> Tensor:
+        """A target (T,) with tokens of the source (L,) in the place of what they are written with: (T',)."""
+        return target
+
+    def source_index(self) -> Callable[[str], int | None] | None:
+        """The number of a word of the source, where it has some that the dictionary lacks."""
+        return None
+
+    # ---- rows -------------------------------------------------------------------------------------------------------
+
+    def columns(self, weight: Tensor) -> Tensor:
+        """`num_columns` more of the features' weights: (F, H) -> (F, columns). All rows get wider by them."""
+        raise NotImplementedError
+
+    def widen(self, hidden: Tensor, place: Place) -> Tensor:
+        """Hidden states (B, T, H) -> (B, T, H'), where it adds columns; place.states: (B, T, …)."""
+        return hidden
+
+    def rows(
+        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None,
+        sentence: Tensor | None,
+    ) -> Any:  # fmt: skip
+        """What is made once for a batch or a search, for `rows_at` and `scores`.
+
+        Args:
+            weight: (F, H'), to compose rows with. layer: of the background, where it has classes of this source.
+            source_states: of the encoder, (B, L, E), or of hypotheses, (N, L, E). sentence: of each hypothesis, (N,).
+        """
+
+    def rows_at(self, place: Place) -> RowPair:
+        """Rows (B, T, J, H') and biases (B, T, J) of the context classes; T is 1 where place.states says so."""
+        raise NotImplementedError
+
+    def scores(self, hidden: Tensor, rows: Any) -> Tensor:
+        """Of a source that `replaces` a signature, what its score is the log Σ exp of: (B, T, H') -> (B, T, O)."""
+        raise NotImplementedError
+
+    # ---- losses, weights and explanations ---------------------------------------------------------------------------
+
+    def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
+        """log p of the targets (N,), which are of these classes (N,): of strings, where a class has several."""
+        return log_prob
+
+    def adaptor(self, hidden: Tensor) -> Tensor | None:
+        """Weights that it adds to the adaptor's, of which its norm is one: (N, H') -> (N, X)."""
+        return None
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
+
+    def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of explain/explanation.py for a batch of one sentence, by name, beside or instead of `given`."""
+        return {}
+
+
+ClassSourceOf = Callable[["Head"], ClassSource]
+
+
+def refuse_beside(head: Head, option: str) -> None:
+    """Raise OptionError where a head has sources that need all rows of an exact normaliser, for this other option."""
+    for source in head.sources:
+        if source.needs_all_rows:
+            raise OptionError(f"{option}: not supported with {source.option or source.name}; leave one of them out")
+
+
+def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
+    """The context classes in front of a background, the innermost first, each with its own part of the states.
+
+    Args:
+        states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
+    """
+    found = []
+    while isinstance(background, ContextClasses):
+        found.append((background, states.view(*shape, *states.shape[1:])))
+        if not isinstance(background.base, ContextClasses):
+            break
+        background, states = background.base, background.below(states)
+    return found[::-1]

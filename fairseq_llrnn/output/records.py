@@ -1,0 +1,214 @@
+"""What travels between a network, the head, a criterion and a search.
+
+Sizes: B batch, T time, N positions (B·T of a batch; hypotheses of a search), V words, S signatures, J context classes,
+H hidden width, H' = H and what sources of classes add to it, K tokens asked about. All records are frozen: what changes
+them returns another one. Probabilities are natural logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
+from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.normalisers import Distribution, Normalised
+
+CELLS = 1 << 22  # positions × classes or words that are looked at together
+
+RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A batch before the network has read it: what is known of its sources and its text."""
+
+    backgrounds: Sequence[tuple[slice, Background]]  # of which sentences: all, or some at a time of a large batch
+    previous: Tensor  # (B, T) the tokens before each position, as the background knows them
+    readable: Tensor  # (B, T) the same, as a network with a row per word can read them
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the output layer, made once for a batch or a search."""
+
+    classes: Normalised  # the signatures
+    of_source: Mapping[str, Any]  # what each source of classes has made, by its name
+    width: int  # H'
+    again: Callable[[], Rows]  # makes them anew, when a source has got more to add to hidden states
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Positions that the network has read: those of a batch, or one of each hypothesis of a search (B = N, T = 1).
+
+    A batch that is too large to be looked at as a whole is the first of its sentences, and what makes the rest: where
+    no gradient is asked for, what is asked of a position is all that has to be kept of it (`by_parts`).
+    """
+
+    hidden: Tensor  # (B, T, H')
+    background: Background  # of these sentences and hidden states
+    states: Tensor  # (N, …), of the background, before each position
+    masses: Masses  # log B of all classes, S + J, in N rows
+    rows: Rows
+    slots: SlotScores | None  # (N, …) scores of what has no row among the signatures
+    kept: Mapping[str, Tensor]  # (B, T, …) what sources of classes need again, by their names
+    spelling: Tensor | None = None  # (B, T, X) what unknown words are spelled from; None: from `hidden`
+    temperature: float | Tensor = 1.0  # divides aᵀφ; (N, 1) where it is a tensor
+    pinned: Pinned | None = None
+    sentences: slice = field(default_factory=lambda: slice(None))  # of the whole batch
+    rest: list[Callable[[], Batch]] = field(default_factory=list)
+
+    def parts(self) -> Iterator[Batch]:
+        """All parts of a large batch, made as they are asked for; itself where it is whole."""
+        yield self
+        for make in self.rest:
+            yield make()
+
+    @property
+    def spelled_from(self) -> Tensor:
+        """(B, T, H') or (B, T, X)."""
+        return self.hidden if self.spelling is None else self.spelling
+
+    @property
+    def log_mass(self) -> Tensor:
+        """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
+        if self.masses.entries is not None:
+            return self.masses.dense().view(*self.hidden.shape[:2], -1)
+        groups, batch = len(self.masses.shared), len(self.hidden)
+        return self.masses.shared.view(batch if groups > 1 else 1, max(1, groups // batch), -1)
+
+    @cached_property
+    def classes(self) -> Distribution:
+        """p(σ | K)."""
+        return self.rows.classes.distribution(self.hidden.flatten(0, 1), self.slots, self.masses, self.temperature)
+
+    def tempered(self, temperature: float) -> Batch:
+        """The same with aᵀφ divided by a temperature. Raises OptionError for one that is not in SCORE_TEMPERATURES."""
+        least, most = SCORE_TEMPERATURES
+        if not least <= temperature <= most:
+            raise OptionError(f"temperature {temperature}: expected a number from {least:g} to {most:g}")
+        return self if temperature == 1.0 else replace(self, temperature=temperature)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable tokens, exactly, without a V-sized tensor: log p and tokens, (N, k) each."""
+        return self.classes.best_words(self.background, self.states, k)
+
+    def log_probs_of(self, tokens: Tensor) -> Tensor:
+        """log p of some tokens (N, K) of each position: (N, K)."""
+        return self._log_probs(*shares_and_classes(self.background, self.states, tokens))
+
+    def log_probs_of_pinned(self) -> Tensor:
+        """log p of the tokens that the search has pinned: (N, K)."""
+        assert self.pinned is not None
+        if self.pinned.shares is None:
+            return self.log_probs_of(self.pinned.tokens.expand(len(self.states), -1))
+        return self._log_probs(*self.pinned.shares)
+
+    def _log_probs(self, share: Tensor, classes: Tensor) -> Tensor:
+        """log p of words by their log shares and classes: (N, K)."""
+        log_probs = self.classes.log_probs_of(classes)
+        share = share.to(log_probs.dtype)
+        return torch.where(torch.isneginf(share), share, log_probs + share)  # without mass, a class is −inf, too
+
+    def word_log_probs(self) -> Tensor:
+        """log p of all words, and of strings outside the dictionary that sources bring: (N, V + J₁).
+
+        Some positions at a time: a background may need several tensors of V to say it.
+        """
+        states, background, log_probs = self.states, self.background, self.classes.log_probs
+        at_once = max(1, CELLS // background.num_columns)
+        if at_once >= len(states) or torch.is_grad_enabled():
+            return background.word_log_probs(log_probs, states)
+        answer = log_probs.new_empty(len(states), background.num_columns)
+        for rows in torch.arange(len(states), device=states.device).split(at_once):
+            answer[rows] = background.for_rows(rows).word_log_probs(log_probs[rows], states[rows])
+        return answer
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Tokens whose probabilities every step of a search is asked for."""
+
+    tokens: Tensor  # (K,)
+    shares: RowPair | None  # their log shares and classes, (N, K) each, where no state changes them
+
+
+@dataclass(frozen=True)
+class State:
+    """N hypotheses of a search: what they have written, as far as the background and the head need it."""
+
+    background: Background  # of the search's sentences
+    states: Tensor  # (N, …), of the background
+    rows: Rows
+    length: int = 0  # tokens that every hypothesis has written
+    longest: int | None = None  # the most that one may have, </s> included
+    pinned: Pinned | None = None
+
+    def select(self, index: Tensor) -> State:
+        """The hypotheses index[0], index[1], …: reordered, repeated or left out; index: (M,) int64."""
+        pinned = self.pinned
+        if pinned is not None and pinned.shares is not None:
+            shares = pinned.shares[0].index_select(0, index), pinned.shares[1].index_select(0, index)
+            pinned = replace(pinned, shares=shares)
+        return replace(self, states=self.states.index_select(0, index), pinned=pinned)
+
+    def limited(self, longest: int | None) -> State:
+        """The same hypotheses in a search whose hypotheses have at most `longest` tokens, `</s>` included."""
+        return replace(self, longest=longest)
+
+    @property
+    def reachable(self) -> Background:
+        """The background of the next step: where there is a limit, without words after which no end is in reach."""
+        return self.background if self.longest is None else self.background.within(self.longest - self.length)
+
+
+def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -> RowPair:
+    """Log shares and classes of some tokens (N, K) of each hypothesis: (N, K) each."""
+    rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
+    each = states.index_select(0, rows)
+    share = background.for_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
+    return share, background.classes(each, tokens.flatten()).view_as(tokens)
+
+
+def spans(previous: Tensor, background: Background) -> list[slice]:
+    """The sentences of a batch (B, T) that are looked at together, where no gradient is asked for; one at least."""
+    width = background.num_classes if background.sparse or background.constant else len(background.class_of)
+    many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
+    if at_once >= many:
+        return [slice(None)]
+    return [slice(start, min(start + at_once, many)) for start in range(0, many, at_once)]
+
+
+Asked = ParamSpec("Asked")
+
+
+def by_parts(ask: Callable[Concatenate[Any, Batch, Asked], Tensor]) -> Callable[Concatenate[Any, Batch, Asked], Tensor]:
+    """ask(head, batch, …) -> (B, T) or (B, T, V + J₁), of a large batch by its parts, one after the other.
+
+    Tensors among the arguments are (B, T). Where some parts have strings of their own, the others say −inf of them.
+    """
+
+    @wraps(ask)
+    def answer(head: Any, batch: Batch, *arguments: Asked.args, **options: Asked.kwargs) -> Tensor:
+        if not batch.rest:
+            return ask(head, batch, *arguments, **options)
+        found = []
+        for part in batch.parts():
+            some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
+            found.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
+        if found[0].dim() == 2:
+            return torch.cat(found)
+        width = max(answer.size(2) for answer in found)
+        return torch.cat([functional.pad(one, (0, width - one.size(2)), value=NEGATIVE_INFINITY) for one in found])
+
+    return answer  # type: ignore[return-value]
