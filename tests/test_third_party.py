@@ -1,7 +1,8 @@
-"""A package of other people adds a background and a reader of lexicons by entry points alone (registry.py)."""
+"""Other people's package adds a background, a source of classes and a reader of lexicons by entry points alone."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shell import Shell, run_script
 
@@ -12,7 +13,10 @@ from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.prior import Prior
 
 MODULE = '''
-"""Days of the week: their features from a list, and a background that makes them as likely as a list says."""
+"""Days of the week: their features from a list, and a background that makes them as likely as a list says.
+
+Behind a day, the next one has a class of its own: a row of the output layer beside that of its signature.
+"""
 
 from dataclasses import dataclass
 
@@ -21,6 +25,9 @@ import torch
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.output.class_source import ClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior import Part, register_part
 from fairseq_llrnn.prior.named_backgrounds import register_background
 
@@ -54,7 +61,77 @@ def weighted(source, prior, given):
     weights = dict(line.split() for line in open(source, encoding="utf-8"))
     each = np.log([float(weights.get(word, 1.0)) for word in prior.symbols])
     return WeightedDays(each), {}
+
+
+class DayAfterDay(ContextClassSource):
+    """A context is the word before."""
+
+    rows, width, changes = 1, 1, True
+
+    def __init__(self, following):
+        self.following = following  # (V,) the next day, NO_WORD for other words
+
+    def start(self, n):
+        return torch.zeros(n, dtype=torch.int64)
+
+    def words(self, contexts):
+        return self.following[contexts].unsqueeze(-1)
+
+    def advance(self, contexts, tokens):
+        return tokens
+
+
+class DayRows(ClassSource):
+    name, kind = "next_days", DayAfterDay
+
+    def __init__(self, head):
+        super().__init__()
+        self.row, self.bias = (torch.nn.Parameter(torch.zeros(size)) for size in (head.hidden_size, 1))
+
+    def rows_at(self, place):
+        shape = place.states.shape[:2]
+        return self.row.expand(*shape, 1, -1), self.bias.expand(*shape, 1)
+
+
+@register_part("next_days")
+@dataclass(frozen=True)
+class NextDays(Part):
+    days: np.ndarray  # tokens, in order
+    class_name = "next_days"
+
+    def arrays(self):
+        return {"days": self.days}
+
+    @classmethod
+    def read(cls, saved):
+        return cls(saved.array("days", np.int64))
+
+    def background(self, below, context):
+        following = torch.full((len(context.prior.symbols),), NO_WORD)
+        following[self.days[:-1]] = torch.from_numpy(self.days[1:].copy())
+        return ContextClasses(below, DayAfterDay(following))
+
+    def class_source(self, head):
+        return DayRows(head)
 '''
+TRAINING = """
+import sys, torch
+from fairseq_llrnn import LogLinearHead, Prior
+
+torch.manual_seed(1)
+head = LogLinearHead(Prior.load(sys.argv[1]), 5)
+targets, hidden = head.encode(["monday tuesday sun", "rain monday rain"]), torch.randn(2, 4, 5)
+before = head.loss(hidden, targets)
+before.backward()
+torch.optim.SGD(head.parameters(), 0.1).step()
+moved = all(bool(p.grad.any()) for p in head.next_days.parameters())
+sums = head.eval().log_probs(hidden, previous=head.previous(targets)).exp().sum(-1)
+state = head.advance(head.start(2), targets[:, :1])
+whole = head.log_probs(hidden, previous=head.previous(targets))[:, 1]
+found = head.top_k(hidden[:, 1], state, 3)[0]
+print(moved, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
+      torch.allclose(found, whole.topk(3).values))
+"""
 ENTRY_POINTS = """
 [fairseq_llrnn.parts]
 days = weekday_words
@@ -107,3 +184,14 @@ def test_without_the_package_its_prior_is_refused(package: Path, root: Path, she
 def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> None:
     with pytest.raises(OptionError, match="weekday_words:nothing: expected what its package announces as an entry"):
         Prior.build([*SPECIALS, *WORDS], options(package, "broken"))
+
+
+def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: Path) -> None:
+    from weekday_words import NextDays  # type: ignore[import-not-found]
+
+    made = Prior.build([*SPECIALS, *WORDS], options(package))
+    days = np.array([made.symbols.index(day) for day in ("monday", "tuesday")])
+    made.with_part(NextDays(days)).save(package / "prior")
+    path = f"{package / 'site-packages'}:{root}"
+    done = run_script("python", "-c", TRAINING, package / "prior", variables={"PYTHONPATH": path})
+    assert done.out.split() == ["True"] * 4

@@ -8,16 +8,18 @@ background, with its mass), or one signature may stand for many strings (`replac
 is a row for each class, or a score; a source supplies it. A part of a prior names its source (`Part.class_source`), and
 whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. Each is made of a head,
 
-    class Dates(ClassSource):
-        name = "dates"
-        kind = DatesOfText                        # the ContextClassSource whose classes it has rows for
+    class DayRows(ClassSource):
+        name, kind = "next_days", DayAfterDay     # kind: the ContextClassSource whose classes it has rows for
+
         def __init__(self, head):
             super().__init__()
             self.row = nn.Parameter(torch.zeros(head.hidden_size))
-        def rows_at(self, at):
-            return self.row.expand(…, at.width, -1), self.row.new_zeros(…)
 
-and all but the constructor has a default: nothing.
+        def rows_at(self, place):
+            shape = (*place.states.shape[:2], 1)  # one class in each context
+            return self.row.expand(*shape, -1), self.row.new_zeros(shape)
+
+and all but these has a default: nothing. tests/test_third_party.py has the whole of it.
 """
 
 from __future__ import annotations
