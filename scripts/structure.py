@@ -39,7 +39,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "fairseq_llrnn"
 SHORT = 3  # lines of a function that hardly does anything
-IDEAS = ("evidence", "expert", "speller", "tree", "sampler", "character", "temperature")
+IDEAS = ("evidence", "expert", "speller", "tree", "sampler", "character", "learned.temperature")  # not that of a search
 SIZES = (
     "--arch llrnn_lstm --encoder-embed-dim 16 --encoder-hidden-size 16 --decoder-embed-dim 16 --decoder-hidden-size 16"
 )

@@ -341,7 +341,7 @@ class LogLinearHead(nn.Module):
         """
         sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-        nothing = log_q.isneginf().all(-1)  # where only </s> may come, or what follows is padding: the label stays itself
+        nothing = log_q.isneginf().all(-1)  # only </s> may come, or what follows is padding: the label stays itself
         log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
         classes = batch.background.classes(batch.states, self.known(targets).flatten())
         classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows

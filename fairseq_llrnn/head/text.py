@@ -45,7 +45,7 @@ def strings(tokens: Tensor, words: OpenWords) -> list[str]:
 
 
 class Marks(Protocol):
-    """What marks words of a source sentence (evidence/terms.py)."""
+    """What marks words of a source sentence: terms that its translation must have."""
 
     def marked(self, source: Sequence[int], cells: Sequence[str]) -> Sequence[int]:
         """The tokens of a sentence (L,), some of them marked; cells: what stood behind the sentence, with tabs."""
