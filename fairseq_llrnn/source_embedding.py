@@ -13,20 +13,21 @@ else the prior knows, its background and the parts after it, is about words to c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.features.dictionary import PAD, UNK
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.characters.embedding import CharacterEmbedding
 
 FINGERPRINT = "source_prior_fingerprint"  # the end of its name in a checkpoint
 OPTION = "--source-prior"
@@ -70,7 +71,7 @@ class SourceEmbedding(nn.Module):
 
 def unused_parts(prior: Prior) -> list[str]:
     """What a prior holds that an encoder has no use for."""
-    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not isinstance(part, GuessesPart)]
+    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not part.is_of_features]
     return ["its background", *parts]
 
 

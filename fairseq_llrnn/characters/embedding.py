@@ -31,6 +31,8 @@ AT_ONCE = 4096  # words, where no gradient is kept
 class CharacterEmbedding(nn.Module):
     """Ids of words -> vectors (module docstring)."""
 
+    reads_strings = True  # those outside the dictionary are more than <unk> to it
+
     def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int | None = None) -> None:
         """words: of either side of a prior's session. padding_idx: the id whose vector is zero; None: there is none."""
         super().__init__()

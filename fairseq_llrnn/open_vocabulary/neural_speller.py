@@ -28,26 +28,16 @@ Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that pred
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from fairseq_llrnn.open_vocabulary.sizes import SpellerSizes as SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelled_strings import Spelled, starts_of
 
 KINDS = 8  # K, if there are so many classes
 CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, where no gradient is kept
-
-
-@dataclass(frozen=True)
-class SpellerSizes:
-    """How large a speller is."""
-
-    embed_dim: int = 32  # E
-    hidden_size: int = 128  # D
-    dropout: float = 0.3  # on what the LSTM reads and says
 
 
 class NeuralSpeller(nn.Module):

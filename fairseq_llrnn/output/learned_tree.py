@@ -16,8 +16,9 @@ from torch import Tensor
 
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_log_linear import VisitProbabilities
+from fairseq_llrnn.trees.kinds import REASSIGN
 from fairseq_llrnn.trees.learner import TreeLearner
-from fairseq_llrnn.trees.options import REASSIGN, TreeOptions
+from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.schedule import Schedule
 
 

@@ -22,7 +22,8 @@ from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
 from fairseq_llrnn.output.tree_choices import Choice, choices_of
 from fairseq_llrnn.output.tree_layer import TreeLayer
 from fairseq_llrnn.output.tree_normalisation import TreeDistribution
-from fairseq_llrnn.trees.options import LEARNED, TreeOptions
+from fairseq_llrnn.trees.kinds import LEARNED
+from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import NONE, Tree
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from torch.nn import functional
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisers import Normalised, Normaliser
+from fairseq_llrnn.trees.kinds import ROWS
 from fairseq_llrnn.trees.tree import NONE, Tree
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch
     from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 
-ROWS = ("free", "composed")
 
 
 @dataclass(frozen=True)

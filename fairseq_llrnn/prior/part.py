@@ -101,6 +101,7 @@ class Part:
     kind: ClassVar[str]  # as register_part was told
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
     knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
+    is_of_features: ClassVar[bool] = False  # whether it only says where features come from
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
     called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"

@@ -15,5 +15,5 @@
     free_depth.py      … of any depth
     learner.py         the statistics of a layer, and trees that follow from them
     schedule.py        when
-    options.py         what is said of a tree before there is one
+    options.py         what is said of a tree before there is one (kinds.py: its names)
 """

@@ -9,13 +9,11 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.trees.clusters import cluster_tree
 from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.trees.kinds import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED
 from fairseq_llrnn.trees.limits import check_arity, check_room, least_arity, least_depth
 from fairseq_llrnn.trees.random_tree import random_tree
 from fairseq_llrnn.trees.tree import Tree
 
-DEPTH = 3  # where neither arity nor depth is given: that of the thesis' trees (Jernite 2018, §3.5)
-CLUSTERS, HUFFMAN, RANDOM, LEARNED = "clusters", "huffman", "random", "learned"
-KINDS = (CLUSTERS, HUFFMAN, RANDOM, LEARNED)
 USERS = {
     "arity": KINDS[1:],
     "depth": KINDS[2:],
@@ -23,7 +21,6 @@ USERS = {
     "reassign": (LEARNED,),
     "reassign_epochs": (LEARNED,),
 }
-REASSIGN = 50  # times an epoch, as in the thesis
 
 
 @dataclass(frozen=True, eq=False)

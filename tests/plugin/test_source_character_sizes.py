@@ -13,9 +13,9 @@ from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.characters.input import CharacterWords
+from fairseq_llrnn.characters.source import SourceCharacters
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.characters import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
-from fairseq_llrnn.plugin.models.source_side import SourceCharacters
 
 SOURCE = ["--source-characters", "cnn"]
 INPUT = ["--input-characters", "cnn"]

@@ -26,7 +26,6 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.experts.features import refuse_other_experts
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
@@ -229,7 +228,11 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         experts than those of the training.
     """
     given = len(places.expert.split(",")) if places.expert else 0
-    refuse_other_experts(places.options.format("expert"), path, state["model"].get(EXPERT_WEIGHTS), given)
+    weights = state["model"].get(EXPERT_WEIGHTS)
+    if given or weights is not None:
+        from fairseq_llrnn.experts.features import refuse_other_experts
+
+        refuse_other_experts(places.options.format("expert"), path, weights, given)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
         with safe_loading(), no_larger_than(state["model"]):

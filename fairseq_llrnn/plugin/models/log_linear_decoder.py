@@ -20,7 +20,6 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.experts.features import ExpertFeatures, refuse_other_experts
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.records import Batch, State
@@ -229,8 +228,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
-        if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
-            refuse_other_experts("--expert", "the checkpoint", state_dict.get(f"{name}.head.experts.weight"), 0)
+        weights = state_dict.get(f"{name}.head.experts.weight")
+        if weights is not None:
+            from fairseq_llrnn.experts.features import ExpertFeatures, refuse_other_experts
+
+            if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
+                refuse_other_experts("--expert", "the checkpoint", weights, 0)
         self.head.check_weights(state_dict, f"{name}.head.", OPTIONS)
         return state_dict
 

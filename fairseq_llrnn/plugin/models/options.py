@@ -2,24 +2,19 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.characters.input import CharacterInput
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.experts.features import experts_of
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.class_source import ClassSourceOf
-from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.character_options import (
     CharacterConfig,
@@ -31,8 +26,11 @@ from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
-from fairseq_llrnn.prior.parts.open_vocabulary import open_table, open_words
 from fairseq_llrnn.prior.prior import Prior
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.characters.input import CharacterInput
+    from fairseq_llrnn.experts.panel import Panel
 
 CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
@@ -142,7 +140,7 @@ def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> 
 def build_head(
     args: Namespace | DecoderConfig,
     prior: Prior,
-    experts: Panel | None,
+    experts: "Panel | None",
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
     speller_input: int | None = None,
@@ -169,13 +167,17 @@ def build_head(
 
 def input_of(
     features: FeatureInput | None, characters: CharacterOptions | None
-) -> FeatureInput | CharacterInput | None:
+) -> "FeatureInput | CharacterInput | None":
     """What a head reads words by: features, characters, or both; None: neither."""
-    return features if characters is None else CharacterInput(characters, features)
+    if characters is None:
+        return features
+    from fairseq_llrnn.characters.input import CharacterInput
+
+    return CharacterInput(characters, features)
 
 
 def parts_of_head(
-    args: Namespace | FairseqDataclass, prior: Prior, experts: Panel | None, speller_input: int | None = None
+    args: Namespace | FairseqDataclass, prior: Prior, experts: "Panel | None", speller_input: int | None = None
 ) -> dict[str, Any]:
     """What options say of a head's classes, masses and normaliser: arguments of LogLinearHead.
 
@@ -183,12 +185,18 @@ def parts_of_head(
         speller_input: as of `build_head`.
     """
     sizes, classes = speller_sizes(args), list[ClassSourceOf]()
-    if sizes is not None or (speller_input is not None and open_table(prior) is not None):
+    if sizes is not None or (speller_input is not None and prior.open_words is not None):
+        from fairseq_llrnn.prior.parts.open_vocabulary import open_words
+
         classes.append(open_words(sizes, speller_input))
     if experts is not None:
+        from fairseq_llrnn.experts.features import experts_of
+
         classes.append(experts_of(experts))
     given: dict[str, Any] = {"classes": classes}
     if getattr(args, "learn_background_temperature", False):
+        from fairseq_llrnn.output.learned_temperature import learned_temperature
+
         given["masses"] = learned_temperature
     tree = tree_of(args, prior)
     return given if tree is None else {**given, "normaliser": tree}
@@ -207,6 +215,8 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
         )
     if not updates:
         return
+    from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+
     lexicon = next((part for part in head.background.modules() if isinstance(part, LexicalBackground)), None)
     if lexicon is None:
         raise OptionError(

@@ -1,7 +1,6 @@
 """What our encoders read with: a table with a row per word, features of a source prior, characters, or both."""
 
 from argparse import Namespace
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
-from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.evidence.term_marks import plain
-from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes, source_character_options
 from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -42,41 +38,18 @@ def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -
     characters, options = None, source_character_options(args, size)
     if options is not None:
         both = getattr(args, "input_characters", NONE) == CNN
+        from fairseq_llrnn.characters.embedding import CharacterEmbedding
+        from fairseq_llrnn.characters.source import SourceCharacters
+
         kind = SourceCharacters if both else CharacterEmbedding
         characters = kind(task.source_words, options, task.source_dictionary.pad())
     prior = getattr(task, "source_prior", None)
     return characters if prior is None else SourceEmbedding(prior, size, characters)
 
 
-class SourceCharacters(CharacterEmbedding):
-    """Of models that read both sides by characters.
-
-    In older checkpoints, options of sizes hold for the input alone, and the source has the thesis' small network. Their
-    weights tell them apart: in ours both sides have the same sizes.
-    """
-
-    def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int) -> None:
-        super().__init__(words, options, padding_idx)
-        self.older = CharacterOptions(size=options.size)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        start, now = f"{prefix}network.", self.network.embedding.weight
-        found = _shapes({name[len(start) :]: w for name, w in state_dict.items() if name.startswith(start)})
-        older = CharacterNetwork(self.spellings.num_symbols, self.older)
-        if found == _shapes(older.state_dict()) != _shapes(self.network.state_dict()):
-            self.network = older.to(now)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
-def _shapes(weights: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Of a network over characters, whatever its alphabet."""
-    tensors = {name: list(weight.shape) for name, weight in weights.items() if isinstance(weight, Tensor)}
-    return {name: shape[1:] if name == "embedding.weight" else shape for name, shape in tensors.items()}
-
-
 def reads_characters(embedding: nn.Module) -> bool:
     """Whether strings outside the dictionary are more than <unk> to it."""
-    return any(isinstance(part, CharacterEmbedding) for part in embedding.modules())
+    return any(getattr(part, "reads_strings", False) for part in embedding.modules())
 
 
 def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:

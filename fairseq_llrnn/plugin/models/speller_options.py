@@ -8,8 +8,7 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+from fairseq_llrnn.open_vocabulary.sizes import SpellerSizes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 
 SHARED, SEPARATE = "shared", "separate"
@@ -69,8 +68,12 @@ def spells_from_context(args: Namespace | FairseqDataclass) -> bool:
 
 def refuse_start_without_speller(spells_apart: bool, head: LogLinearHead) -> None:
     """Raise OptionError for --speller-start separate with a prior that has no network to spell."""
+    if not spells_apart:
+        return
+    from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+
     opened = head.find(OpenWords)
-    if spells_apart and (opened is None or opened.speller is None):
+    if opened is None or opened.speller is None:
         raise OptionError(
             "--speller-start separate: expected a prior whose open vocabulary is spelled by a network, found another; "
             "build it with `llrnn prior --open-vocabulary neural`, or leave the option out"

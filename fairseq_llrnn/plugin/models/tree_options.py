@@ -3,18 +3,19 @@
 import os
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.output_tree import OutputTree, class_fingerprint, flat_tree
-from fairseq_llrnn.output.tree_layer import ROWS
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.trees.options import DEPTH, KINDS, REASSIGN, TreeOptions
-from fairseq_llrnn.trees.tree import Tree
-from fairseq_llrnn.trees.tree_file import load_tree
+from fairseq_llrnn.trees.kinds import DEPTH, KINDS, REASSIGN, ROWS
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.output.output_tree import OutputTree
+    from fairseq_llrnn.trees.options import TreeOptions
+    from fairseq_llrnn.trees.tree import Tree
 
 
 @dataclass
@@ -70,7 +71,7 @@ class TreeConfig(FairseqDataclass):
 OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
 
 
-def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> OutputTree | None:
+def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":
     """The normaliser of a head with a tree; None: none is asked for, as in older checkpoints, which lack the options.
 
     While a checkpoint is loaded, the tree is a place for the one that it holds.
@@ -89,11 +90,17 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> OutputTree | No
                     "none; give it, or leave this option out"
                 )
         return None
+    from fairseq_llrnn.output.output_tree import OutputTree, flat_tree
+
     tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
     return OutputTree(tree, str(rows), bool(given["tree_sparse_gradients"]))
 
 
-def _tree(given: dict[str, Any], prior: Prior) -> Tree | TreeOptions:
+def _tree(given: dict[str, Any], prior: Prior) -> "Tree | TreeOptions":
+    from fairseq_llrnn.output.output_tree import class_fingerprint
+    from fairseq_llrnn.trees.options import TreeOptions
+    from fairseq_llrnn.trees.tree_file import load_tree
+
     kind = given["output_tree"]
     sizes = {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")}
     if kind not in KINDS and os.path.exists(kind):

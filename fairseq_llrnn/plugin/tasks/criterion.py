@@ -22,7 +22,6 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED, Sampled, SampledSum
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
@@ -102,6 +101,8 @@ class LogLinearCriterion(FairseqCriterion):
         if sampled_classes < 0:
             raise OptionError(f"--sampled-classes {sampled_classes}: expected 0 (all) or a number, e.g. 1000")
         if sampled_classes and label_smoothing:
+            from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
+
             raise OptionError(NOT_SMOOTHED)
         self.prior, self.sampled_classes = prior, sampled_classes
         self.label_smoothing = label_smoothing
@@ -123,8 +124,11 @@ class LogLinearCriterion(FairseqCriterion):
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         head = decoder.head
-        if self.sampled_classes and model.training and not isinstance(head.normaliser, SampledSum):
-            head.normalise(Sampled(self.sampled_classes))
+        if self.sampled_classes and model.training:
+            from fairseq_llrnn.output.sampled_log_linear import Sampled, SampledSum
+
+            if not isinstance(head.normaliser, SampledSum):
+                head.normalise(Sampled(self.sampled_classes))
         _, extra = model(**sample["net_input"])
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class GuessesPart(Part):
     """n guessed words of V."""
 
+    is_of_features = True
+
     words: np.ndarray  # (n,) int64, rising
     groups: tuple[str, ...]  # of the features that are guessed
     accuracy: dict[str, float]  # of known words, guessed as if they were new: WHOLE, and by group of features
