@@ -106,8 +106,7 @@ OPTIONS = [
     ("model", "context_window", -1, r"--context-window -1: expected 0 \(no limit\)"),
     ("model", "dropout", 1.5, "--dropout 1.5: expected a probability from 0 to below 1"),
     ("model", "dropout_in", -0.1, "--dropout-in -0.1: expected a probability"),
-    ("model", "dropout_between", 1.0, "--dropout-between 1.0: expected a probability"),
-    ("model", "dropout_out", math.nan, "--dropout-out nan: expected a probability"),
+    ("model", "dropout_in", math.nan, "--dropout-in nan: expected a probability"),
 ]
 
 

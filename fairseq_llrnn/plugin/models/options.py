@@ -83,10 +83,6 @@ class RecurrentDecoderConfig(DecoderConfig):
     decoder_layers: int = field(default=2, metadata={"help": "number of recurrent layers"})
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
     dropout_in: Optional[float] = field(default=None, metadata={"help": "dropout on the input (default: --dropout)"})
-    dropout_between: Optional[float] = field(
-        default=None, metadata={"help": "dropout between layers (default: --dropout)"}
-    )
-    dropout_out: Optional[float] = field(default=None, metadata={"help": "dropout on the output (default: --dropout)"})
     variational_dropout: bool = field(
         default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
     )
@@ -116,10 +112,12 @@ def set_defaults(args: Namespace, **values: object) -> None:
 
 
 def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
-    """What recurrent networks are told of dropout; --dropout stands for what is not given."""
-    given = {name: getattr(args, name) for name in ("dropout_in", "dropout_between", "dropout_out")}
-    filled = {name: args.dropout if value is None else value for name, value in given.items()}
-    return {**filled, "variational": args.variational_dropout}
+    """What recurrent networks are told of dropout."""
+    p, of_input = args.dropout, args.dropout_in
+    return {
+        "dropout_in": p if of_input is None else of_input, "dropout_between": p, "dropout_out": p,
+        "variational": args.variational_dropout,
+    }  # fmt: skip
 
 
 def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> RecurrentNetwork:
@@ -229,7 +227,7 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
 def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = HIDDEN_SIZE) -> None:
     """Raise OptionError for values out of range and options that exclude each other. output: as of `build_head`."""
     check_sizes(args, "decoder_embed_dim", HIDDEN_SIZE, output)
-    check_dropouts(args, "dropout", "dropout_in", "dropout_between", "dropout_out")
+    check_dropouts(args, "dropout", "dropout_in")
     check_tied(args)
     if not args.tie_features:
         return
