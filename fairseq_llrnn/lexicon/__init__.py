@@ -5,7 +5,7 @@ options.py        who is asked, and how the text spells words
 gather.py         all that the options name, in one table
 readers/          who reads what: treebanks, lexicons, analysers, numbers; rows of words cut into segments
 languages/        packages that know the words of languages
-segments.py       words cut into segments, as rows (morfessor_segments.py: by Morfessor)
+segments.py       words cut into segments, by files or Morfessor, as rows
 completion.py     guesses for the words of a text that nobody knows
 guessing.py       features of a word from its spelling
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.lexicon.morfessor_segments import LONGEST, segment_by_morfessor
 from fairseq_llrnn.lexicon.morphemes import GROUPS, morpheme_features, morpheme_names, place_of_stem
+from fairseq_llrnn.lexicon.segments import LONGEST, segment_by_morfessor
 
 
 def test_the_longest_segment_is_the_stem() -> None:

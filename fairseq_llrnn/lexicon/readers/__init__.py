@@ -10,10 +10,10 @@ from fairseq_llrnn.lexicon.readers.conllu import (
     iter_conllu_sentences,
     iter_conllu_words,
     surface_words,
+    treebank,
 )
 from fairseq_llrnn.lexicon.readers.hunspell import hunspell_rows
 from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
-from fairseq_llrnn.lexicon.readers.ud_folder import treebank
 from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.readers.values import values_rows
 from fairseq_llrnn.lexicon.table import Asked, Row
