@@ -63,8 +63,8 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
     said = str(caught.value)
     assert said.startswith(
         "--language Hungarain: expected a language that some package knows, found another (did you mean hu, Hungarian?)"
-        "; for others there are --conllu, --unimorph and words.apertium; known, by code or English name, are ar "
-        "Arabic, "
+        "; for others there are --conllu, and `llrnn lexicon` with --unimorph or --apertium; known, by code or English "
+        "name, are ar Arabic, "
     )
     assert said.endswith(", zh Chinese")
     with pytest.raises(OptionError, match="found another; for others there are"):

@@ -106,7 +106,7 @@ def language_code(text: str, option: str = "") -> str:
     said, found = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
         f"{said}: expected a language that some package knows, found {found}{advice}; for others there are --conllu, "
-        f"words.unimorph and words.apertium; known, by code or English name, are {known()}"
+        f"and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are {known()}"
     )
 
 
