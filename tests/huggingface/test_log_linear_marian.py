@@ -53,7 +53,7 @@ def build(place: Path, background: str, translations: bool = False, evidence: Ev
             background=background.format(place=place),
             translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1") if translations else None,
             evidence=evidence,
-            source_dictionary=SOURCE,
+            source_dictionary=None if evidence is None else SOURCE,
         ),
     )
 
@@ -210,7 +210,7 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tm
     model, folder = made(PRIORS["translations and slots"](tmp_path), tie_word_embeddings=tied), tmp_path / "saved"
     model.save_pretrained(folder)
     suffixes = {path.suffix for path in folder.rglob("*") if path.is_file()}
-    assert suffixes == {".json", ".safetensors", ".npz", ".txt"}
+    assert suffixes == {".json", ".safetensors", ".npz", ".txt", ".toml"}
     source = english(model, *SOURCES)
     for cls in (LogLinearMarian, AutoModelForSeq2SeqLM):
         again = cls.from_pretrained(folder)
