@@ -27,7 +27,7 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
 from fairseq_llrnn.output.normalisers import ExactRows
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 # ---- classes --------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
 
 def test_ids_of_strings_say_what_the_classes_say() -> None:
     prior = opened()
-    vocabulary, table = prior.find(OpenVocabularyPart).vocabulary, open_table(prior)
+    vocabulary, table = prior.find(OpenVocabularyPart).vocabulary, prior.open_words
     strings = ["Zoé", "été", "Zoé"]
     ids = np.array([table.words.index(string) for string in strings])
     assert (ids >= len(prior.symbols)).all() and ids[0] == ids[2]

@@ -15,7 +15,6 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.characters.input import CharacterWords
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.parts.open_vocabulary import open_table
 
 SMALL = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
 ADDED = [*SMALL, "--character-mode", "add"]
@@ -149,7 +148,7 @@ def opened(shell: Shell, world: World) -> Path:
 def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, options: list[str]) -> None:
     setting = build([*world.train_args(opened.name), *options])
     randomise(setting.model)
-    head, table = setting.model.eval().decoder.head, open_table(setting.task.prior)
+    head, table = setting.model.eval().decoder.head, setting.task.prior.open_words
     ids = torch.tensor([[table.words.index(word) for word in ("rosette", "chats", "2016")]])
     condition = head.condition(ids)
     torch.testing.assert_close(condition.readable, ids)

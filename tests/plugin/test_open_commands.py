@@ -22,7 +22,7 @@ from fairseq_llrnn.evaluation.text_bits import LineScore
 from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.plugin.search.spell_unknown import class_log_probs, spell_unknown
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_table
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
@@ -95,7 +95,7 @@ def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
 
 
 def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:
-    table, embedding = open_table(setting.task.prior), setting.model.decoder.head.embedding
+    table, embedding = setting.task.prior.open_words, setting.model.decoder.head.embedding
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
     unknown = torch.full_like(ids, setting.task.dictionary.unk())

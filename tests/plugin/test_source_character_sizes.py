@@ -42,7 +42,7 @@ def sizes_of(network: CharacterNetwork) -> CharacterOptions:
 ARCHITECTURES = ["llrnn_lstm", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_transformer"]
 
 
-@pytest.mark.parametrize("arch", filter(is_there, ARCHITECTURES))
+@pytest.mark.parametrize("arch", list(filter(is_there, ARCHITECTURES)))
 def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld, arch: str) -> None:
     model = build([*translation.train_args(arch), *SOURCE, *SIZES]).model
     read = reader_of(model)

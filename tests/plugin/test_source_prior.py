@@ -50,7 +50,7 @@ def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> 
     return found
 
 
-@pytest.mark.parametrize("arch", filter(is_there, [*ARCHITECTURES, "llrnn_encoder_decoder", "llrnn_rctm"]))
+@pytest.mark.parametrize("arch", list(filter(is_there, [*ARCHITECTURES, "llrnn_encoder_decoder", "llrnn_rctm"])))
 def test_the_encoder_reads_the_sum_of_a_words_features(
     translation: TranslationWorld, source_prior: Path, arch: str
 ) -> None:

@@ -57,7 +57,7 @@ def make(translation: TranslationWorld, variant: list[str], prior: str = "prior"
     return setting
 
 
-AND_SYSTEMS = filter(is_there, ["llrnn_encoder_decoder", "llrnn_rctm"])
+AND_SYSTEMS = list(filter(is_there, ["llrnn_encoder_decoder", "llrnn_rctm"]))
 WITHOUT_TABLE = {"llrnn_rctm": ["--source-characters", "cnn"]}  # vectors that are products themselves
 
 
@@ -191,7 +191,7 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
 
 @pytest.mark.parametrize(
     "arch, option, value, layers",
-    filter(is_there, [
+    list(filter(is_there, [
         ("llrnn_lstm_multi30k", "dropout", 0.4, 1),
         ("llrnn_lstm_iwslt", "dropout", 0.3, 2),
         ("llrnn_seq2seq", "attention", "none", 4),
@@ -199,7 +199,7 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
         ("llrnn_rnnsearch", "cell", "gru", 1),
         ("llrnn_transformer_multi30k", "encoder_embed_dim", 128, 4),
         ("llrnn_transformer_iwslt", "encoder_embed_dim", 512, 6),
-    ]),
+    ])),
 )  # fmt: skip
 def test_named_architectures(
     translation: TranslationWorld, arch: str, option: str, value: float | str, layers: int

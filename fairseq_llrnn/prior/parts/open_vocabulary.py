@@ -61,11 +61,6 @@ class OpenVocabularyPart(Part):
         return {"open classes": len(self.vocabulary.names)}
 
 
-def open_table(prior: Prior) -> OpenTable | None:
-    """As `prior.open_words`."""
-    return prior.open_words
-
-
 def open_words(sizes: SpellerSizes | None = None, input_size: int | None = None) -> ClassSourceOf:
     """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
