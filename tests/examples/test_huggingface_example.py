@@ -155,7 +155,7 @@ def test_a_model_comes_back_with_its_prior(modules: dict[str, ModuleType], model
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert names == {
         *("config.json", "generation_config.json", "model.safetensors"),
-        *(f"prior/{name}" for name in ("prior.json", "arrays.npz", "dictionary.txt")),
+        *(f"prior/{name}" for name in ("prior.json", "arrays.npz", "dictionary.txt", "recipe.toml")),
     }
     gpt2 = modules["llrnn_gpt2"].LogLinearGPT2
     for cls in (gpt2, AutoModelForCausalLM):
