@@ -22,11 +22,10 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, set_seed
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.evidence.terms_file import read_terms
-from fairseq_llrnn.features.dictionary import SPECIALS, UNK
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig

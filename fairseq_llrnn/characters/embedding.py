@@ -1,7 +1,7 @@
 """An embedding that reads words by their characters, in the place of a table with a row per word.
 
 Sizes: V words, K different words, h filters, D width of the result (h unless the options have a size).
-Ids from V on are strings that the dictionary lacks (features/open_words.py): they have characters like any word.
+Ids from V on are strings that the dictionary lacks (features/dictionary.py): they have characters like any word.
 
     read = CharacterEmbedding(prior.session.target, CharacterOptions())
     vectors = read(tokens)                                                   # (…,) -> (…, D)
@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.characters.kept_rows import KeptRows, state_of
 from fairseq_llrnn.characters.spellings import Spellings
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 
 AT_ONCE = 4096  # words, where no gradient is kept

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.head.embedding import FeatureInput, ReadAs, WordFeatures
 from fairseq_llrnn.networks.characters import CharacterOptions
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 
 

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, OpenWords
 from fairseq_llrnn.open_vocabulary.alphabet import END, OTHER, Alphabet
 
 FLOOR = 2  # a change makes the weights of older checkpoints meaningless

@@ -10,14 +10,12 @@
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
     counted_slots.py    groups of slots, how often each is to be said, and hypotheses that know what they have said
     stored_terms.py     terms on disk, of which a sentence needs a few
-    terms_file.py       files of terms: a phrase of the source, a lemma of the target
+    terms_file.py       files of terms: a phrase of the source, a lemma of the target, and no parts of speech
     terms_tbx.py        those in TBX
-    misplaced_kinds.py  parts of speech where terms have words
     terms.py            which phrases of a sentence ask for which term, and the forms of terms
     run_terms.py        the terms of a run, and whether they matched
     term_phrases.py     the forms of phrases, from those of their words
-    term_table.py       groups of forms by number, and what a source token may carry
-    term_marks.py       source ids that carry terms
+    term_table.py       groups of forms by number, what a source token may carry, and ids of those that do
     term_slots.py       the terms of a batch, and their slots beside evidence
     translation_slots.py  slots of translations of source words
     features.py         the features of a string outside the vocabulary

@@ -27,7 +27,7 @@ from fairseq_llrnn.backgrounds.source import BySource
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots
 
 

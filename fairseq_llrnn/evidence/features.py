@@ -6,8 +6,7 @@ from collections.abc import Collection, Container
 from dataclasses import replace
 
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.features.feature_table import NOT_TOP
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import NOT_TOP, Signatures
 from fairseq_llrnn.features.spelling import shape_features, suffixes
 from fairseq_llrnn.features.user_patterns import UserPatterns
 

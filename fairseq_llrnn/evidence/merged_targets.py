@@ -18,8 +18,8 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.slots import kept_offers
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_marks import SHIFT, plain
 from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.term_table import SHIFT, plain
 from fairseq_llrnn.evidence.word_spans import WordSpans
 
 

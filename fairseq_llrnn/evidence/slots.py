@@ -21,8 +21,8 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
+from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource

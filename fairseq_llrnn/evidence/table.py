@@ -22,9 +22,8 @@ from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidenc
 from fairseq_llrnn.evidence.term_phrases import has_case_or_gender, head_of
 from fairseq_llrnn.evidence.term_table import TermTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
-from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.dictionary import UNK, OpenWords
+from fairseq_llrnn.features.feature_table import Signatures
 
 NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
 MODIFIERS = frozenset(("POS:ADJ", "POS:DET", "POS:NUM"))

@@ -15,10 +15,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.evidence.table import Offer
-from fairseq_llrnn.evidence.term_marks import SHIFT
-from fairseq_llrnn.evidence.term_table import TermGroup, TermTable
-from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.evidence.term_table import SHIFT, TermGroup, TermTable
+from fairseq_llrnn.features.dictionary import UNK, OpenWords
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,15 @@
-"""Terms that sentences may carry: groups of forms of which a translation has to have one, and marks of source tokens.
+"""Source tokens that carry terms: ids beyond all others, which say the token and which terms are asked for at it.
+
+A sentence's terms travel inside its source ids, so that whatever sorts, splits or repeats sentences cannot part them:
+
+    id  =  (mark + 1) · 2³²  +  the token's own id
+
+A mark is a number of a `TermTable` (evidence/term_table.py). Who reads a source token asks for its own id (`plain`).
+
+Terms that sentences may carry: groups of forms of which a translation has to have one, and marks of source tokens.
 
 A group is a lemma (or phrase) of the target with the forms in which it may be said: target ids, each with the row of
-its features. A mark says which groups are asked for at a source token (evidence/term_marks.py). Both have numbers that
+its features. A mark says which groups are asked for at a source token (evidence/term_table.py). Both have numbers that
 live as long as the session's evidence table, whose part this is.
 """
 
@@ -9,8 +17,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from fairseq_llrnn.evidence.term_marks import marked, marks_of, plain
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+SHIFT = 32
+OWN = (1 << SHIFT) - 1
+
+Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
+
+
+def plain(ids: Ids) -> Ids:
+    """The tokens' own ids."""
+    return ids & OWN
+
+
+def marks_of(ids: Ids) -> Ids:
+    """Their marks, −1 for tokens that carry none."""
+    return (ids >> SHIFT) - 1
+
+
+def marked(token: int, mark: int) -> int:
+    """A token that carries a mark."""
+    return ((mark + 1) << SHIFT) | token
+
 
 MOST_FORMS = 64  # of a group; those behind are left out
 

@@ -20,13 +20,11 @@ from functools import lru_cache
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, as_one_line
-from fairseq_llrnn.evidence.misplaced_kinds import refuse_lists, refuse_misplaced_kinds
 from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
 from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
-from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
-from fairseq_llrnn.evidence.terms_file import check_entry, refuse_other
+from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use, plain
+from fairseq_llrnn.evidence.terms_file import check_entry, refuse_lists, refuse_misplaced_kinds, refuse_other
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.word_forms import WordForms

@@ -28,8 +28,7 @@ from fairseq_llrnn.backgrounds.explicit_words import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import Slots
-from fairseq_llrnn.features.feature_table import TOP_FORM
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
 from fairseq_llrnn.output.context_sources import NO_WORD
 
 # slots of a sentence, beside those of other evidence

@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairseq_llrnn.features.dictionary import SPECIALS, UNK
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords
 from fairseq_llrnn.features.subwords import Convention
 
 _SPECIALS = frozenset(SPECIALS)

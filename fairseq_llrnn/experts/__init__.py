@@ -1,9 +1,8 @@
 """Expert features φ_e(K; x) (Dymetman & Xiao 2016, §6): what a user's own class says of the next word, per context.
 
 expert.py    Expert, Firing: what a user writes
-opening.py   experts opened with the words of a prior
 panel.py     experts opened with a prior, asked about a context, their answers checked
 contexts.py  the contexts of a batch, each asked about once
 features.py  the weights a_e(K), and rows of the output layer that know the experts' values
-loading.py   path/to/file.py:ClassName -> the class
+loading.py   path/to/file.py:ClassName -> the class, opened with the words of a prior
 """

@@ -1,4 +1,7 @@
-"""path/to/file.py:ClassName -> an expert. The user names his own code on the command line; no file of ours does."""
+"""path/to/file.py:ClassName -> an expert. The user names his own code on the command line; no file of ours does.
+
+Experts, opened with the words of a prior.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.experts.expert import Expert
+from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK
+from fairseq_llrnn.prior.prior import Prior
 
 EXAMPLE = "--expert path/to/file.py:ClassName"
 
@@ -64,3 +71,27 @@ def _load(name: str) -> Expert:
         raise OptionError(
             f"{option}: the class cannot be made without arguments ({type(error).__name__}: {error}); give it none"
         ) from error
+
+
+def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callable[[int], str] | None = None) -> Panel:
+    """The experts of a head (LogLinearHead, `experts`), opened.
+
+    Args:
+        source_word_of: the string of a source token, where the network reads a source; its special symbols have the
+            numbers of the target's.
+
+    Raises:
+        DataError: one cannot be opened.
+    """
+    target, pad, eos = prior.session.target, prior.index(PAD), prior.index(EOS)
+    many = prior.open_words is not None  # <unk> stands for many words
+    offers = bool(prior.offered_kinds) and source_word_of is not None
+
+    def token_of(word: str) -> int | None:
+        if word == UNK and many:
+            return None
+        return target.index(word) if offers else target.known_index.get(word)
+
+    ignored = frozenset() if source_word_of is None else frozenset((prior.index(BOS), pad, eos))
+    word_of = target.symbols.__getitem__
+    return Panel(experts, prior, word_of, token_of, source_word_of, eos=eos, pad=pad, ignored=ignored)

@@ -1,8 +1,7 @@
 """Why a word has its probability: the terms of its score.
 
     explanation.py  log p = log b + aᵀφ − log Z, term by term
-    source.py       the words of the source that count
-    slots.py        evidence slots
+    source.py       the words of the source that count, and evidence slots
     experts.py      gates and values of experts
     pictures.py     PNG files, and matplotlib
     tree_words.py   the words below the nodes of an output tree

@@ -18,8 +18,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
-from fairseq_llrnn.explain.slots import PLACE, OfferedSlot, SlotTerms, worth_naming
-from fairseq_llrnn.explain.source import SourceEvidence
+from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture

@@ -3,6 +3,8 @@
 The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
 `madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
 or <unk>.
+
+Ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met.
 """
 
 from __future__ import annotations
@@ -172,3 +174,26 @@ def load_dictionary(path: Path | str) -> WordList:
         raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
     warn_of_blanks(path, "symbols", blank)
     return WordList(tuple(symbols), np.array(counts, dtype=np.int64))
+
+
+class OpenWords:
+    """The words of a dictionary, and strings that got an id later."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.known = len(symbols)
+        self.symbols = list(symbols)
+        self.known_index = {symbol: i for i, symbol in enumerate(symbols)}
+        self.open_index: dict[str, int] = {}
+
+    def index(self, word: str) -> int:
+        """The id of a word; a word that has none gets one."""
+        index = self.known_index.get(word)
+        return self.open(word) if index is None else index
+
+    def open(self, word: str) -> int:
+        """The id beyond the dictionary of a string, whether or not the dictionary has it as well."""
+        index = self.open_index.get(word)
+        if index is None:
+            index = self.open_index[word] = len(self.symbols)
+            self.symbols.append(word)
+        return index

@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.feature_table import top_words
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import Signatures, top_words
 
 AUTO: Literal["auto"] = "auto"
 IDENTITY_FLOOR = 5

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead

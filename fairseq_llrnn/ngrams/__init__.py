@@ -3,11 +3,10 @@
     unigram.py       from counts to smoothed probabilities of words
     sentences.py     text as ids of a dictionary
     kneser_ney.py    modified Kneser-Ney
-    memory.py        whether there is room for a model
     arpa.py          ARPA files
     ngrams.py        a back-off model as one trie
     to_automaton.py  … as an automaton
     reweighing.py    shorter histories, temperature, normalisation
-    folds.py         cross-fitted models
+    folds.py         cross-fitted models, and whether there is room for them
     background.py    all of it: from a text or a file to an automaton
 """

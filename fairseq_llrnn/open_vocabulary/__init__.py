@@ -5,7 +5,7 @@ feature row, a share of the background of <unk>, and a distribution over strings
 numbers, of a geometric part.
 
     vocabulary.py      what a prior keeps: classes, and arrays of numbers
-    classes.py         the classes (rare_words.py: the words that they are made of)
+    classes.py         the classes, and the rare words that they are made of
     alphabet.py        strings as rows of symbols
     strings.py         p(string | class), of characters.py and numbers.py
     table.py           ids of strings, and what the classes say of each
@@ -13,5 +13,5 @@ numbers, of a geometric part.
     open_strings.py    … how a head reads and scores strings
     neural_speller.py  a network that spells, given the state of the model (sizes.py)
     spelled_strings.py … what it reads and writes
-    spelling.py        strings drawn, or the best one (best_string.py); neural_search.py: of a network
+    spelling.py        strings drawn, or the best one; neural_search.py: of a network
 """

@@ -120,7 +120,7 @@ class OpenWords(ClassSource):
 
         Args:
             hidden: what predicts them, (m, H or more). random: to draw them, as probable as they are; None: the most
-                probable ones, of those that are found (best_string.py, neural_search.py).
+                probable ones, of those that are found (spelling.py, neural_search.py).
         """
         strings = np.zeros(len(classes), dtype=np.int64)
         left = np.ones(len(classes), dtype=bool)  # what n-grams spell

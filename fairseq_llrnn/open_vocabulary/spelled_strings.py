@@ -9,7 +9,7 @@ At each position there is b(c | what stands before), the n-grams of all classes 
     behind nothing, since no string is empty;
     behind a word of the dictionary, since an open class has no such string.
 
-An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it (rare_words.py).
+An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it (classes.py).
 What n-grams say depends on the last symbols alone, so there are no more different rows than grams. They are kept, and
 forgotten when they have become KEPT_CELLS numbers.
 """
@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import is_word
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CELLS, CharacterNGrams
-from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, fold_of
+from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 KEPT_CELLS = 1 << 26  # 256 MiB

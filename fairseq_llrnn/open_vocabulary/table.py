@@ -1,9 +1,9 @@
 """Words outside the dictionary as ids, and what the open classes say of each.
 
-Sizes: V words, O open classes. Ids from V on are strings (features/open_words.py); a word of the dictionary has such an
+Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py); a word of the dictionary has such an
 id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
 strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where a
-network spells words as well, an alias is asked of the distributions without its part (rare_words.py).
+network spells words as well, an alias is asked of the distributions without its part (classes.py).
 
 Ids live as long as the process.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
-from fairseq_llrnn.features.open_words import OpenWords
-from fairseq_llrnn.open_vocabulary.rare_words import fold_of
+from fairseq_llrnn.features.dictionary import OpenWords
+from fairseq_llrnn.open_vocabulary.classes import fold_of
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
@@ -94,7 +94,7 @@ class OpenTable:
         return np.array([self.words.open(string) for string in strings], dtype=np.int64)
 
     def spelt(self, of_class: int) -> int:
-        """The id of the most probable string of an open class that is no word of the dictionary (best_string.py)."""
+        """The id of the most probable string of an open class that is no word of the dictionary (spelling.py)."""
         if of_class not in self._spelt:
             string = spell(self.vocabulary.strings, of_class, self.words.known_index)
             self._spelt[of_class] = self.words.open(string)

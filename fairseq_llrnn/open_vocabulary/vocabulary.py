@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
+from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
-from fairseq_llrnn.open_vocabulary.rare_words import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 KIND = "characters"  # spelled by character n-grams

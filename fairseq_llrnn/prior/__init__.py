@@ -5,11 +5,10 @@
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
     recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python
     building.py       from a recipe to a prior; its steps are build.py, leaves.py, open_vocabulary.py,
-                      translations.py (lemmas.py) and evidence.py (source_dictionary.py)
-    languages.py      … what packages know of its language
+                      translations.py and evidence.py (source_dictionary.py)
+    languages.py      … what packages know of its language, and its unigram
     spelling_check.py … a text and a lexicon in different case or Unicode form
     labels.py         … of labels
-    language_weights.py  the unigram of a language
     origins.py        what it was made from
     term_words.py     the words that terms are of
     named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairseq_llrnn.features.feature_table import FeatureTable, are_rows
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows
 from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG, LARGEST_VALUE
 
 LARGEST_TOTAL = 50.0  # of the logarithm of a sum of weights, in nats

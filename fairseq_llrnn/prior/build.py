@@ -19,9 +19,15 @@ from typing_extensions import Doc
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.feature_table import FeatureTable, WordRows, identity_rows, restrict_groups
+from fairseq_llrnn.features.feature_table import (
+    FeatureTable,
+    Signatures,
+    WordRows,
+    group_equal_rows,
+    identity_rows,
+    restrict_groups,
+)
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, TopWords, words_with_identity
-from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
 from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -30,7 +36,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.ngrams.unigram import unigram_weights
-from fairseq_llrnn.prior.language_weights import LANGUAGE, language_weights
+from fairseq_llrnn.prior.languages import LANGUAGE, language_weights
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.settings import Settings
 

@@ -42,7 +42,6 @@ from fairseq_llrnn.prior.leaves import (
     read_background,
     with_names,
 )
-from fairseq_llrnn.prior.lemmas import between_lemmas, check_units, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import made_from
@@ -51,7 +50,14 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.source_dictionary import source_symbols
 from fairseq_llrnn.prior.spelling_check import notes_of_spelling
-from fairseq_llrnn.prior.translations import add_translations, background_of
+from fairseq_llrnn.prior.translations import (
+    add_translations,
+    background_of,
+    between_lemmas,
+    check_units,
+    lemmas_of,
+    source_lemmas_of,
+)
 from fairseq_llrnn.settings import checked
 
 Dictionary = WordList | Sequence[str] | str | Path

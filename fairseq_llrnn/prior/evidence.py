@@ -17,8 +17,7 @@ from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, KINDS, EvidenceRules, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
-from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords, WordList
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths

@@ -14,7 +14,7 @@ from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.build import UnigramOptions, static_weights
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.language_weights import LANGUAGE
+from fairseq_llrnn.prior.languages import LANGUAGE
 from fairseq_llrnn.prior.named_backgrounds import Given, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart

@@ -25,9 +25,8 @@ from fairseq_llrnn.lexicon.features import Lexicon, feature_group
 from fairseq_llrnn.ngrams.unigram import LARGEST_DISCOUNT
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, open_classes
+from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
-from fairseq_llrnn.open_vocabulary.rare_words import RareWords
 from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart

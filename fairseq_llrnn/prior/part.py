@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
-    from fairseq_llrnn.features.signatures import Signatures
+    from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.open_vocabulary.table import OpenTable
     from fairseq_llrnn.output.class_source import ClassSource, Head
     from fairseq_llrnn.prior.parts.lexical import LexicalPart

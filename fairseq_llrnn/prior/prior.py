@@ -24,7 +24,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
 from fairseq_llrnn.prior.directory import SavedPrior, check_symbols, read_directory, unsound, write_directory
 from fairseq_llrnn.prior.expression import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 
 Made = TypeVar("Made")
 

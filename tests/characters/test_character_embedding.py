@@ -11,7 +11,7 @@ from torch import Tensor
 from fairseq_llrnn.characters import embedding as module
 from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.characters.spellings import LONGEST, Spellings
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "malle", "amer", "s</s>", "madeupword0000", "madeupword0001")

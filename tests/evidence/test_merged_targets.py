@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.evidence.merged_targets import merged
 from fairseq_llrnn.evidence.word_spans import WordSpans
-from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords
 from fairseq_llrnn.features.subwords import CONVENTIONS
 
 PIECES = {

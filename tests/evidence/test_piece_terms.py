@@ -20,8 +20,8 @@ from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.stored_terms import TermEntry
-from fairseq_llrnn.evidence.term_marks import plain
 from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.misplaced_kinds import refuse_misplaced_kinds
 from fairseq_llrnn.evidence.stored_terms import TermEntry
-from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.evidence.terms_file import read_terms, refuse_misplaced_kinds
 from fairseq_llrnn.evidence.terms_tbx import read_tbx
 
 

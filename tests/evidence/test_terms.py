@@ -21,12 +21,11 @@ from fairseq_llrnn.evidence.run_terms import RunTerms
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_marks import marks_of, plain
 from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.term_table import marks_of, plain
 from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior

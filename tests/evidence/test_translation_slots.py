@@ -22,8 +22,7 @@ from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots, without_identity
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table

@@ -12,7 +12,7 @@ from small_priors import SYMBOLS
 
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import experts_of
-from fairseq_llrnn.experts.opening import open_experts
+from fairseq_llrnn.experts.loading import open_experts
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.prior.prior import Prior
 

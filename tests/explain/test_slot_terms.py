@@ -14,9 +14,8 @@ from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture, SlotRows
 from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.explain.slots import SlotTerms
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.explain.source import SlotTerms
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.feature_table import NOT_TOP, FeatureTable, identity_rows, restrict_groups, top_words
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import (
+    NOT_TOP,
+    FeatureTable,
+    group_equal_rows,
+    identity_rows,
+    restrict_groups,
+    top_words,
+)
 
 NAMES = st.sampled_from(["POS:NOUN", "Gender:Fem", "Number:Plur", "Shape:SmallNumber", "NOTTOP"])
 ROWS = st.lists(st.dictionaries(NAMES, st.sampled_from([0.0, 0.25, 0.63, 1.0]), max_size=4), max_size=30)

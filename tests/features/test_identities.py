@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, sharing, words_with_identity
-from fairseq_llrnn.features.signatures import group_equal_rows
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 
@@ -42,7 +41,7 @@ def test_in_python() -> None:
     assert [n for n in prior.output.features.names if n.startswith("TOPFORM")] == ["TOPFORM:chat", "TOPFORM:le"]
     low = Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=1))
     assert "TOPFORM:la" in low.output.features.names
-    with pytest.raises(OptionError, match="identity_floor 0: expected a count of at least 1"):
+    with pytest.raises(OptionError, match="identity_floor: expected a number of at least 1, found 0"):
         Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=0))
 
 

@@ -5,8 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.feature_table import FeatureTable, WordRows, identity_rows, restrict_groups, top_words
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import (
+    FeatureTable,
+    WordRows,
+    group_equal_rows,
+    identity_rows,
+    restrict_groups,
+    top_words,
+)
 from fairseq_llrnn.features.spelling import shape_features, suffix_features
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.build import PriorSettings, build_prior

@@ -14,7 +14,7 @@ from ngram_oracles import automaton_log_prob, log_prob, table_of, word_list
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.ngrams import kneser_ney, memory
+from fairseq_llrnn.ngrams import folds, kneser_ney
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.folds import folds_of, folds_per_position
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -169,7 +169,7 @@ def test_orders_out_of_range(options: dict, said: str) -> None:
 def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = Sentences.of(random_text(1))
     many = len(estimate(sentences, WORDS, 3))
-    monkeypatch.setattr(memory, "memory_limit", lambda: memory.BYTES_PER_NGRAM * many * 7)
+    monkeypatch.setattr(folds, "memory_limit", lambda: folds.BYTES_PER_NGRAM * many * 7)
     ngram_from_text(sentences, WORDS, 3, folds=3)
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
@@ -178,12 +178,12 @@ def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_limit_of_memory_is_the_lowest_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    machine = memory.memory_limit()
+    machine = folds.memory_limit()
     container, unlimited = tmp_path / "memory.max", tmp_path / "max"
     container.write_text(f"{machine // 2}\n", encoding="ascii")
     unlimited.write_text("max\n", encoding="ascii")
-    monkeypatch.setattr(memory, "CGROUP_LIMITS", (str(tmp_path / "absent"), str(unlimited), str(container)))
-    assert memory.memory_limit() == machine // 2
+    monkeypatch.setattr(folds, "CGROUP_LIMITS", (str(tmp_path / "absent"), str(unlimited), str(container)))
+    assert folds.memory_limit() == machine // 2
 
 
 def test_a_text_in_blocks_has_the_same_n_grams(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from torch import Tensor
 from fairseq_llrnn.open_vocabulary import neural_speller
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_rare_words
 from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
-from fairseq_llrnn.open_vocabulary.rare_words import FOLDS, fold_of, read_rare_words
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 

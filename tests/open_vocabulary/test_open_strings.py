@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS, Alphabet, is_text
-from fairseq_llrnn.open_vocabulary.best_string import most_probable
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, is_number
-from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw, draw_unknown, spell
+from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw, draw_unknown, most_probable, spell
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 WORDS = "aab ab abba b ba bab abab bbb".split()
@@ -255,7 +254,7 @@ def test_the_most_probable_string_is_that_of_enumeration(of_class: int) -> None:
 
 
 def test_a_search_that_would_take_too_long_gives_the_best_that_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.best_string.MOST", 1)
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.spelling.MOST", 1)
     assert most_probable(distributions(), 0, {}, LONGEST, ["bab"]) == "bab"
 
 

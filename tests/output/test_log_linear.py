@@ -14,8 +14,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import Signatures, group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import class_log_prob
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 from fairseq_llrnn.output.normalisers import ExactRows

@@ -11,8 +11,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.output.class_sampling import ClassSampler, Sample, inclusion_probabilities, sampled_log_prob
 from fairseq_llrnn.output.feature_weights import SparseRows
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores

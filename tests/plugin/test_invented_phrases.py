@@ -12,7 +12,7 @@ from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.evidence.term_slots import asked_terms
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
-from fairseq_llrnn.plugin.data.invented_phrases import invented_phrases, runs
+from fairseq_llrnn.plugin.data.invented_groups import invented_phrases, runs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 CZECH = {

@@ -21,8 +21,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 

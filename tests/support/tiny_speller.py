@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.open_words import OpenWords
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.classes import RareWords
 from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
-from fairseq_llrnn.open_vocabulary.rare_words import RareWords
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary

@@ -9,8 +9,7 @@ from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, proba
 
 if TYPE_CHECKING:  # they import torch, which takes a while
     from fairseq_llrnn.explain.explanation import Explanation
-    from fairseq_llrnn.explain.slots import OfferedSlot
-    from fairseq_llrnn.explain.source import Places
+    from fairseq_llrnn.explain.source import OfferedSlot, Places
     from fairseq_llrnn.output.tree_choices import Choice
 
 END = "</s>"

@@ -13,7 +13,7 @@ from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show.finding import find
 from fairseq_llrnn.cli.show.source import source_word
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.signatures import Signatures
+from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.prior import Prior
 

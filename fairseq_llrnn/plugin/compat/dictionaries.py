@@ -25,9 +25,8 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.term_marks import plain
-from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.evidence.term_table import plain
+from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of

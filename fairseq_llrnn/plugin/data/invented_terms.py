@@ -22,11 +22,10 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 from fairseq_llrnn.evidence.run_terms import RunTerms
-from fairseq_llrnn.evidence.term_marks import marked, plain
+from fairseq_llrnn.evidence.term_table import marked, plain
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
-from fairseq_llrnn.plugin.data.invented_groups import STREAM, InventedGroups
-from fairseq_llrnn.plugin.data.invented_phrases import runs
+from fairseq_llrnn.plugin.data.invented_groups import STREAM, InventedGroups, runs
 from fairseq_llrnn.prior.prior import Prior
 
 MOST = 3  # words of a sentence's terms; a phrase may be more

@@ -20,7 +20,6 @@ def open_panel(names: str | None, prior: Prior, source: Dictionary | None = None
     """
     if not names:
         return None
-    from fairseq_llrnn.experts.loading import load_experts
-    from fairseq_llrnn.experts.opening import open_experts
+    from fairseq_llrnn.experts.loading import load_experts, open_experts
 
     return open_experts(load_experts(names), prior, None if source is None else source.__getitem__)

@@ -17,7 +17,7 @@ from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.term_marks import plain
+from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.announced import find_model, find_task

@@ -16,7 +16,7 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_v
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.features.signatures import Signatures
+    from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
     from fairseq_llrnn.prior.prior import Prior

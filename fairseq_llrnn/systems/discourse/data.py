@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.dictionary import SPECIALS, UNK, load_dictionary
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, load_dictionary
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 from fairseq_llrnn.systems.discourse.conjunctions import LANGUAGES, RELATIONS, Conjunctions

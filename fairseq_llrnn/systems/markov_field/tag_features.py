@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.features.signatures import group_equal_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.features.spelling import shape_features
 
 ENDINGS, BEGINNINGS = (1, 2, 3, 4, 5), (1, 2, 3)  # lengths in letters

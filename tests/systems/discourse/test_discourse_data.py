@@ -12,8 +12,7 @@ from fuzzing import fuzz, grouped, reader_target
 from hostile_readers import Reader
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.systems.discourse.conjunctions import RELATIONS
 from fairseq_llrnn.systems.discourse.data import (
     DESCRIPTION,

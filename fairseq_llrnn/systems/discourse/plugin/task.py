@@ -12,8 +12,7 @@ from fairseq.tasks import register_task
 from omegaconf import II
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.features.open_words import OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
