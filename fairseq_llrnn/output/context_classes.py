@@ -68,10 +68,11 @@ class ContextClasses(ContextWords):
         return super().masses(state) if self.source.width else self.base.masses(self.below(state))
 
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
+        states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
         if self.source.width or not self.base.constant:
             return super().along(previous)
         masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
-        return self.flat_states(previous), masses.repeated(previous.size(1))
+        return states, masses.repeated(previous.size(1))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))

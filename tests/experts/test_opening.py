@@ -61,3 +61,25 @@ def test_a_head_with_experts_trains_and_searches() -> None:
     state = head.advance(head.start(1), targets[:, :2])
     values, tokens = head.top_k(hidden[:, 2], state, k=3)
     torch.testing.assert_close(values[0], whole[0, 2][tokens[0]])
+
+
+class SaidBefore(Expert):
+    """Has nothing to say of the first word."""
+
+    looks_at_prefix = True
+
+    def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
+        return Firing(exceptions={word: 1.0 for word in prefix[-2:]})
+
+
+def test_exceptions_that_only_later_words_have() -> None:
+    prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
+    head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([SaidBefore()], prior))])
+    torch.manual_seed(1)
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    targets, hidden = head.encode(["le chat la vache"]), torch.randn(1, 5, 4)
+    whole = head.eval().log_probs(hidden, previous=head.previous(targets))
+    torch.testing.assert_close(whole.exp().sum(-1), torch.ones(1, 5))
+    losses = head.loss(hidden, targets, reduction="none")
+    torch.testing.assert_close(losses, -whole.gather(2, targets.unsqueeze(2)).squeeze(2))
