@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         )
     scorer.opened = args.open
     capitals = CapitalWords(scorer.dictionary.symbols)
-    status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open)
+    status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open, scorer.prior)
     if capitals.count:
         note(
             f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool) -> int:
+def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool, prior: str | None) -> int:
     from fairseq_llrnn.evaluation.text_bits import sum_of
 
     total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
@@ -86,8 +86,11 @@ def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool
     if unscored:
         note(f"{many(unscored, 'line')} without a score, of which the sums know nothing")
     facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": is_open}
+    named = [] if prior is None else [f"prior  {prior}"]
     print(
-        json.dumps(facts, ensure_ascii=False) if args.json else as_table(total, is_open),
+        json.dumps({**facts, "prior": prior}, ensure_ascii=False)
+        if args.json
+        else "\n".join([as_table(total, is_open), *named]),
         file=sys.stderr if args.per_sentence else sys.stdout,
     )
     return 0

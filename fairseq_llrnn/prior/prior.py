@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
-from fairseq_llrnn.features.feature_table import Signatures
+from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, Signatures
+from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
 from fairseq_llrnn.prior.directory import SavedPrior, check_symbols, read_directory, unsound, write_directory
 from fairseq_llrnn.prior.expression import (
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.recipe import Recipe
 
 PartType = TypeVar("PartType", bound=Part)
+OF_WORDS = (NOT_TOP, SPECIAL, TOP_FORM)  # groups of features that every prior has
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,26 @@ class Prior:
             digest.update(repr(with_atoms(self.expression, lambda atom: Atom("", atom.part))).encode())
         return digest.hexdigest()
 
+    @cached_property
+    def signature(self) -> str:
+        """One line that names the prior beside a score: the same prior has the same one.
+
+            llrnn:0.2.0|features:Gender,POS|background:ngram:3|lexicon:1f2e3d4c|dict:0a1b2c3d|prior:9c8b7a6f
+
+        `lexicon` is a hash of what the prior was made from, `dict` of the dictionary, `prior` of all together.
+        """
+        groups = {feature_group(name) for name in self.output.features.names} - set(OF_WORDS)
+        sources = "\n".join(map(str, self.settings.get("sources", ())))
+        facts = {
+            "llrnn": __version__,
+            "features": ",".join(sorted(groups)) or "none",
+            "background": str(self.settings.get("background", "unknown")),
+            "lexicon": hashlib.sha256(sources.encode()).hexdigest()[:8] if sources else "none",
+            "dict": hash_symbols(self.symbols)[:8],
+            "prior": self.fingerprint[:8],
+        }
+        return "|".join(f"{name}:{''.join(_plain(char) for char in value)}" for name, value in facts.items())
+
     def counts(self) -> dict[str, int]:
         """The sizes a reader wants to see; those of a second part of a kind say its name."""
         counts = {
@@ -325,6 +348,11 @@ class Prior:
         check_log_weights(weights, size)
         check_total(weights)
         return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
+
+
+def _plain(char: str) -> str:
+    """A character of a signature: no blank, and no bar."""
+    return "_" if char.isspace() or char == "|" or not char.isprintable() else char
 
 
 def _add_arrays(digest: Any, arrays: Mapping[str, np.ndarray]) -> None:

@@ -58,7 +58,8 @@ def folder(
     shutil.copy(checkpoint, place / "checkpoints" / "checkpoint_best.pt")
     shell.run(
         "llrnn", "prior", "--lexicon", place / "lexicon.tsv", "--dict", world.data / "dict.txt", "--open-vocabulary",
-        "characters", "open_vocabulary.floor", 1, "open_vocabulary.types", 1, "--count-text", place / "train.txt",
+        "characters", "--set", "open_vocabulary.floor=1", "open_vocabulary.types=1", "--count-text",
+        place / "train.txt",
         "--top-words", 20,
         "--out", world.prior("of-examples"),
     )  # fmt: skip

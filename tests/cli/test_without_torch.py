@@ -25,7 +25,7 @@ prior --dict dict.txt --conllu train.conllu --suffixes 1 --count-text train.txt 
 show prior
 show prior chat
 prior --dict dict.txt --count-text train.txt --background 'ngram(2, folds=0)' --out ngrams
-prior --dict dict.txt --count-text train.txt --open-vocabulary characters open_vocabulary.floor 9 --out open"""
+prior --dict dict.txt --count-text train.txt --open-vocabulary characters --set open_vocabulary.floor=9 --out open"""
 
 
 def run(lines: str, folder: Path) -> None:

@@ -71,12 +71,13 @@ def test_a_prior_says_so_and_normalises(
     option: str, form: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dictionary, path = written(tmp_path, "dict", DICTIONARY, form), written(tmp_path, option, FILES[option], other)
-    made = ["prior", "--dict", str(dictionary), f"--{option}", str(path), "--out", str(tmp_path / "out")]
+    said = ["--set", f"words.{option}={path}"] if option == "morphemes" else [f"--{option}", str(path)]
+    made = ["prior", "--dict", str(dictionary), *said, "--out", str(tmp_path / "out")]
     assert main(made) == 0
     said = capsys.readouterr().err
-    what = f"--{option}" if option == "morphemes" else "the lexicon"
+    what = f"words.{option}" if option == "morphemes" else "the lexicon"
     assert f"note: 2 dictionary words (66.7 % of the text) that {what} has {_note(form)}" in said
-    assert main([*made, "--normalize", form]) == 0
+    assert main([*made, "--set", f"words.normalize={form}"]) == 0
     assert "Unicode form" not in capsys.readouterr().err
 
 
@@ -137,7 +138,7 @@ def test_the_text_of_a_treebank_in_either_form(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_another_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="--normalize nfk: expected nfc or nfd; correct the spelling"):
+    with pytest.raises(OptionError, match="words.normalize: expected nfc or nfd, found 'nfk'"):
         build(written(tmp_path, "dict", DICTIONARY, "nfc"), Recipe(words=LexiconOptions(normalize="nfk")))
 
 
@@ -182,8 +183,8 @@ def test_ngrams_in_another_form_are_noticed(tmp_path: Path, capsys: pytest.Captu
 def test_an_evidence_map_in_another_form_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dictionary = written(tmp_path, "dict", DICTIONARY, "nfc")
     path = written(tmp_path, "map.tsv", "summer\tété\nété\tle\n", "nfd")
-    made = ["prior", "--dict", str(dictionary), "source_dictionary", str(dictionary), "evidence.mapping", str(path)]
+    made = ["prior", "--dict", str(dictionary), "--set", f"source_dictionary={dictionary}", f"evidence.mapping={path}"]
     assert main([*made, "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err.count("note: evidence.mapping: 1 words that the dictionary has in another") == 1
-    assert main([*made, "--normalize", "nfc", "--out", str(tmp_path / "out")]) == 0
+    assert main([*made, "--set", "words.normalize=nfc", "--out", str(tmp_path / "out")]) == 0
     assert "Unicode form" not in capsys.readouterr().err

@@ -225,6 +225,7 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     evaluated = shell.run("fairseq-eval-lm", *world.task_args("open"), "--path", model, "--gen-subset", "test", *ENDS)
     assert f"Loss (base 2): {scored['bits_per_token']:.3f}"[:-1] in evaluated.err + evaluated.out
     assert scored["characters"] == len(text) and scored["unknown_words"] == 0
+    assert f"prior {scored['prior']}" in evaluated.err + evaluated.out
     strange = "le chat xyzzy voit Zoé\n\n<unk> <s> 1999 \U0001d11e\n"
     scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
     assert scored["unknown_words"] == 6 and scored["sentences"] == 3 and scored["spelling_bits"] > 60
@@ -240,7 +241,8 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
         "text, as the training text was\n"
     ) in capitals
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
-    assert "which one it is" in table and table.splitlines()[-1].startswith("bits per character")
+    assert "which one it is" in table and table.splitlines()[-2].startswith("bits per character")
+    assert table.splitlines()[-1] == f"prior  {scored['prior']}"
 
 
 def test_a_text_in_a_file(shell: Shell, model: Path, tmp_path: Path) -> None:

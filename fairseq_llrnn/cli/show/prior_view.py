@@ -93,6 +93,8 @@ class PriorView:
         largest = [s for s in np.argsort(-sizes, kind="stable")[:LARGEST_SHOWN] if sizes[s] > 1]
         positive = self.weights[self.weights > 0]
         summary: dict[str, Any] = {
+            "signature": prior.signature,
+            "recipe": prior.recipe_text(),
             "settings": dict(prior.settings),
             "counts": prior.counts(),
             "groups": _groups(prior.output, sizes),

@@ -15,7 +15,9 @@ def summary_text(summary: dict[str, Any]) -> str:
     entropy = background["entropy"]
     words = summary["counts"]["words"]
     alone, largest = summary["words_alone_in_their_signature"], summary["largest_signatures"]
-    lines = [f"prior {summary['prior']}", "", "settings"]
+    signature = f"signature   {printable(summary['signature'])}"
+    recipe = [f"  {printable(line)}" for line in summary["recipe"].splitlines() if line and not line.startswith("#")]
+    lines = [f"prior {summary['prior']}", signature, *(["", "recipe", *recipe] if recipe else []), "", "settings"]
     lines += [
         f"  {name.replace('_', ' '):<18} {_setting(name, value)}"
         for name, value in summary["settings"].items()
@@ -30,7 +32,7 @@ def summary_text(summary: dict[str, Any]) -> str:
                 f"  {printable(group):<18} {size['features']:>10,} {size['words']:>10,}"
                 for group, size in summary[key].items()
             ]
-    background_line = f"background  {printable(background['kind'])}"  # never cut: it can be given again
+    background_line = f"background  {printable(background['kind'])}"  # never cut, as the recipe: it can be given again
     lines += [
         "",
         background_line,
@@ -51,7 +53,8 @@ def summary_text(summary: dict[str, Any]) -> str:
         more = [] if len(members) == row["words"] else ["…"]
         lines.append(f"  {row['words']:>10,} {mass:>11} {row['signature']:>7}  {features}")
         lines.append(" " * 34 + ", ".join(members + more))
-    return "\n".join(line if line == background_line else cut(line, WIDTH) for line in lines)
+    whole = {background_line, signature, *recipe}
+    return "\n".join(line if line in whole else cut(line, WIDTH) for line in lines)
 
 
 def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -35,6 +35,7 @@ class TextScorer:
         self.dictionary = scorer.task.target_dictionary
         decoder = self.model.decoder
         self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.find(OpenWords) is not None
+        self.prior = decoder.head.prior.signature if isinstance(decoder, LogLinearDecoder) else None
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.

@@ -1,5 +1,6 @@
 """What every task with a prior does: it loads the prior, and searches over candidates."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ NOT_AUTOREGRESSIVE = {
     "iter_decode_with_external_reranker": False,
 }
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass
 class PriorConfig(FairseqDataclass):
@@ -85,6 +88,7 @@ def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> P
     loaded = Prior.load(folder, load_general_model)
     where = os.path.join(data_folder(data), dictionary_file)
     loaded.check_dictionary(dictionary.symbols, where, dictionary_advice(cfg))
+    logger.info("prior %s", loaded.signature)
     return loaded
 
 
