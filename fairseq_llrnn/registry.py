@@ -70,10 +70,10 @@ def load(place: str) -> Any:
     try:
         found = importlib.import_module(module)
         return getattr(found, name) if name else found
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a package of others may raise anything
         raise OptionError(
             f"{place}: expected what its package announces as an entry point, found that it cannot be imported: "
-            f"{error}; install the package again, or remove it"
+            f"{type(error).__name__}: {error}; install the package again, or remove it"
         ) from error
 
 

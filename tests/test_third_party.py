@@ -1,5 +1,6 @@
 """Other people's package adds a background, a source of classes and a reader of lexicons by entry points alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,11 @@ def weighted(source, prior, given):
     weights = dict(line.split() for line in open(source, encoding="utf-8"))
     each = np.log([float(weights.get(word, 1.0)) for word in prior.symbols])
     return WeightedDays(each), {}
+
+
+@register_background("next_days", example="next_days")
+def following(source, prior, given):
+    return NextDays(np.array([prior.symbols.index(day) for day in ("monday", "tuesday")])), {}
 
 
 class DayAfterDay(ContextClassSource):
@@ -129,7 +135,11 @@ sums = head.eval().log_probs(hidden, previous=head.previous(targets)).exp().sum(
 state = head.advance(head.start(2), targets[:, :1])
 whole = head.log_probs(hidden, previous=head.previous(targets))[:, 1]
 found = head.top_k(hidden[:, 1], state, 3)[0]
-print(moved, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
+said = list(head.explain(hidden[:1], targets[0]))
+sound = all(abs(word.log_prob - word.log_background - word.normaliser - sum(a for _, a in word.own_features)) < 1e-5
+            for word in said)
+own = any(name == "Class:DayAfterDay" for word in said for name, _ in word.own_features)
+print(moved, sound and own, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
       torch.allclose(found, whole.topk(3).values))
 """
 ENTRY_POINTS = """
@@ -194,4 +204,14 @@ def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: P
     made.with_part(NextDays(days)).save(package / "prior")
     path = f"{package / 'site-packages'}:{root}"
     done = run_script("python", "-c", TRAINING, package / "prior", variables={"PYTHONPATH": path})
-    assert done.out.split() == ["True"] * 4
+    assert done.out.split() == ["True"] * 5
+
+
+def test_a_background_without_a_source_is_named_alone(package: Path) -> None:
+    symbols = [*SPECIALS, *WORDS]
+    for text in ("next_days", "next_days()"):
+        assert Prior.build(symbols, replace(options(package), background=text)).names == ["next_days"]
+    with pytest.raises(OptionError, match=r"found next_days, which changes the one below it; say it alone"):
+        Prior.build(symbols, replace(options(package), background="uniform times next_days"))
+    with pytest.raises(OptionError, match=r"--background days: expected a file behind the colon, found nothing"):
+        Prior.build(symbols, replace(options(package), background="days"))

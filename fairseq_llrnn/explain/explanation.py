@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
@@ -27,6 +28,7 @@ from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
 from fairseq_llrnn.output.tree_choices import CHOICE, Choice
 from fairseq_llrnn.prior.prior import Prior
 
+CLASS = "Class"  # the score of a class that is no expert's, in the list of a word's features: Class:SOURCE
 POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
 
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
@@ -76,7 +78,7 @@ def explain(
     """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; its context classes are slots of evidence and exceptions of experts.
+        background: of this sentence; its context classes are slots of evidence, exceptions of experts, or of others.
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
         top: how many predictions and strongest features (fewer where there are fewer).
@@ -85,6 +87,9 @@ def explain(
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
         choices: of a tree, for each token; `scores` are then log p(σ | K) less the masses.
+
+    Raises:
+        OptionError: classes of others stand between evidence and the prior.
     """
     table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
     experts = None
@@ -99,6 +104,7 @@ def explain(
         table = slots.table
         names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
         columns = evidence.column_of(tokens.unsqueeze(0))[0]
+    layers = _layers(background)
     static = prior.output.num_classes
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
@@ -111,11 +117,15 @@ def explain(
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
-        here, former = int(background.classes(state, tokens[t : t + 1])), None
-        signature = here
-        if experts is not None:
-            former = experts.bound.former_classes(state)[0]  # shape: (X,)
-            signature = here if here < experts.bound.num_below else int(former[here - experts.bound.num_below])
+        here = int(background.classes(state, tokens[t : t + 1]))
+        signature, former, below, of_others = here, [], state, None
+        for layer in layers:  # the outermost first
+            former.append(layer.former_classes(below)[0])  # shape: (X,)
+            if signature >= layer.num_below:
+                if experts is None or layer is not experts.bound:
+                    of_others = type(layer.source).__name__
+                signature = int(former[-1][signature - layer.num_below])
+            below = layer.below(below)
         row = table.row(signature)
         if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
@@ -126,6 +136,8 @@ def explain(
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
         own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
+        if of_others is not None:  # the class has a score of its own, in the place of its features'
+            own = [(f"{CLASS}:{of_others}", scores[t, here].item())]
         offered, slot, contributions = None, None, None
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
@@ -167,16 +179,31 @@ def explain(
         )
 
 
-def _expectations(table: FeatureTable, class_scores: Tensor, former: Tensor | None) -> np.ndarray:
+def _layers(background: Background) -> list[ContextClasses]:
+    """The context classes of words that have left classes below, the outermost first."""
+    found = []
+    while isinstance(background, ContextClasses) and not isinstance(background, EvidenceMixture):
+        found.append(background)
+        background = background.base
+    if isinstance(background, EvidenceMixture) and isinstance(background.base, ContextClasses):
+        raise OptionError(
+            f"llrnn explain: expected no classes of {type(background.base.source).__name__} behind those of evidence, "
+            "whose words have no explanation, found both; explain a model with one of them"
+        )
+    return found
+
+
+def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[Tensor]) -> np.ndarray:
     """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J + X).
 
     Args:
-        former: the classes that the exceptions have left, (X,): they have their features.
+        former: the classes that words have left for those of each layer, (X,), the outermost first: they have their
+            features.
     """
     shares = class_scores[0].double().softmax(-1).cpu()
-    if former is not None:
-        shares, exceptions = shares[: len(shares) - len(former)], shares[len(shares) - len(former) :]
-        shares = shares.index_add(0, former.cpu(), exceptions)
+    for left in former:
+        below = len(shares) - len(left)
+        shares = shares[:below].index_add(0, left.cpu(), shares[below:])
     probabilities = shares.numpy()
     entries = table.values * np.repeat(probabilities, np.diff(table.offsets))
     return np.bincount(table.indices, weights=entries, minlength=table.num_features)

@@ -1,4 +1,4 @@
-"""What a user's regular expression may not ask for: calls of its own groups, and repeats that would fill the memory.
+r"""What a user's regular expression may not ask for: calls of its own groups, and repeats that would fill the memory.
 
 The `regex` package writes out what has to be repeated, and follows `(?R)` for ever; a time limit of a match stops
 neither before the memory is full. So an expression is read here before it is compiled. Where the reading is simpler

@@ -75,6 +75,13 @@ class ContextWords(Background):
         base = self.base.cross_fitted(self._known(tokens))
         return self if base is self.base else type(self)(base, self.source)
 
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
+        base = self.base.given(source, leave_out)
+        return self if base is self.base else type(self)(base, self.source)
+
+    def gates(self, hidden_size: int) -> None:
+        self.base.gates(hidden_size)
+
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(self.below(state))
 

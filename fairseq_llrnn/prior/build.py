@@ -5,6 +5,7 @@ Sizes: V words of the dictionary, M words with an identity of their own.
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +38,11 @@ from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior.languages import LANGUAGE, language_weights
+from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.settings import Settings
 
-BACKGROUNDS = tuple("unigram uniform language:CODE ngram:FILE ngram:N automaton:FILE model:FILE cache:N".split())
+STATIC = "unigram", "uniform", "language:CODE"
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,14 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, unigram
         counted = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
         weights = language_weights(words, counted, allowed, background.partition(":")[2])
     elif not os.path.exists(background):
+        known = named_backgrounds()
+        near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *known], n=1)
+        fix = f"did you mean {near[0]}?" if near else "check the spelling"
+        if ":" in background:
+            fix += " If another package has this background, install it"
         raise OptionError(
-            f"--background {background}: expected {', '.join(BACKGROUNDS)} or the path of a TSV file with "
-            "`word<TAB>weight` rows, found no such file; check the spelling"
+            f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in known.values())} "
+            f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
         )
     else:
         index = {word: i for i, word in enumerate(words.symbols) if allowed[i]}

@@ -27,6 +27,7 @@ AROUND = 100  # characters of an expression, shown on both sides of what is wron
 _WORD = r"""(?:[^\s()"',=\[\]]|"[^"]*"|'[^']*')+"""  # within the parentheses of a call
 _VALUE = rf"{_WORD}|\[\s*(?:{_WORD}(?:\s*,\s*{_WORD})*)?\s*\]"
 _ITEM = re.compile(rf"\s*(?:(?P<name>[a-z_]+)\s*=\s*)?(?P<value>{_VALUE})\s*(?P<end>[,)])")
+_EMPTY = re.compile(r"\s*(?P<end>\))")
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 
 
@@ -139,7 +140,8 @@ class _Parser:
     def call(self, name: str) -> Atom:
         """What is in the parentheses behind a name: what would be behind its colon, and options."""
         at, first, options = self.spans[self.place][1], "", dict[str, Value]()
-        item = None
+        item = _EMPTY.match(self.text, at)
+        at = item.end() if item is not None else at
         while item is None or item["end"] != ")":
             begin, item = at, _ITEM.match(self.text, at)
             if item is None:

@@ -27,9 +27,11 @@ STATIC, TRANSLATIONS = "static", "translations"
 def kind_of(text: str) -> tuple[str, str]:
     """Kind of an atom, and what is behind its colon: ("ngram", "3"); ("static", …) for all others."""
     kind, colon, source = text.partition(":")
-    if colon and kind != LANGUAGE and named_background(kind) is not None:
-        return kind, source
-    return (TRANSLATIONS, "") if text == TRANSLATIONS else (STATIC, text)
+    if text in ("unigram", "uniform") or kind == LANGUAGE:
+        return STATIC, text
+    if text == TRANSLATIONS:
+        return TRANSLATIONS, ""
+    return (kind, source) if named_background(kind) is not None else (STATIC, text)
 
 
 def read_background(text: str) -> Expression:
@@ -94,7 +96,7 @@ def file_of(text: str) -> str | None:
     named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
     if named is None:
         return None
-    if not source:
+    if not source and ":" in named.example:
         raise OptionError(
             f"--background {text}: expected a file behind the colon, found nothing; say e.g. {named.example}"
         )
@@ -127,6 +129,11 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     built = []
     for atom in leaves:
         part, more = _part(atom, prior, given)
+        if not (part.is_base or isinstance(expression, Atom)):
+            raise OptionError(
+                f"--background {expression}: expected backgrounds that stand by themselves, found {atom}, which "
+                "changes the one below it; say it alone"
+            )
         built.append(part)
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]

@@ -81,7 +81,7 @@ def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
     assert (weight(prior, "le"), weight(prior, "</s>")) == (pytest.approx(0.75), pytest.approx(0.25))
     assert weight(prior, "la") == weight(prior, "chat") == 0
     assert prior.counts()["forbidden words"] == 15
-    assert prior.settings["background"] == str(path)
+    assert prior.settings["background"] == path.name
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,15 @@ def test_weights_without_mass(build: Build, corpus: Corpus, text: str) -> None:
 
 
 def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
-    assert build("--background", "unigramm").error == (
-        "--background unigramm: expected unigram, uniform, language:CODE, ngram:FILE, ngram:N, automaton:FILE, "
-        "model:FILE, cache:N or the path of a TSV file with `word<TAB>weight` rows, found no such file; check the "
-        "spelling"
+    error = build("--background", "unigramm").error
+    assert error.startswith("--background unigramm: expected unigram, uniform, language:CODE, automaton:grammar.txt, ")
+    assert error.endswith(
+        "ngram:model.arpa or ngram:3 or the path of a TSV file with `word<TAB>weight` rows, found no such file; did "
+        "you mean unigram?"
     )
+    assert "; did you mean cache? If another package has this background, install it" in build(
+        "--background", "cahce:5"
+    ).error
 
 
 def test_a_background_that_is_a_folder(build: Build, corpus: Corpus) -> None:

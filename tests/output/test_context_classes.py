@@ -165,3 +165,15 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
         assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
     read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
+
+
+@pytest.mark.parametrize("below", COMBINED)
+def test_what_is_below_hears_of_the_source(below: str) -> None:
+    """Classes may be put in front before a batch is known: what is below still gets its source."""
+    source = encode(TABLE)
+    known = source.masked_fill(source >= TABLE.source.known, UNK)
+    before = ContextClasses(base(below), Singled()).given(known)
+    after = ContextClasses(base(below).given(known), Singled())
+    alone = ContextClasses(base(below), Singled())
+    assert not torch.equal(alone.log_weights(alone.start(B)), after.log_weights(after.start(B)))
+    assert torch.equal(before.log_weights(before.start(B)), after.log_weights(after.start(B)))

@@ -161,10 +161,10 @@ def test_backgrounds(tmp_path: Path) -> None:
     path.write_text("le\t1e99\nla\t1e99\n", encoding="utf-8")
     large = build(PriorSettings(top_words=2, background=str(path)))
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
-    message = "--background unigrm: expected unigram, uniform, language:CODE, ngram:FILE, .* or the path of a TSV"
+    message = "--background unigrm: expected unigram, uniform, language:CODE, automaton:.* or the path of a TSV"
     with pytest.raises(OptionError, match=message):
         build(PriorSettings(top_words=2, background="unigrm"))
-    for background in ("ngram", "model", "unigram:x", "uniform:x"):  # once taken for the part before the colon
+    for background in ("unigram:x", "uniform:x"):  # once taken for the part before the colon
         with pytest.raises(OptionError, match=f"--background {background}: expected unigram"):
             build(PriorSettings(top_words=2, background=background))
 
