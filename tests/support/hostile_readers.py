@@ -42,6 +42,7 @@ from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.recipe_file import read_recipe
 from fairseq_llrnn.rescoring.phrase_table import read_phrase_table
 from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
@@ -111,6 +112,7 @@ VALUES = "chat\tValence:Pleasant\t0.75\nmer\tValence:Pleasant\t0.5\nmer\tSize:Lo
 LABELLED = "__label__a __label__b le chat\nvoit __label__c\n__label__a\n"
 COLUMNS = "le chat\ta\tb\nvoit\tc\n\ta\n"
 WEIGHTS = "le\t3\nchat\t1.5\nmer\t0\n"
+RECIPE = 'text = "text"\nbackground = "ngram(2, folds=3)"\n\n[words]\nconllu = ["a.conllu"]\n'
 PATTERNS = "[patterns]\nnumber = '\\d+([.,]\\d+)*'\nplural = '\\w+s'\n"
 TERMS = "cat\tchat\tNOUN\tchat|chats\nthe sea\tmer\n"
 TBX = """<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd">
@@ -385,6 +387,7 @@ def readers() -> list[Reader]:
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
+        text("recipe", "prior.toml", read_recipe, RECIPE, counts=False),
         text("terms", "terms.tsv", read_terms, TERMS),
         text("terms of TBX", "terms.tbx", lambda path: read_tbx(path, ("en", "fr")), TBX),
         text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),
