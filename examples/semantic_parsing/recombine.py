@@ -23,6 +23,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -190,7 +191,8 @@ class Recombiner:
     """Draws new pairs from examples with phrases."""
 
     def __init__(self, examples: Sequence[Example], rules: Rules, seed: int) -> None:
-        self.examples, self.rules = examples, rules
+        self.examples = examples
+        self.is_form = cache(lambda symbols: derives(rules, symbols))  # the same form comes with many questions
         self.random = random.Random(seed)
         self.longest = max(len(e.words) for e in examples), max(len(list(e.form.symbols())) for e in examples)
         self.below: set[tuple[str, str]] = set()  # predicate, first symbol of an argument
@@ -217,7 +219,8 @@ class Recombiner:
         new = written(example.words, example.form)
         if new is None or len(new[0]) > self.longest[0] or len(new[1]) > self.longest[1]:
             return None
-        return (tuple(new[0]), tuple(new[1])) if derives(self.rules, new[1]) else None
+        question, form = map(tuple, new)
+        return (question, form) if self.is_form(form) else None
 
     def _exchanged(self, example: Example) -> Example | None:
         """With another phrase in the place of one."""
