@@ -24,8 +24,7 @@ NAME = "lexicon"
 HELP = "write what files and packages know of words as one table, to be read, edited and given to --lexicon"
 EXAMPLES = (
     "llrnn lexicon --conllu train.conllu --language cs --out words.tsv",
-    "llrnn lexicon --unimorph ces --hunspell cs_CZ.dic --dict data-bin/dict.txt --count-text train.txt --out words.tsv",
-    "llrnn lexicon --lexicon words.tsv corrections.tsv --out both.tsv",
+    "llrnn lexicon --lexicon words.tsv lexicon.tsv --dict data-bin/dict.txt --count-text train.txt --out both.tsv",
 )
 
 

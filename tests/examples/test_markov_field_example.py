@@ -50,7 +50,7 @@ def test_the_whole_run_and_again(
     scores = ("uw-20.score", "uw-20-order-1.score", "explicit-12.score", "lbl-12.score", "left-to-right-20.md")
     for name in (*scores, "neighbours", "tags.md"):
         assert f"\n{name}\n" in first
-    assert "| 0.5 FIELD plus 0.5 ngram:2 | " in first and "| uw, nested | " in first
+    assert "| 0.5 FIELD plus 0.5 ngram(2, folds=0) | " in first and "| uw, nested | " in first
     assert first.count("\n| D = 30, 2 words before | ") == 2
     assert "| HMM, unknown words by suffix (TnT) | 100.00 | 0.00 (of 0) |" in first
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != "test-600.txt"}

@@ -74,7 +74,7 @@ def world(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mu
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recipes.PIECES, "vocab_size", 300)
         for name, options in recipes.PRIORS.items():
-            without_packages = options.replace("words.lemma_floor 1000000", "")
+            without_packages = options.replace("--set words.lemma_floor=1000000", "")
             patch.setitem(recipes.PRIORS, name, without_packages.replace("4000", "60"))
         patch.setattr(pairs.Pair, "all_sources", pairs.Pair.knowledge)
         for module in (stages, multi30k):

@@ -213,7 +213,7 @@ def test_a_target_without_mass_in_training(shell: Shell, world: World, without_l
     )  # fmt: skip
     lines = [line.split() for line in world.text("train")]
     places = [(i + 1, words.index("lac") + 1) for i, words in enumerate(lines) if "lac" in words]
-    assert_says(result, "'lac'", "no mass", "--smoothing")
+    assert_says(result, "'lac'", "no mass", "--background unigram")
     said = result.err.strip().splitlines()[-1]
     assert any(f"position {position} of sample {sentence}, " in said for sentence, position in places), said
     assert f"{sum(words.count('lac') for words in lines)} such targets" in said
