@@ -38,6 +38,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
+from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head import search, text
 from fairseq_llrnn.head.embedding import InputEmbedding
 from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
@@ -431,10 +432,14 @@ class LogLinearHead(nn.Module):
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 
         Raises:
-            DataError: shapes that do not fit; a target to which the background gives no mass.
+            OptionError: a number out of its range. DataError: shapes that do not fit; a target to which the background
+            gives no mass.
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
+        if not 0.0 <= label_smoothing < 1.0:  # NaN is not
+            raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
+        check_penalty("adaptor_penalty", adaptor_penalty)
         previous = self.previous(targets) if previous is None else previous
         self._check_shapes(hidden, previous, targets)
         batch = self.batch(hidden, self.condition(previous, source), source_states)

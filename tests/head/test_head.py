@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from automaton_prior import with_grammar
@@ -199,6 +201,18 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         head.loss(hidden, TARGETS[:, 1:], previous=TARGETS)
     with pytest.raises(OptionError, match="reduction: expected mean, sum or none, found 'all'"):
         head.loss(hidden, TARGETS, reduction="all")
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, math.inf, math.nan])
+def test_a_share_that_is_none(value: float) -> None:
+    with pytest.raises(OptionError, match="label_smoothing .*: expected a share from 0 to below 1"):
+        make_head().loss(hidden_states(), TARGETS, label_smoothing=value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1e30, math.inf, math.nan])
+def test_a_penalty_that_is_none(value: float) -> None:
+    with pytest.raises(OptionError, match="adaptor_penalty .*: expected a number from 0 to"):
+        make_head().loss(hidden_states(), TARGETS, adaptor_penalty=value)
 
 
 def test_a_target_without_mass_is_named() -> None:
