@@ -188,7 +188,7 @@ def test_what_is_missing_or_too_much(
         find_model_files(str(tmp_path / "lm.pt"), Places(options="{} of --background model(…)"))
     state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")
-    with pytest.raises(DataError, match="expected weights that fit the model which its options describe"):
+    with pytest.raises(OptionError, match="--expert: expected this option, with which the checkpoint was trained"):
         load_scorer(str(tmp_path / "lm.pt"), 100)
 
 

@@ -32,6 +32,7 @@ Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
 NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
 OPTIONS = {  # what messages say of modules of a head that are not there
+    "experts": "--expert: expected this option",
     "tree": "--output-tree: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
     "characters": "--input-characters: expected cnn",
