@@ -34,8 +34,9 @@ soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
 if soft == resource.RLIM_INFINITY or soft > MEMORY_LIMIT:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, hard))
 
-# A shell that starts the tests in the background has them ignore it, and so would all that they start.
+# Who starts the tests in the background has them ignore these, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
