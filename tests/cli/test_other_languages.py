@@ -50,7 +50,7 @@ FOREIGN, SHORT = [*OTHERS, "chat"], WORDS[:3]
 
 @pytest.mark.parametrize("kind", [kind for kind in WRITTEN if kind != "hunspell"])
 def test_a_prior(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], Path], kind: str) -> None:
-    name = "lexicon" if kind in ("unimorph", "values") else "prior"
+    name = "lexicon" if kind in ("unimorph", "values", "morphemes") else "prior"
     command = [name, "--dict", tmp_path / "dict.txt", "--count-text", tmp_path / "text", "--out", tmp_path / "prior"]
     path = write(kind, FOREIGN)
     done = llrnn(*command, f"--{kind}", path)

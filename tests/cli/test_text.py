@@ -122,7 +122,8 @@ def cased(llrnn: Llrnn, corpus: Corpus, turkish: Path) -> Llrnn:
         words = text.read_text(encoding="utf-8").split()
         dictionary = corpus.write("words.txt", "".join(f"{word} 1\n" for word in words))
         return llrnn(
-            "prior", "--dict", dictionary, "--conllu", turkish, "--count-text", text, "--top-words", 1, *options,
+            "prior", "--dict", dictionary, "--conllu", turkish, "--count-text", text, "--top-words", 1,
+            *(["--set", *options] if options else []),
             "--out", corpus.out,
         )  # fmt: skip
 
@@ -130,7 +131,8 @@ def cased(llrnn: Llrnn, corpus: Corpus, turkish: Path) -> Llrnn:
 
 
 @pytest.mark.parametrize(
-    ("casing", "options"), [(("--lower", "tr"), ("--lower", "tr")), ((), ("--keep-case",)), (("--lower",), ())]
+    ("casing", "options"),
+    [(("--lower", "tr"), ("words.lower=tr",)), ((), ("words.keep_case=true",)), (("--lower",), ())],
 )
 def test_a_text_in_the_case_of_its_lexicon(
     casing: tuple[str, ...], options: tuple[str, ...], cased: Llrnn, corpus: Corpus
@@ -144,10 +146,10 @@ def test_a_text_in_the_case_of_its_lexicon(
 @pytest.mark.parametrize(
     ("casing", "options", "count", "advice"),
     [
-        (("--lower", "tr"), (), 2, "the text was lower-cased as Turkish is, the lexicon not; say --lower tr (or az)"),
-        (("--lower",), ("--lower", "tr"), 1, "the lexicon was lower-cased by --lower tr, the text by other rules"),
-        ((), (), 2, "the text has capitals, and the lexicon was lower-cased; say --keep-case, or lower-case the text"),
-        (("--lower",), ("--keep-case",), 2, "the text has no capitals; leave --keep-case out"),
+        (("--lower", "tr"), (), 2, "the text was lower-cased as Turkish is, the lexicon not; say words.lower=tr"),
+        (("--lower",), ("words.lower=tr",), 1, "the lexicon was lower-cased by words.lower tr, the text by other"),
+        ((), (), 2, "the text has capitals, and the lexicon was lower-cased; say words.keep_case=true, or lower-case"),
+        (("--lower",), ("words.keep_case=true",), 2, "the text has no capitals; leave words.keep_case out"),
     ],
 )
 def test_a_text_in_another_case(
@@ -161,5 +163,5 @@ def test_a_text_in_another_case(
 
 
 def test_lower_beside_keep_case(cased: Llrnn) -> None:
-    error = cased((), "--keep-case", "--lower", "tr").error
+    error = cased((), "words.keep_case=true", "words.lower=tr").error
     assert error == "--lower tr: found --keep-case beside it; leave one of them out"

@@ -175,7 +175,7 @@ def test_another_source_dictionary() -> None:
     assert str(caught.value) == (
         "the prior's evidence was made for another source dictionary than data/dict.en.txt: sizes 10 and 10, first "
         "difference at index 4 ('the' in the prior, 'a' in the dictionary); build it again with `llrnn prior` "
-        "source_dictionary data/dict.en.txt"
+        "--set source_dictionary=data/dict.en.txt"
     )
     with pytest.raises(PriorError, match="prior's lexical translations were made .* --lexical-translation data$"):
         translated(evident()).check_source_dictionary(SOURCE[:-1], "data/dict.en.txt")

@@ -23,9 +23,8 @@ SPELLED = open_words(SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0))
 
 def prior(neural: bool = True) -> Prior:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    return Prior.build(
-        SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1, neural=neural))
-    )
+    spelled = OpenOptions("neural" if neural else "characters", types=1)
+    return Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=spelled))
 
 
 def test_training_makes_unknown_words_cheaper() -> None:

@@ -372,7 +372,7 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
 
 def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    opened = OpenOptions(types=1, neural=True)
+    opened = OpenOptions("neural", types=1)
     prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=opened))
     torch.manual_seed(1)
     words = open_words(SpellerSizes(4, 5, 0.0))
