@@ -26,7 +26,7 @@ for absent in ("fairseq", "sacrebleu", "transformers", "matplotlib"):
     assert importlib.util.find_spec(absent) is None, absent
 prefix = "fairseq_llrnn."
 for module in pkgutil.walk_packages(fairseq_llrnn.__path__, prefix, onerror=lambda name: None):
-    if module.name.split(".")[1] not in ("plugin", "tasks", "systems"):  # which import fairseq
+    if module.name.split(".")[1] not in ("plugin", "tasks", "systems", "huggingface"):  # of extras
         importlib.import_module(module.name)
 print(fairseq_llrnn.__file__)
 """

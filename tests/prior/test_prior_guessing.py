@@ -100,7 +100,7 @@ def test_when_guesses_are_made() -> None:
     assert guessed(Prior.build(SYMBOLS, of_words(replace(OPTIONS, counts=all_seen), guess="on"))) == set(UNSEEN)
     worse = dict.fromkeys(UNSEEN, ["POS:X"])
     assert guessed(Prior.build(SYMBOLS, of_words(lexicon=worse))) == set()
-    with pytest.raises(OptionError, match="words.guess maybe: expected auto, on, off; correct the spelling"):
+    with pytest.raises(OptionError, match="words.guess: expected auto, on or off, found 'maybe'"):
         Prior.build(SYMBOLS, of_words(guess="maybe"))
 
 

@@ -11,7 +11,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
-from fairseq_llrnn.lexicon.languages.findings import Gathered
+from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
@@ -191,7 +191,7 @@ def test_the_sources_that_were_used_are_kept(tmp_path: Path) -> None:
     assert any(source == "--language hu, lemmas that 3 words share" for source in prior.settings["sources"])
     unweighed = Prior.build(SYMBOLS, ASKED).find(LanguagesPart)
     assert unweighed is not None and [f.source for f in unweighed.findings] == ["stems", "tags"]
-    assert Prior.build(SYMBOLS, of_words(ASKED, language=None)).find(LanguagesPart) is None
+    assert Prior.build(SYMBOLS, of_words(ASKED, language=None, lemma_floor=LEMMA_FLOOR)).find(LanguagesPart) is None
 
 
 @pytest.mark.parametrize("damage", ['"known": "7"', '"known": true', '"known": 7, "more": 1', '"share": 1'])
@@ -214,9 +214,9 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
             {"language": "klingon"},
             "--language klingon: expected a language that some package knows, found another; for ot",
         ),
-        ({"lemma_floor": 0}, "words.lemma_floor 0: expected a number of words of at least 1"),
+        ({"lemma_floor": 0}, "words.lemma_floor: expected a number of at least 1, found 0"),
         (
-            {"language": None, "background": "language"},
+            {"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
             "--background language: expected --language CODE beside it, found",
         ),
         (
