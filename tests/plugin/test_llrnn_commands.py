@@ -67,6 +67,14 @@ def translator(shell: Shell, translation: TranslationWorld) -> Path:
 # ---- the same results -----------------------------------------------------------------------------------------------
 
 
+def told(result: Result) -> list[str]:
+    """What is printed but for the line that names the prior, which stands there once."""
+    every = result.out.splitlines()
+    rest = [line for line in every if not line.startswith("prior llrnn:")]
+    assert len(rest) == len(every) - 1, every
+    return rest
+
+
 def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
     """Trained, measured and searched as by hand; the checkpoint says the prior and how it reads text."""
     task = world.task_args("separate")
@@ -80,7 +88,7 @@ def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Pat
     ours = shell.run("llrnn", "eval-lm", world.data, "--path", model, "--gen-subset", "valid", "--cpu")
     loss = re.search(r"Loss \(base 2\): .*", bare.out)
     assert loss is not None
-    evaluated, result = ours.out.splitlines()
+    evaluated, result = told(ours)
     assert evaluated.startswith("Evaluated ") and result == loss[0]
     assert ours.err == ""
 
@@ -88,7 +96,7 @@ def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Pat
     bare = shell.run("fairseq-generate", *task, *BREAKING, *EVERY_SENTENCE, *common)
     ours = shell.run("llrnn", "generate", world.data, *common)
     assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 8
-    assert ours.err == ""
+    assert ours.err.startswith("prior llrnn:") and ours.err.count("\n") == 1
 
     bare = shell.run("fairseq-interactive", *task, "--path", model, *SEARCH, stdin="le chat\nla\n")
     ours = shell.run("llrnn", "interactive", world.data, "--path", model, *SEARCH, stdin="le chat\nla\n")
@@ -97,7 +105,7 @@ def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Pat
 
     bare = shell.run("fairseq-validate", *task, *EVERY_SENTENCE, "--path", model, "--max-tokens", 128)
     ours = shell.run("llrnn", "validate", world.data, "--path", model, "--cpu")
-    found = re.fullmatch(r"valid: loss (\S+), .*, ppl (\S+), .*nats_NOUN \S+.*\n", ours.out)
+    found = re.fullmatch(r"valid: loss (\S+), .*, ppl (\S+), .*nats_NOUN \S+.*", told(ours)[0])
     assert found is not None
     assert f"| loss {found[1]} |" in bare.out and f"| ppl {found[2]} |" in bare.out
 
@@ -117,7 +125,7 @@ def test_a_translator(shell: Shell, translation: TranslationWorld, translator: P
     bare = shell.run("fairseq-interactive", *task, *common, stdin="el tahc\n")
     ours = shell.run("llrnn", "interactive", translation.data, *common, stdin="el tahc\n")
     assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 1
-    assert shell.run("llrnn", "validate", *common[:2], translation.data, "--cpu").out.startswith("valid: loss ")
+    assert told(shell.run("llrnn", "validate", *common[:2], translation.data, "--cpu"))[0].startswith("valid: loss ")
 
 
 # ---- what training prints -------------------------------------------------------------------------------------------
@@ -126,7 +134,7 @@ def test_a_translator(shell: Shell, translation: TranslationWorld, translator: P
 def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, world: World, tmp_path: Path) -> None:
     place = tmp_path / "a folder"
     done = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place)
-    opening, *epochs, best, valid, checkpoint, after = done.out.splitlines()
+    opening, *epochs, best, valid, checkpoint, after = told(done)
     assert opening == (
         f"fairseq-train gets, before what you say: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
         "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
@@ -144,12 +152,12 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert after == f"next        {command}"
     assert done.err == ""
 
-    again = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place).out.splitlines()
+    again = told(shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place))
     assert again[1] == f"goes on from {place}/checkpoint_last.pt, after update 2; another --save-dir begins anew"
     assert again[2].startswith("done        nothing was left to do")
 
     worse = [*SMALL, "--max-epoch", 4, "--save-dir", place, "--lr", 3, "--reset-optimizer", "--reset-lr-scheduler"]
-    worse = shell.run("llrnn", "train", world.data, *worse).out.splitlines()
+    worse = told(shell.run("llrnn", "train", world.data, *worse))
     assert re.search(r"perplexity \S+ \((the )?best so far", worse[2])
 
 
@@ -158,7 +166,7 @@ def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: Wor
         "llrnn", "train", world.data, *SMALL, "--max-epoch", 1, "--no-save", "--batch-size", 32, "--log-interval", 2,
         "--validate-interval-updates", 2, "--valid-subset", "valid,test",
     )  # fmt: skip
-    _, batch, other, again, valid, another, whole, best, numbers = done.out.splitlines()
+    _, batch, other, again, valid, another, whole, best, numbers = told(done)
     assert re.fullmatch(r"epoch 1: batch 2 of 4, loss \S+, perplexity \S+", batch) and "batch 4 of 4" in again
     assert other.startswith("epoch 1: test loss ") and another.startswith("epoch 1: test loss ")
     assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(the best so far\)", valid)
@@ -209,7 +217,7 @@ def test_a_stop_is_a_line_and_the_same_command_goes_on(
     )  # fmt: skip
     assert found is not None, said
     epoch, update = map(int, found.groups())
-    _, begins, first, *_ = shell.run("llrnn", "train", *arguments, "--max-epoch", epoch + 1).out.splitlines()
+    _, begins, first, *_ = told(shell.run("llrnn", "train", *arguments, "--max-epoch", epoch + 1))
     assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
 
 
