@@ -7,5 +7,6 @@ from fairseq_llrnn import register
 
 def need_fairseq() -> None:
     """To be called before a module of plugin/ is imported. Raises OptionError where fairseq is not installed."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # it reports while it is imported
+    for logger in ("fairseq", "fairseq_llrnn.plugin"):  # they report while they are imported, and load a model
+        logging.getLogger(logger).setLevel(logging.WARNING)
     register()

@@ -51,7 +51,7 @@ def run(name: str, given: Sequence[str], user_dir: str) -> int:
     words = [word for word in given if word != "-v"]
     verbose, shows_help = len(words) < len(given), bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
-    for logger in ("fairseq", "fairseq_cli"):  # need_fairseq had it silent while it was imported
+    for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
         logging.getLogger(logger).setLevel(logging.NOTSET)
     before, report = sys.argv, None
     try:
