@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEv
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.output.class_source import layers_of
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
 from fairseq_llrnn.output.tree_choices import CHOICE, Choice
@@ -104,7 +106,6 @@ def explain(
         table = slots.table
         names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
         columns = evidence.column_of(tokens.unsqueeze(0))[0]
-    layers = _layers(background)
     static = prior.output.num_classes
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
@@ -118,14 +119,13 @@ def explain(
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here = int(background.classes(state, tokens[t : t + 1]))
-        signature, former, below, of_others = here, [], state, None
-        for layer in layers:  # the outermost first
-            former.append(layer.former_classes(below)[0])  # shape: (X,)
+        signature, former, of_others = here, [], None
+        for layer, own_state in _layers(positions, state):
+            former.append(layer.former_classes(own_state)[0])  # shape: (X,)
             if signature >= layer.num_below:
                 if experts is None or layer is not experts.bound:
                     of_others = type(layer.source).__name__
                 signature = int(former[-1][signature - layer.num_below])
-            below = layer.below(below)
         row = table.row(signature)
         if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
@@ -179,18 +179,16 @@ def explain(
         )
 
 
-def _layers(background: Background) -> list[ContextClasses]:
-    """The context classes of words that have left classes below, the outermost first."""
-    found = []
-    while isinstance(background, ContextClasses) and not isinstance(background, EvidenceMixture):
-        found.append(background)
-        background = background.base
-    if isinstance(background, EvidenceMixture) and isinstance(background.base, ContextClasses):
-        raise OptionError(
-            f"llrnn explain: expected no classes of {type(background.base.source).__name__} behind those of evidence, "
-            "whose words have no explanation, found both; explain a model with one of them"
-        )
-    return found
+def _layers(background: Background, state: Tensor) -> list[tuple[ContextClasses, Tensor]]:
+    """The context classes of words that have left classes below, with their states (1, …), the outermost first."""
+    every = layers_of(background, state, (1, 1)) if isinstance(background, ContextClasses) else []
+    for (below, _), (layer, _) in pairwise(every):
+        if isinstance(layer, EvidenceMixture):
+            raise OptionError(
+                f"llrnn explain: expected no classes of {type(below.source).__name__} behind those of evidence, whose "
+                "words have no explanation, found both; explain a model with one of them"
+            )
+    return [(layer, own[0]) for layer, own in reversed(every) if not isinstance(layer, EvidenceMixture)]
 
 
 def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[Tensor]) -> np.ndarray:
