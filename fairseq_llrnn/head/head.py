@@ -437,12 +437,19 @@ class LogLinearHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
-        if not 0.0 <= label_smoothing < 1.0:  # NaN is not
-            raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
-        check_penalty("adaptor_penalty", adaptor_penalty)
         previous = self.previous(targets) if previous is None else previous
         self._check_shapes(hidden, previous, targets)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
+        return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
+
+    def loss_of(
+        self, batch: Batch, targets: Tensor, label_smoothing: float = 0.0, adaptor_penalty: float = 0.0,
+        reduction: str = "mean",
+    ) -> Tensor:  # fmt: skip
+        """As `loss`, of a batch that the network has read."""
+        if not 0.0 <= label_smoothing < 1.0:  # NaN is not
+            raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
+        check_penalty("adaptor_penalty", adaptor_penalty)
         log_prob = self.target_log_probs(batch, targets)
         refuse_forbidden(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)

@@ -42,7 +42,6 @@ from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
 from fairseq_llrnn.huggingface.prefixes import PrefixStates
 from fairseq_llrnn.huggingface.tokens import by_token
 from fairseq_llrnn.output.records import State
@@ -159,11 +158,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         batch = head.batch(hidden, condition, read)
         if targets is None:
             return Seq2SeqLMOutput(logits=head.word_log_probs(batch))
-        log_prob, real = head.target_log_probs(batch, targets), targets.ne(head.pad)
-        refuse_forbidden(head, log_prob, targets, fix=LEAVE_OUT)
-        if self.training and self.config.label_smoothing:
-            log_prob = log_prob + self.config.label_smoothing * head.smoothing_gain(batch, targets)
-        return Seq2SeqLMOutput(loss=-log_prob.masked_fill(~real, 0.0).sum() / real.sum().clamp_min(1))
+        smoothing = self.config.label_smoothing if self.training else 0.0
+        return Seq2SeqLMOutput(loss=head.loss_of(batch, targets, smoothing))
 
     def _mask(self, source: Tensor) -> Tensor:
         return plain(source).ne(self.config.pad_token_id).long()
