@@ -18,17 +18,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.reading import reading, refuse_special
 
 FORMS = ("nfc", "nfd")
 logger = logging.getLogger(__name__)
-
-
-def check_form(form: str | None) -> None:
-    """Raise OptionError for what is no form."""
-    if form is not None and form not in FORMS:
-        raise OptionError(f"--normalize {form}: expected {' or '.join(FORMS)}; correct the spelling")
 
 
 def in_form(text: str, form: str | None) -> str:

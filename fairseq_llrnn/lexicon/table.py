@@ -111,10 +111,13 @@ class Table:
         """Some of the rows."""
         return Table((row, count) for row, count in self.rows.items() if chosen(row))
 
+    def _words(self) -> Iterator[Row]:
+        return (row for row in self.rows if row.is_word)
+
     def lexicon(self, values: bool = True) -> Lexicon:
         """The features of words: of their guesses, or else of all their analyses; and their values, if these count."""
         found, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
-        for row in filter(_is_word, self.rows):
+        for row in self._words():
             if row.source == GUESS or (row.features and row.form not in guessed):
                 found.add(row.form, dict(row.features))
             own = {name: value for name, value in row.values if values and feature_group(name) not in MORPHEMES}
@@ -125,7 +128,7 @@ class Table:
     def morphemes(self) -> dict[str, dict[str, float]] | None:
         """The morphemes of each word; None where nobody cut words."""
         found: dict[str, dict[str, float]] = {}
-        for row in filter(_is_word, self.rows):
+        for row in self._words():
             if own := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
                 found.setdefault(row.form, {}).update(own)
         return found or None
@@ -144,10 +147,6 @@ class Table:
         file.write(f"{HEADER}\n")
         for cells in sorted(_cells(row, count) for row, count in self.rows.items()):
             file.write("\t".join(cells) + "\n")
-
-
-def _is_word(row: Row) -> bool:
-    return row.is_word
 
 
 def _cells(row: Row, count: int) -> tuple[str, ...]:

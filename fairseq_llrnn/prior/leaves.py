@@ -31,7 +31,8 @@ def kind_of(text: str) -> tuple[str, str]:
         return STATIC, text
     if text == TRANSLATIONS:
         return TRANSLATIONS, ""
-    return (kind, source) if named_background(kind) is not None else (STATIC, text)
+    is_name = bool(colon) or kind.isidentifier()  # else a path: nobody has to be asked
+    return (kind, source) if is_name and named_background(kind) is not None else (STATIC, text)
 
 
 def read_background(text: str) -> Expression:

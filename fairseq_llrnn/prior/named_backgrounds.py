@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # a checkpoint, a prior with b₀, options of `model` -> the part, and what a user should know about it
 OpenModel = Callable[[str, "Prior", "ModelOptions"], "tuple[ModelPart, Mapping[str, int]]"]
 
+
 @dataclass(frozen=True)
 class NoOptions(Settings):
     """Of a background that has none."""

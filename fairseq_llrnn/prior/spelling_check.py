@@ -73,15 +73,13 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
     if word != lower(word, language):
         return (
             "the text has capitals, and the lexicon was lower-cased; say words.keep_case=true, or lower-case the "
-            "text (`llrnn "
-            "text --lower` does)"
+            "text (`llrnn text --lower` does)"
         )
     if language is None and (DOT in form or "ı" in word):
         return "the text was lower-cased as Turkish is, the lexicon not; say words.lower=tr (or az)"
     if language is not None and DOT in word:
         return (
             f"the lexicon was lower-cased by words.lower {options.lower}, the text by other rules; lower-case the "
-            "text so, "
-            "too, or leave the option out"
+            "text so, too, or leave the option out"
         )
     return None

@@ -58,6 +58,5 @@ def warning(completed: Completed) -> str | None:
     return (
         f"warning: the lexicon has {has / words:.0%} of the counted text's words and {others_has / others:.0%} of the "
         "dictionary's others; a model learns that words without features never come. Leave out words.guess=off, or "
-        "give a "
-        "lexicon that has the others, too"
+        "give a lexicon that has the others, too"
     )
