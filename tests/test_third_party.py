@@ -148,6 +148,7 @@ days = weekday_words
 [fairseq_llrnn.readers]
 days = weekday_words:read_days
 broken = weekday_words:nothing
+raising = raising_words:read
 """
 WORDS = ("monday", "tuesday", "rain", "sun")
 
@@ -194,6 +195,12 @@ def test_without_the_package_its_prior_is_refused(package: Path, root: Path, she
 def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> None:
     with pytest.raises(OptionError, match="weekday_words:nothing: expected what its package announces as an entry"):
         Prior.build([*SPECIALS, *WORDS], options(package, "broken"))
+
+
+def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> None:
+    (package / "site-packages" / "raising_words.py").write_text("1 / 0\n", encoding="utf-8")
+    with pytest.raises(OptionError, match="raising_words:read: expected .*cannot be imported: ZeroDivisionError: div"):
+        Prior.build([*SPECIALS, *WORDS], options(package, "raising"))
 
 
 def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: Path) -> None:

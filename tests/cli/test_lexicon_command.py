@@ -2,6 +2,7 @@
 
 import io
 import re
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -213,3 +214,12 @@ def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
     )
     assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
     assert not Path("words.tsv").exists()
+
+
+def test_words_in_the_unicode_form_of_a_text(llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lexicon").write_text("\u00e9t\u00e9\t\u00e9t\u00e9\tNOUN\t_\n", encoding="utf-8")
+    for form in ("nfc", "nfd"):
+        llrnn("lexicon", "--lexicon", "lexicon", "--normalize", form, "--out", "words.tsv")
+        row = Path("words.tsv").read_text(encoding="utf-8").splitlines()[1].split("\t")
+        assert row[0] == row[1] == unicodedata.normalize(form.upper(), "\u00e9t\u00e9")

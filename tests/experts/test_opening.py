@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from few_words import EOS, PAD, PRIOR, SOURCE_WORDS, TARGET_WORDS
 from small_priors import SYMBOLS
+from torch import Tensor
 
 from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.experts.features import experts_of
@@ -47,15 +48,21 @@ def test_unknown_words_of_an_open_vocabulary_are_many() -> None:
     assert set(open_experts([Names()], prior).ask((), ("le",)).exceptions) == {SYMBOLS.index("le")}
 
 
-def test_a_head_with_experts_trains_and_searches() -> None:
+def a_batch(expert: Expert) -> tuple[LogLinearHead, Tensor, Tensor, Tensor]:
+    """A head with that expert, hidden states, targets (1, 5), and log p of all words, which sum to one."""
     prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
-    head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([Names()], prior))])
+    head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([expert], prior))])
     torch.manual_seed(1)
     for parameter in head.parameters():
         torch.nn.init.normal_(parameter)
     targets, hidden = head.encode(["le chat la vache"]), torch.randn(1, 5, 4)
     whole = head.eval().log_probs(hidden, previous=head.previous(targets))
     torch.testing.assert_close(whole.exp().sum(-1), torch.ones(1, 5))
+    return head, hidden, targets, whole
+
+
+def test_a_head_with_experts_trains_and_searches() -> None:
+    head, hidden, targets, whole = a_batch(Names())
     nats = head.loss(hidden, targets, reduction="sum").item()
     assert abs(nats + whole[0].gather(1, targets[0].unsqueeze(1)).sum().item()) < 1e-4
     state = head.advance(head.start(1), targets[:, :2])
@@ -73,13 +80,6 @@ class SaidBefore(Expert):
 
 
 def test_exceptions_that_only_later_words_have() -> None:
-    prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
-    head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([SaidBefore()], prior))])
-    torch.manual_seed(1)
-    for parameter in head.parameters():
-        torch.nn.init.normal_(parameter)
-    targets, hidden = head.encode(["le chat la vache"]), torch.randn(1, 5, 4)
-    whole = head.eval().log_probs(hidden, previous=head.previous(targets))
-    torch.testing.assert_close(whole.exp().sum(-1), torch.ones(1, 5))
+    head, hidden, targets, whole = a_batch(SaidBefore())
     losses = head.loss(hidden, targets, reduction="none")
     torch.testing.assert_close(losses, -whole.gather(2, targets.unsqueeze(2)).squeeze(2))

@@ -231,3 +231,8 @@ def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> Non
 
     with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
         made(files, "ngram:2").with_part(CachePart(3)).background()
+
+
+def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
+    with pytest.raises(OptionError, match="translations.data data-bin: a folder of fairseq is read by `llrnn prior`"):
+        TranslationOptions("data-bin").parallel  # noqa: B018

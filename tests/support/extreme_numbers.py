@@ -279,6 +279,8 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
     (OpenOptions, "floor"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=v, types=1)),),
     (OpenOptions, "types"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=2, types=v)),),
 }
+
+
 def owners() -> list[type]:
     """All dataclasses of settings that change a background."""
     of_backgrounds = [named.options for named in named_backgrounds().values()]
