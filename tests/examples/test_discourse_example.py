@@ -173,10 +173,10 @@ def test_curves_of_a_log(tmp_path: Path) -> None:
 
 
 def test_the_whole_run_and_again(
-    quick_commands: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second time, all is there; other settings are refused. Rows of spelling are like the others."""
-    few = quick_commands | {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all order-then-next"}
+    few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all order-then-next"}
     first = run_example("discourse/run.sh", tmp_path / "out", variables=few)
     assert "cbow-all: order " in first.out and "words on CR: " in first.out
     again = run_example("discourse/run.sh", tmp_path / "out", variables=few)

@@ -39,13 +39,11 @@ def write_data(folder: Path) -> None:
             stream.write("\n".join(rows) + "\n")
 
 
-def test_the_whole_run_and_again(
-    quick_commands: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_whole_run_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second time, all is there; other settings are refused."""
     write_data(tmp_path)
     out = tmp_path / "out"
-    small = quick_commands | {"TOKENS": "300", "WORDS": "20 12", "ITERATIONS": "3", "CURVE": "0.2", "MANY": "16"}
+    small = {"TOKENS": "300", "WORDS": "20 12", "ITERATIONS": "3", "CURVE": "0.2", "MANY": "16"}
     first = run_example("markov_field/run.sh", out, tmp_path, variables=small).out
     scores = ("uw-20.score", "uw-20-order-1.score", "explicit-12.score", "lbl-12.score", "left-to-right-20.md")
     for name in (*scores, "neighbours", "tags.md"):

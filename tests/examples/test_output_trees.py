@@ -15,7 +15,7 @@ models, texts = load(FOLDER, "tree_models", "tree_texts")
 
 
 @pytest.fixture(scope="module")
-def out(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `prepare` makes of a few sentences of 150 words."""
     place = tmp_path_factory.mktemp("novels")
     rng = random.Random(1)
@@ -24,13 +24,13 @@ def out(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFactory
         text = [[words[min(int(rng.expovariate(0.05)), 149)] for _ in range(rng.randint(3, 12))] for _ in range(lines)]
         with gzip.open(place / f"{split}.txt.gz", "wt", encoding="utf-8") as stream:
             stream.writelines(" ".join(line) + "\n" for line in text)
-    run_example(SCRIPT, "prepare", "--novels", place, "--out", place / "out", "--every", 1, variables=quick_commands)
+    run_example(SCRIPT, "prepare", "--novels", place, "--out", place / "out", "--every", 1)
     return place / "out"
 
 
-def test_rows_are_trained_timed_and_compared(quick_commands: dict[str, str], out: Path) -> None:
+def test_rows_are_trained_timed_and_compared(out: Path) -> None:
     def run(*arguments: object) -> str:
-        return run_example(SCRIPT, *arguments, variables=quick_commands).out
+        return run_example(SCRIPT, *arguments).out
 
     rows = ("flat", "adaptive", "clusters", "huffman", "clustering", "random", "learned")
     said = run("train", "--out", out, *rows, "--part", 0.5)
@@ -67,9 +67,9 @@ def test_a_learned_tree_can_begin_as_clusters(out: Path) -> None:
     assert (learned.parent == clusters.parent).all()
 
 
-def test_what_is_refused(quick_commands: dict[str, str], out: Path, tmp_path: Path) -> None:
+def test_what_is_refused(out: Path, tmp_path: Path) -> None:
     def refused(*arguments: object) -> str:
-        return run_example(SCRIPT, *arguments, code=1, variables=quick_commands).err
+        return run_example(SCRIPT, *arguments, code=1).err
 
     wrong = refused("train", "--out", out, "forest")
     assert "ROW: expected one of flat, " in wrong and "Traceback" not in wrong

@@ -17,10 +17,10 @@ def test_the_readme_shows_probes_of_the_demo_corpus(root: Path) -> None:
     assert all(probe in probes for probe in shown)
 
 
-def test_the_demo_runs_and_runs_again(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     work = tmp_path / "demo"
     write_corpus(make_corpus(150, seed=1), work / "corpus")
-    first = run_example("quickstart/run.sh", work, cwd=tmp_path, variables=quick_commands)
+    first = run_example("quickstart/run.sh", work, cwd=tmp_path)
     for expected in ("epoch 1: validation perplexity", "test perplexity", "agreement of unseen", "p(37 | le prix"):
         assert expected in first.out
     assert f"picture: {work / 'demo.png'}" in first.out
@@ -30,18 +30,18 @@ def test_the_demo_runs_and_runs_again(quick_commands: dict[str, str], tmp_path: 
     assert "Gender:Fem" in first.out and "its features" in first.out
 
     (work / "softmax" / "train.log").unlink()
-    again = run_example("quickstart/run.sh", work, cwd=tmp_path, variables=quick_commands)
+    again = run_example("quickstart/run.sh", work, cwd=tmp_path)
     assert again.out.count("trained already") == 3 and "epoch 1" not in again.out
     assert not (work / "softmax" / "train.log").exists()
     table = first.out.partition("== 6/6")[2]
     assert again.out.partition("== 6/6")[2] == table
 
 
-def test_a_failing_step_stops_the_demo_and_shows_why(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_a_failing_step_stops_the_demo_and_shows_why(tmp_path: Path) -> None:
     work = tmp_path / "demo"
     write_corpus(make_corpus(150, seed=1), work / "corpus")
     (work / "corpus" / "valid.txt").unlink()
-    result = run_example("quickstart/run.sh", work, cwd=tmp_path, code=1, variables=quick_commands)
+    result = run_example("quickstart/run.sh", work, cwd=tmp_path, code=1)
     assert "valid.txt" in result.err
     log = work / "preprocess.log"
     assert f"run.sh: error: fairseq-preprocess failed; all that it said is in {log}" in result.err

@@ -12,11 +12,6 @@ TINY = {"PAIRS": "150", "WORDS": "40", "ROWS": " ".join(f"{row}=2" for row in RO
 
 
 @pytest.fixture(scope="module")
-def variables(quick_commands: dict[str, str]) -> dict[str, str]:
-    return TINY | quick_commands
-
-
-@pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("rare-words")
     write_multi30k(made / "multi30k", made / "toy", [("the 12 dogs .", "les 12 chiens .")])
@@ -24,9 +19,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def first(place: Path, variables: dict[str, str]) -> Result:
+def first(place: Path) -> Result:
     """What the first run wrote."""
-    return run_example("translation/rare_words.sh", place / "multi30k", place / "work", variables=variables)
+    return run_example("translation/rare_words.sh", place / "multi30k", place / "work", variables=TINY)
 
 
 def recall(report: str) -> dict[str, float]:
@@ -57,8 +52,8 @@ def test_every_row_is_trained_translated_and_measured(place: Path, first: Result
     assert set(texts["slots"].split()) - known
 
 
-def test_run_again_it_goes_on_where_it_stopped(place: Path, first: Result, variables: dict[str, str]) -> None:
-    more = variables | {"ROWS": f"{TINY['ROWS']} copyable=2"}
+def test_run_again_it_goes_on_where_it_stopped(place: Path, first: Result) -> None:
+    more = TINY | {"ROWS": f"{TINY['ROWS']} copyable=2"}
     again = run_example("translation/rare_words.sh", place / "multi30k", place / "work", variables=more)
     assert "prior written" not in again.out and again.out.count("and translation:") == 1
     found, told = recall(again.out.partition("== 3/3")[2]), recall(first.out.partition("== 3/3")[2])

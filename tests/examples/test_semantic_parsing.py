@@ -380,10 +380,10 @@ def test_rare_words_read_as_unknown_half_of_the_time(tmp_path: Path, monkeypatch
 QUICK = {"EPOCHS": "1", "RECOMBINED": "100", "COPIES": "1", "SEEDS": "1 2"}
 
 
-def test_the_example_runs_and_runs_again(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_the_example_runs_and_runs_again(tmp_path: Path) -> None:
     tables = []
     for _ in range(2):
-        result = run_example("semantic_parsing/run.sh", tmp_path / "work", variables=quick_commands | QUICK)
+        result = run_example("semantic_parsing/run.sh", tmp_path / "work", variables=QUICK)
         tables.append([line.split() for line in result.out.partition("== 6/6")[2].splitlines()])
     assert tables[0] == tables[1] and "trained already" in result.out
     rows = {row[0]: row[1:] for row in tables[0] if row}
@@ -394,15 +394,15 @@ def test_the_example_runs_and_runs_again(quick_commands: dict[str, str], tmp_pat
     assert float(rows["without"][3]) < 100.0
 
 
-def test_a_folder_of_something_else_is_refused(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     result = run_example(
-        "semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", variables=quick_commands, code=2
+        "semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", code=2
     )
     assert "expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither" in result.err
 
 
-def test_the_example_takes_atis(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_the_example_takes_atis(tmp_path: Path) -> None:
     cities = ["boston", "denver", "rome", "new york"]
     several = [
         (
@@ -417,7 +417,7 @@ def test_the_example_takes_atis(quick_commands: dict[str, str], tmp_path: Path) 
     for split in ("train", "dev", "test"):
         with gzip.open(data / f"{split}.tsv.gz", "wt", encoding="utf-8") as file:
             file.writelines("\t".join(pair) + "\n" for pair in several)
-    quick = quick_commands | QUICK | {"RECOMBINED": "5", "SEEDS": "1"}
+    quick = QUICK | {"RECOMBINED": "5", "SEEDS": "1"}
     result = run_example("semantic_parsing/run.sh", tmp_path / "work", data, variables=quick)
     rows = {row[0]: row[1:] for row in map(str.split, result.out.partition("== 6/6")[2].splitlines()) if row}
     assert rows["both"][2:] == rows["search"][2:] == ["100.0", "(100.0)"] * 2

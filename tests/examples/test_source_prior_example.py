@@ -16,9 +16,7 @@ TREEBANK = "".join(
 )
 
 
-def test_rows_are_trained_and_translate_and_what_is_done_is_skipped(
-    quick_commands: dict[str, str], tmp_path: Path
-) -> None:
+def test_rows_are_trained_and_translate_and_what_is_done_is_skipped(tmp_path: Path) -> None:
     def packed(path: Path, text: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(gzip.compress(text.encode()))
@@ -30,12 +28,12 @@ def test_rows_are_trained_and_translate_and_what_is_done_is_skipped(
     work = tmp_path / "work"
     folders = (tmp_path / "cs", tmp_path / "en", tmp_path / "treebanks", work)
     settings = {"PAIRS": "8", "EPOCHS": "1", "ROWS": "source-treebanks tran-table-known"}
-    done = run_example("translation/source_prior.sh", *folders, variables=settings | quick_commands)
+    done = run_example("translation/source_prior.sh", *folders, variables=settings)
     assert len((work / "text" / "train.cs").read_text(encoding="utf-8").splitlines()) == 8
     for row, epochs in (("source-treebanks-1", 1), ("tran-table-known-1", 3)):
         assert f"{row}: validation perplexity" in done.out
         assert (work / row / "test.log").read_text(encoding="utf-8").count("\nH-") == 2
         assert f"epoch {epochs:03d} | valid" in (work / row / "train.log").read_text(encoding="utf-8")
     assert done.out.count("BLEU = ") == 2 and not (work / "table-known-1").exists()
-    again = run_example("translation/source_prior.sh", *folders, variables=settings | quick_commands)
+    again = run_example("translation/source_prior.sh", *folders, variables=settings)
     assert "BLEU" not in again.out

@@ -16,8 +16,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(quick_commands: dict[str, str]) -> Run:
-    return partial(run_example, "translation/terms.py", variables=quick_commands)
+def run() -> Run:
+    return partial(run_example, "translation/terms.py")
 
 
 def test_terms_are_made_and_counted(translation: TranslationWorld, run: Run, tmp_path: Path) -> None:

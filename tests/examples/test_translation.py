@@ -12,19 +12,14 @@ SYSTEMS = ["softmax", "log-linear"]
 
 
 @pytest.fixture(scope="module")
-def variables(quick_commands: dict[str, str]) -> dict[str, str]:
-    return TINY | quick_commands
-
-
-@pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("translation") / "work"
 
 
 @pytest.fixture(scope="module")
-def first(work: Path, variables: dict[str, str]) -> Result:
+def first(work: Path) -> Result:
     """What the first run wrote."""
-    return run_example("translation/run.sh", work, variables=variables)
+    return run_example("translation/run.sh", work, variables=TINY)
 
 
 def report(result: Result) -> list[list[str]]:
@@ -69,13 +64,13 @@ def copied(work: Path, first: Result, tmp_path: Path) -> Path:
     return Path(shutil.copytree(work, tmp_path / "work"))
 
 
-def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result, variables: dict[str, str]) -> None:
+def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result) -> None:
     work = copied
     translations = (work / "softmax" / "test.fr").read_bytes()
     (work / "softmax" / "test.fr").unlink()
     for system in SYSTEMS:
         (work / system / "train.log").unlink()
-    again = run_example("translation/run.sh", work, variables=variables)
+    again = run_example("translation/run.sh", work, variables=TINY)
     assert again.out.count("trained already") == 2 and "perplexity" not in again.out
     assert f"log-linear: translated already, in {work / 'log-linear' / 'test.fr'}" in again.out
     assert "softmax: translated already" not in again.out and "prior written" not in again.out
@@ -84,11 +79,11 @@ def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result, vari
     assert report(again) == report(first)
 
 
-def test_a_system_that_fails_stops_it(copied: Path, variables: dict[str, str]) -> None:
+def test_a_system_that_fails_stops_it(copied: Path) -> None:
     work = copied
     (work / "softmax" / "test.fr").unlink()
     (work / "softmax" / "checkpoint_best.pt").unlink()
-    failed = run_example("translation/run.sh", work, variables=variables, code=1)
+    failed = run_example("translation/run.sh", work, variables=TINY, code=1)
     log = work / "softmax" / "generate.txt"
     assert f"run.sh: error: fairseq-interactive failed; all that it said is in {log}" in failed.err
     assert "checkpoint_best.pt" in failed.err and "5/5" not in failed.out

@@ -1,7 +1,6 @@
 """The table of the first translators, on files of the form of Multi30k: rows, rescoring, phrases, mistakes."""
 
 import gzip
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ SPLITS = {"train": "train", "val": "valid", "test2016": "test"}
 
 
 @pytest.fixture(scope="module")
-def prepared(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("translators")
     (place / "data").mkdir()
     write_bitext(make_bitext(200, 1), place / "toy")
@@ -23,18 +22,18 @@ def prepared(quick_commands: dict[str, str], tmp_path_factory: pytest.TempPathFa
             packed = gzip.compress("".join(f"{line}\n" for line in lines).encode())
             (place / "data" / f"{split}.tok.{language}.gz").write_bytes(packed)
     (place / "lexicon.tsv.gz").write_bytes(gzip.compress((place / "toy" / "lexicon.tsv").read_bytes()))
-    say(place, quick_commands, "prepare", "--data", place / "data", "--lexicon", place / "lexicon.tsv.gz")
+    say(place, "prepare", "--data", place / "data", "--lexicon", place / "lexicon.tsv.gz")
     return place
 
 
-def say(place: Path, variables: Mapping[str, str], stage: str, *options: object, code: int = 0) -> str:
+def say(place: Path, stage: str, *options: object, code: int = 0) -> str:
     given = ("translators/translators.py", stage, *options, "--out", place / "out")
-    result = run_example(*given, cwd=place, code=code, variables=variables)
+    result = run_example(*given, cwd=place, code=code)
     return result.out + result.err
 
 
-def check_phrases(variables: Mapping[str, str], place: Path) -> None:
-    said = say(place, variables, "phrases", "--of", "rnnsearch-softmax", "--max-update", 3)
+def check_phrases(place: Path) -> None:
+    said = say(place, "phrases", "--of", "rnnsearch-softmax", "--max-update", 3)
     assert "encoder-decoder-softmax on phrase pairs: 3 updates" in said
     assert "phrase pairs that the lists can use, scored by encoder-decoder-ours in" in said
     without, table, *scored = said[said.index("no phrases:") :].split(":\nscore ")[1:]
@@ -44,27 +43,27 @@ def check_phrases(variables: Mapping[str, str], place: Path) -> None:
     assert len(scored) == 2 and all("phrases5" in part and "\ntest " in part for part in scored)
 
 
-def test_rows_rescoring_phrases_and_the_table(quick_commands: dict[str, str], prepared: Path) -> None:
+def test_rows_rescoring_phrases_and_the_table(prepared: Path) -> None:
     for row in ("rnnsearch-softmax", "rctm2-ours"):
-        assert " on test\n" in say(prepared, quick_commands, "row", row, "--max-update", 3)
-    said = say(prepared, quick_commands, "row", "rctm2-ours", "--max-update", 3, "--lr", 0.01)
+        assert " on test\n" in say(prepared, "row", row, "--max-update", 3)
+    said = say(prepared, "row", "rctm2-ours", "--max-update", 3, "--lr", 0.01)
     assert said.startswith("rctm2-ours-lr0.01: 3 updates in") and "\nrctm2-ours-lr0.01: perplexity " in said
-    assert "updates" not in say(prepared, quick_commands, "row", "rctm2-ours")  # done
-    said = say(prepared, quick_commands, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
+    assert "updates" not in say(prepared, "row", "rctm2-ours")  # done
+    said = say(prepared, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
     assert "\nmodel        1.0000" in said and "\ntest " in said
-    check_phrases(quick_commands, prepared)
-    table = say(prepared, quick_commands, "table").splitlines()
+    check_phrases(prepared)
+    table = say(prepared, "table").splitlines()
     first = [line for line in table if line.startswith("| RCTM II")]
     assert len(first) == 2 and "| ours | 3 |" in first[0]
     assert sum(line.startswith("| RNNsearch") for line in table) == 2
 
 
-def test_mistakes(quick_commands: dict[str, str], prepared: Path) -> None:
-    assert "expected a row, rctm-softmax," in say(prepared, quick_commands, "row", "rctm", code=2)
-    said = say(prepared, quick_commands, "rescore", "rctm-ours", "--of", "rctm-softmax", code=2)
+def test_mistakes(prepared: Path) -> None:
+    assert "expected a row, rctm-softmax," in say(prepared, "row", "rctm", code=2)
+    said = say(prepared, "rescore", "rctm-ours", "--of", "rctm-softmax", code=2)
     assert "rows/rctm-softmax/test.out: expected a file of `row`, found none" in said
     (prepared / "nowhere").mkdir()
-    said = say(prepared / "nowhere", quick_commands, "table", code=2)
+    said = say(prepared / "nowhere", "table", code=2)
     assert "expected a folder of `translators.py prepare`" in said
-    said = say(prepared, quick_commands, "prepare", "--data", prepared / "toy", code=2)
+    said = say(prepared, "prepare", "--data", prepared / "toy", code=2)
     assert "expected a file of Multi30k" in said

@@ -20,9 +20,9 @@ def write_novels(place: Path) -> None:
             stream.write("\n".join([*text, "short", "long " * 60]) + "\n")
 
 
-def test_systems_are_trained_and_compared(quick_commands: dict[str, str], tmp_path: Path) -> None:
+def test_systems_are_trained_and_compared(tmp_path: Path) -> None:
     def run(*arguments: object, code: int = 0) -> Result:
-        return run_example(SCRIPT, *arguments, code=code, variables=quick_commands)
+        return run_example(SCRIPT, *arguments, code=code)
 
     write_novels(tmp_path)
     out = tmp_path / "out"

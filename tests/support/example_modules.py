@@ -52,12 +52,7 @@ def run_example(
         arguments: what follows it on the command line.
         cwd: where the user stands.
         code: the exit status that is expected.
-        variables: what is set in the environment, as in `EPOCHS=2 bash examples/…`; may be those of `quick_commands`.
+        variables: what is set in the environment, as in `EPOCHS=2 bash examples/…`.
     """
-    if not script.endswith(".py"):
-        program = "bash"
-    elif variables and "BASH_ENV" in variables:  # it names what lies beside the quick ones
-        program = str(Path(variables["BASH_ENV"]).with_name("python"))
-    else:
-        program = sys.executable
+    program = sys.executable if script.endswith(".py") else "bash"
     return run_script(program, EXAMPLES / script, *arguments, cwd=cwd, code=code, variables=variables)

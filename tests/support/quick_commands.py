@@ -1,8 +1,9 @@
-"""For scripts of bash: `llrnn`, fairseq's commands and `python FILE` without the imports of each.
+"""For scripts: `llrnn`, fairseq's commands, `python FILE` and `python -m COMMAND` without the imports of each.
 
 A script calls its commands itself, and each would import torch and fairseq for seconds. Functions of the same names
-(BASH_ENV) call small programs instead, which hand their streams, arguments, environment and folder to a fork of the
-tests' server (shell_server.py); that becomes the command, and they end as it ended. All else is as a user has it.
+(BASH_ENV), for a script of Python the commands beside its interpreter and on PATH, are small programs instead, which
+hand their streams, arguments, environment and folder to a fork of the tests' server (shell_server.py); that becomes
+the command, and they end as it ended. All else is as a user has it.
 """
 
 from __future__ import annotations
@@ -19,25 +20,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-NAMES = (
-    "llrnn", "python", "fairseq-preprocess", "fairseq-train", "fairseq-validate", "fairseq-eval-lm", "fairseq-generate",
-    "fairseq-interactive",
-)  # fmt: skip
+MODULES = {
+    "fairseq-preprocess": "fairseq_cli.preprocess",
+    "fairseq-train": "fairseq_cli.train",
+    "fairseq-validate": "fairseq_cli.validate",
+    "fairseq-eval-lm": "fairseq_cli.eval_lm",
+    "fairseq-generate": "fairseq_cli.generate",
+    "fairseq-interactive": "fairseq_cli.interactive",
+    "llrnn": "fairseq_llrnn.cli.main",
+}
+NAMES = (*MODULES, "python")
 
-# What every name calls. What it does not hand over is left to the command of that name on PATH.
+# What every name calls. What it does not hand over is left to the real command.
 CLIENT = r"""#!{python} -IS
 import json, os, signal, socket, struct, sys
 
 place, name = os.path.split(sys.argv[0])
 called = os.path.join(place, "called." + name + "." + ("".join(sys.argv[1:2]) if name == "llrnn" else ""))
 if name == "python":
-    real = not (len(sys.argv) > 1 and sys.argv[1].endswith(".py"))
+    real = not (sys.argv[1:2] == ["-m"] and sys.argv[2] in {modules!r} or "".join(sys.argv[1:2]).endswith(".py"))
 else:
     real = name in {first_real!r} and not os.path.exists(called)
 if real:
     open(called, "w").close()
-    os.execvp(name, [name, *sys.argv[1:]])
-request = json.dumps([name, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    os.execv(os.path.join({commands!r}, name), [name, *sys.argv[1:]])
+request = json.dumps([sys.argv[0], sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [struct.pack("!I", len(request))], [0, 1, 2])
@@ -58,7 +65,10 @@ def write_clients(place: Path, address: str, first_real: Sequence[str]) -> Path:
     functions = place / "functions.sh"
     functions.write_text("".join(f'{name}() {{ "{place / name}" "$@"; }}\n' for name in NAMES), encoding="utf-8")
     for name in NAMES:
-        text = CLIENT.format(python=sys.executable, address=address, first_real=tuple(first_real))
+        text = CLIENT.format(
+            python=sys.executable, commands=str(Path(sys.executable).parent), address=address,
+            first_real=tuple(first_real), modules=tuple(MODULES.values()),
+        )  # fmt: skip
         (place / name).write_text(text, encoding="utf-8")
         (place / name).chmod(0o755)
     return functions
@@ -91,7 +101,10 @@ def _answer(connection: socket.socket, become: Callable[[str, list[str]], int]) 
     """Become what the request names, and tell its exit status; never returns."""
     code = 1
     try:
-        name, args = _receive(connection)
+        client, args = _receive(connection)
+        place, name = os.path.split(client)
+        sys.executable = os.path.join(place, "python")  # what a script starts is beside it
+        os.environ["PATH"] = place + os.pathsep + os.environ["PATH"]
         code = become(name, args)
     except BaseException:
         traceback.print_exc()
@@ -104,7 +117,7 @@ def _answer(connection: socket.socket, become: Callable[[str, list[str]], int]) 
 
 
 def _receive(connection: socket.socket) -> tuple[str, list[str]]:
-    """Command and arguments of the request; its streams, folder and environment are this process's from now on."""
+    """The client's program and arguments; its streams, folder and environment are this process's from now on."""
     size, streams, _, _ = socket.recv_fds(connection, 4, 3)
     missing, data = struct.unpack("!I", size)[0], b""
     while len(data) < missing:

@@ -28,17 +28,7 @@ from typing import Any
 
 import quick_commands
 
-MODULES = {
-    "fairseq-preprocess": "fairseq_cli.preprocess",
-    "fairseq-train": "fairseq_cli.train",
-    "fairseq-validate": "fairseq_cli.validate",
-    "fairseq-eval-lm": "fairseq_cli.eval_lm",
-    "fairseq-generate": "fairseq_cli.generate",
-    "fairseq-interactive": "fairseq_cli.interactive",
-    "llrnn": "fairseq_llrnn.cli.main",
-    "two_gradients": "two_gradients",  # this folder's
-    "two_processes": "two_processes",
-}
+MODULES = quick_commands.MODULES | {"two_gradients": "two_gradients", "two_processes": "two_processes"}  # this folder's
 
 
 def script(command: str) -> str:
@@ -67,7 +57,10 @@ def _child(request: Mapping[str, Any]) -> int:
 def _become(command: str, args: list[str]) -> int:
     """Run a command, or `python FILE`, in this process; returns the exit status that the interpreter would have."""
     try:
-        if command == "python":
+        if command == "python" and args[0] == "-m":
+            sys.argv = args[1:]
+            runpy.run_module(args[1], run_name="__main__", alter_sys=True)
+        elif command == "python":
             sys.argv = args
             sys.path[0] = str(Path(args[0]).resolve().parent)
             runpy.run_path(args[0], run_name="__main__")
