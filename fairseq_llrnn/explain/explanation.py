@@ -27,7 +27,7 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.class_source import layers_of
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
 from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
-from fairseq_llrnn.output.tree_choices import CHOICE, Choice
+from fairseq_llrnn.output.normalisers import ClassPath, Detail
 from fairseq_llrnn.prior.prior import Prior
 
 CLASS = "Class"  # the score of a class that is no expert's, in the list of a word's features: Class:SOURCE
@@ -58,7 +58,7 @@ class Explanation:
     slot: OfferedSlot | None = None  # the one that the token is
     experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
-    choices: tuple[Choice, ...] | None = None  # on the way to the word's class; None: there is no tree
+    details: tuple[Detail, ...] = ()
     computation: float | None = None  # share m of the dimensions computed to read it; None: all, or nothing reads it
 
 
@@ -75,7 +75,7 @@ def explain(
     slot_rows: Tensor | None = None,
     opened: tuple[OpenMixture, Tensor] | None = None,
     powered: Tensor | None = None,
-    choices: Sequence[tuple[Choice, ...]] | None = None,
+    paths: Sequence[ClassPath] | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position.
 
@@ -88,7 +88,7 @@ def explain(
         opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
-        choices: of a tree, for each token; `scores` are then log p(σ | K) less the masses.
+        paths: to the class of each token; `scores` are then log p(σ | K) less the masses.
 
     Raises:
         OptionError: classes of others stand between evidence and the prior.
@@ -148,12 +148,11 @@ def explain(
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
         normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()
-        steps = None if choices is None else choices[t]
-        if steps is not None:
-            own += [(f"{CHOICE}:{level}", step.score) for level, step in enumerate(steps[:-1], 1)]
-            normaliser = sum(step.normaliser for step in steps)
-            if powered is not None and not log_mass[0, here].isneginf():  # the tree's masses are those with its power
-                power = sum(step.log_background for step in steps) - (log_mass[0, here].item() - total_mass)
+        if paths is not None:
+            own += paths[t].terms
+            normaliser = paths[t].normaliser
+            if powered is not None and not log_mass[0, here].isneginf():  # its masses are those with their power
+                power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
                 normaliser += power - powered[t, here].item()
         if experts is not None:
             contributions = experts.contributions(t, state, token, row)
@@ -175,7 +174,7 @@ def explain(
             slots=offered,
             slot=slot,
             experts=contributions,
-            choices=steps,
+            details=() if paths is None else (paths[t].detail,),
         )
 
 

@@ -13,7 +13,7 @@ are composed: `Normalised`. Who asks does not know which of them answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -85,6 +85,37 @@ class Normalised(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Detail:
+    """What only some models have to say of a position.
+
+    Attributes:
+        name, facts: in JSON.
+        label, items: a line of the table; numbers in an item are probabilities.
+    """
+
+    name: str
+    facts: Any
+    label: str
+    items: tuple[tuple[str | float, ...], ...]
+
+
+@dataclass(frozen=True)
+class ClassPath:
+    """How a normaliser came to the class of a word, where it is not by one sum over all classes.
+
+    Attributes:
+        log_background: log p of the class by the masses alone.
+        terms: what is part of its score beside its features.
+        normaliser: what is left of log p, in the place of −log Z.
+    """
+
+    log_background: float
+    terms: Sequence[tuple[str, float]]
+    normaliser: float
+    detail: Detail
+
+
 class Normaliser(nn.Module):
     """A way to sum over the classes (module docstring)."""
 
@@ -111,7 +142,14 @@ class Normaliser(nn.Module):
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
-        """Arguments of explain/explanation.py for a batch of one sentence, by name: `scores` (T, S + J) at least."""
+        """Arguments of explain/explanation.py for a batch of one sentence, by name.
+
+        Args:
+            tokens: (T,) of the sentence.
+
+        Returns: `scores`, (T, S + J), and, where log p is not one sum over the classes, `paths`: a ClassPath for each
+        token, beside which scores are log p(σ | K) less the masses.
+        """
         scores = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
         return {"scores": scores}
 

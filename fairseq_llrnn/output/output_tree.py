@@ -1,4 +1,4 @@
-"""Which tree a head takes, from options, a file or a checkpoint, and what an explanation says of it.
+"""Which tree a head takes, from options, a file or a checkpoint.
 
     LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("huffman", arity=8)))
 
@@ -10,24 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.output.class_source import Head, refuse_beside
 from fairseq_llrnn.output.learned_tree import LearnedTreeLayer
-from fairseq_llrnn.output.tree_choices import Choice, choices_of
 from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_normalisation import TreeDistribution
 from fairseq_llrnn.trees.kinds import LEARNED
 from fairseq_llrnn.trees.options import TreeOptions
 from fairseq_llrnn.trees.tree import NONE, Tree
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch
 
 
 @dataclass(frozen=True)
@@ -68,17 +61,6 @@ def class_fingerprint(symbols: Sequence[str], class_of: np.ndarray) -> str:
     digest = hashlib.sha256("\n".join(symbols).encode())
     digest.update(class_of.astype("<i8").tobytes())
     return digest.hexdigest()
-
-
-def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[tuple[Choice, ...]]]:
-    """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
-    dense = Masses(batch.masses.dense(), batch.masses.num_rows)
-    found = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
-    assert isinstance(found, TreeDistribution)
-    classes = found.child_of_root(batch.background.classes(batch.states, tokens))
-    scores = found.log_probs - dense.shared
-    scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
-    return scores, choices_of(found.made, found.hidden, classes, found.masses.shared, found.slots)
 
 
 def flat_tree(leaves: int) -> Tree:

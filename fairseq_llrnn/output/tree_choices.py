@@ -5,16 +5,24 @@ Sizes: T positions, S signatures, I internal nodes, H hidden width, J classes th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.normalisers import ClassPath, Detail
 from fairseq_llrnn.output.tree_log_linear import TreeOutput
 from fairseq_llrnn.output.tree_masses import node_masses
+from fairseq_llrnn.output.tree_normalisation import TreeDistribution
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.output.records import Batch
 
 CHOICE = "Tree"  # what a word's score has from a node on its way, in the list of its features: Tree:1, Tree:2, …
 
@@ -33,6 +41,39 @@ class Choice:
     def normaliser(self) -> float:
         """−log Z of the node; 0 where the child is forbidden."""
         return 0.0 if self.log_background == NEGATIVE_INFINITY else self.log_prob - self.log_background - self.score
+
+
+def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
+    """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
+    dense = Masses(batch.masses.dense(), batch.masses.num_rows)
+    found = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
+    assert isinstance(found, TreeDistribution)
+    classes = found.child_of_root(batch.background.classes(batch.states, tokens))
+    scores = found.log_probs - dense.shared
+    scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
+    choices = choices_of(found.made, found.hidden, classes, found.masses.shared, found.slots)
+    return scores, [path_of(steps) for steps in choices]
+
+
+def path_of(choices: tuple[Choice, ...]) -> ClassPath:
+    """What an explanation says of the choices that lead to a class."""
+    terms = tuple((f"{CHOICE}:{level}", one.score) for level, one in enumerate(choices[:-1], 1))
+    facts = [
+        {
+            "child": one.child + 1,
+            "children": one.children,
+            "background": math.exp(one.log_background),
+            "p": math.exp(one.log_prob),
+        }
+        for one in choices
+    ]
+    items = tuple((f"{one['child']} of {one['children']} ", one["background"], "→", one["p"]) for one in facts)
+    return ClassPath(
+        sum(one.log_background for one in choices),
+        terms,
+        sum(one.normaliser for one in choices),
+        Detail("choices", facts, "choices", items),
+    )
 
 
 def choices_of(

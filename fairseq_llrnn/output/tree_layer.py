@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.tree_statistics import VisitProbabilities
 
 
-
 @dataclass(frozen=True)
 class Kept:
     """Masses of nodes, and what they were summed of."""
@@ -115,10 +114,10 @@ class TreeLayer(Normaliser):
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
         """Also the choices that lead to each token; scores are log p(σ | K) less the masses."""
-        from fairseq_llrnn.output.output_tree import explained_choices
+        from fairseq_llrnn.output.tree_choices import explained_choices
 
-        scores, choices = explained_choices(batch, tokens)
-        return {"scores": scores, "choices": choices}
+        scores, paths = explained_choices(batch, tokens)
+        return {"scores": scores, "paths": paths}
 
     def _become(self, tree: Tree) -> None:
         """Another tree, of another number of nodes, whose rows begin anew."""

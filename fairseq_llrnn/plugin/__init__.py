@@ -16,6 +16,8 @@ It changes nothing for other tasks: compat/ says what is done for ours alone. Us
 and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
+from importlib import import_module
+
 from fairseq.criterions import register_criterion
 from fairseq.models import register_model, register_model_architecture
 from fairseq.optim import register_optimizer
@@ -41,6 +43,7 @@ announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
 for name in ("llrnn_adagrad", "llrnn_adam"):
     announce(register_optimizer, f"{__name__}.optimizers.{name}", name)
 load_safely_for(OwnTask)
+import_module(f"{__name__}.models.tree_options")
 registry.load_all("plugins")
 
 

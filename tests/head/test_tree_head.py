@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from unittest import mock
 
@@ -335,10 +336,9 @@ def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
         assert explanation.log_prob == pytest.approx(log_prob)
         parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser
         assert parts == pytest.approx(log_prob, abs=1e-5)
-        assert sum(one.log_prob for one in explanation.choices) + share == pytest.approx(log_prob, abs=1e-5)
+        (detail,) = explanation.details
+        assert sum(math.log(one["p"]) for one in detail.facts) + share == pytest.approx(log_prob, abs=1e-5)
         assert [name for name, _ in explanation.own_features if name.startswith("Tree:")]
-        for one in explanation.choices:
-            assert one.log_prob == pytest.approx(one.log_background + one.score + one.normaliser)
 
 
 def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> None:

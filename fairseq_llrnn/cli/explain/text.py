@@ -10,7 +10,7 @@ from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, proba
 if TYPE_CHECKING:  # they import torch, which takes a while
     from fairseq_llrnn.explain.explanation import Explanation
     from fairseq_llrnn.explain.source import OfferedSlot, Places
-    from fairseq_llrnn.output.tree_choices import Choice
+    from fairseq_llrnn.output.normalisers import Detail
 
 END = "</s>"
 WORD_WIDTH = 34
@@ -61,9 +61,7 @@ def _exp(nats: float) -> str:
     return f"{math.exp(nats):,.2f}" if nats < 700 else "infinite"
 
 
-def as_table(
-    words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None
-) -> str:
+def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None) -> str:
     """A sentence, explained word by word."""
     lines = [HEADER]
     for word, e in zip([*words, None], explained, strict=True):
@@ -73,7 +71,7 @@ def as_table(
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
             f"{probability(b):>12} {gain:>9}"
         )
-        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e), *_choice_lines(e)]
+        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e), *map(_detail_line, e.details)]
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -91,9 +89,7 @@ def as_table(
     return "\n".join([*lines, "", totals(len(explained), total, 1)])
 
 
-def as_json(
-    words: Sequence[str], explained: Sequence["Explanation"], source: Source | None = None
-) -> dict[str, Any]:
+def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: Source | None = None) -> dict[str, Any]:
     """One sentence; what is infinite (a forbidden word) is null, which JSON can say."""
     total = -math.fsum(e.log_prob for e in explained)
     each = total / len(explained)
@@ -117,7 +113,7 @@ def as_json(
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
                 **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
-                **({} if e.choices is None else {"choices": [_choice_facts(one) for one in e.choices]}),
+                **{detail.name: detail.facts for detail in e.details},
                 **({} if e.computation is None else {"computation": e.computation}),
             }
             for word, e in zip([*words, None], explained, strict=True)
@@ -150,25 +146,9 @@ def _expert_lines(e: "Explanation") -> list[str]:
     return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]
 
 
-def _choice_lines(e: "Explanation") -> list[str]:
-    """The choices on the way to the word: which child of how many, and its probability before and after the network."""
-    if e.choices is None:
-        return []
-    steps = (
-        f"{one.child + 1} of {one.children} {probability(math.exp(one.log_background))}→"
-        f"{probability(math.exp(one.log_prob))}"
-        for one in e.choices
-    )
-    return [labelled("choices", steps)]
-
-
-def _choice_facts(one: "Choice") -> dict[str, Any]:
-    return {
-        "child": one.child + 1,
-        "children": one.children,
-        "background": math.exp(one.log_background),
-        "p": math.exp(one.log_prob),
-    }
+def _detail_line(detail: "Detail") -> str:
+    items = ("".join(part if isinstance(part, str) else probability(part) for part in item) for item in detail.items)
+    return labelled(detail.label, items)
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:

@@ -66,6 +66,6 @@ class LLRNNLogBilinearModel(OwnModel, FairseqLanguageModel):
         prior = prior_of(task, "llrnn_lbl", "llrnn_language_modeling")
         check_decoder(args, prior)
         check_sizes(args, "context_size")
-        head = build_head(args, prior, task.panel)
+        head = build_head(args, task)
         network = LogBilinearNetwork(head.embed_size, args.decoder_hidden_size, args.context_size, args.dropout)
         return cls(LogBilinearDecoder(task.dictionary, network, head, args.bf16_products))

@@ -62,7 +62,7 @@ class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
                 f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
                 "on what a word does not change; leave it out"
             )
-        head = build_head(args, prior, task.panel)
+        head = build_head(args, task)
         window, reduced = args.context_window, args.bf16_products
         return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))
 

@@ -71,9 +71,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         computation = computation_target(args, network, target)
         spells_apart = spells_from_context(args)
         joined = reader.output_size + args.decoder_hidden_size
-        head = build_head(
-            args, prior, task.panel, reader.output_size, speller_input=joined if spells_apart else None
-        )
+        head = build_head(args, task, reader.output_size, speller_input=joined if spells_apart else None)
         refuse_start_without_speller(spells_apart, head)
         decoder = AttentionDecoder(
             target,

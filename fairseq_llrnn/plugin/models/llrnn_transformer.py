@@ -1,6 +1,7 @@
 """llrnn_transformer: fairseq's Transformer, encoder and decoder untouched, that ends in a log-linear layer."""
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -22,6 +23,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
+from fairseq_llrnn.plugin.models.extensions import HEAD, takes
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
@@ -42,7 +44,6 @@ from fairseq_llrnn.plugin.models.transformer_parts import (
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
-from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
@@ -56,6 +57,12 @@ REFUSED = {
     "encoder_layers_to_keep": "train a model with fewer --encoder-layers",
     "decoder_layers_to_keep": "train a model with fewer --decoder-layers",
 }
+
+
+@dataclass
+@takes(HEAD)
+class LLRNNTransformerConfig(SpellerConfig):
+    """Options beside those of fairseq's Transformer and those below."""
 
 
 @registered(register_model, "llrnn_transformer")
@@ -80,8 +87,7 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
-        gen_parser_from_dataclass(parser, SpellerConfig())
-        gen_parser_from_dataclass(parser, TreeConfig())
+        gen_parser_from_dataclass(parser, LLRNNTransformerConfig())
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "LLRNNTransformerModel":
@@ -122,7 +128,7 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
             cfg.decoder.output_dim,
             embedding=input_of(features, characters),
             source_size=cfg.encoder.embed_dim,
-            **parts_of_head(args, prior, task.panel),
+            **parts_of_head(args, task),
         )
         warm_up_lexicon(args, head)
         read: nn.Module

@@ -24,6 +24,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
+from fairseq_llrnn.plugin.models.extensions import expected_modules
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
@@ -33,7 +34,6 @@ IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
 NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
 OPTIONS = {  # what messages say of modules of a head that are not there
     "experts": "--expert: expected this option",
-    "tree": "--output-tree: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
     "characters": "--input-characters: expected cnn",
 }
@@ -235,7 +235,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
             if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
                 refuse_other_experts("--expert", "the checkpoint", weights, 0)
-        self.head.check_weights(state_dict, f"{name}.head.", OPTIONS)
+        self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
         return state_dict
 
 

@@ -23,14 +23,13 @@ from fairseq_llrnn.plugin.models.character_options import (
     reads_features,
 )
 from fairseq_llrnn.plugin.models.computation_options import metadata
+from fairseq_llrnn.plugin.models.extensions import HEAD, of_heads, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
-from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
     from fairseq_llrnn.characters.input import CharacterInput
-    from fairseq_llrnn.experts.panel import Panel
 
 CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
@@ -52,7 +51,8 @@ HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's 
 
 
 @dataclass
-class DecoderConfig(TreeConfig, SpellerConfig, CharacterConfig):
+@takes(HEAD)
+class DecoderConfig(SpellerConfig, CharacterConfig):
     """Options of a decoder that reads words by features or characters and has a head of its own."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
@@ -137,8 +137,7 @@ def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> 
 
 def build_head(
     args: Namespace | DecoderConfig,
-    prior: Prior,
-    experts: "Panel | None",
+    task: Any,
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
     speller_input: int | None = None,
@@ -146,16 +145,17 @@ def build_head(
     """The head of such a decoder, with embeddings.
 
     Args:
+        task: with its prior.
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
         speller_input: the width of what unknown words are spelled from; None: that of the input.
     """
     features = FeatureInput(args.decoder_embed_dim, args.tie_features) if reads_features(args) else None
     head = LogLinearHead(
-        prior,
+        task.prior,
         getattr(args, output),
         embedding=input_of(features, character_options(args, None)),
         source_size=source_size,
-        **parts_of_head(args, prior, experts, speller_input),
+        **parts_of_head(args, task, speller_input),
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)
@@ -174,30 +174,27 @@ def input_of(
     return CharacterInput(characters, features)
 
 
-def parts_of_head(
-    args: Namespace | FairseqDataclass, prior: Prior, experts: "Panel | None", speller_input: int | None = None
-) -> dict[str, Any]:
+def parts_of_head(args: Namespace | FairseqDataclass, task: Any, speller_input: int | None = None) -> dict[str, Any]:
     """What options say of a head's classes, masses and normaliser: arguments of LogLinearHead.
 
     Args:
-        speller_input: as of `build_head`.
+        task, speller_input: as of `build_head`.
     """
     sizes, classes = speller_sizes(args), list[ClassSourceOf]()
-    if sizes is not None or (speller_input is not None and prior.open_words is not None):
+    if sizes is not None or (speller_input is not None and task.prior.open_words is not None):
         from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 
         classes.append(open_words(sizes, speller_input))
-    if experts is not None:
+    if task.panel is not None:
         from fairseq_llrnn.experts.features import experts_of
 
-        classes.append(experts_of(experts))
+        classes.append(experts_of(task.panel))
     given: dict[str, Any] = {"classes": classes}
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
         given["masses"] = learned_temperature
-    tree = tree_of(args, prior)
-    return given if tree is None else {**given, "normaliser": tree}
+    return given | of_heads(args, task)
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:

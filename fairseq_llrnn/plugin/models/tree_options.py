@@ -3,12 +3,18 @@
 import os
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import (  # fairseq reads Optional[X] from its dataclasses, and not X | None
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Optional,
+)
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.trees.kinds import DEPTH, KINDS, REASSIGN, ROWS
 
@@ -69,6 +75,20 @@ class TreeConfig(FairseqDataclass):
 
 
 OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
+
+
+class OutputTrees(Extension):
+    """Heads that find a word by choices."""
+
+    options: ClassVar = {HEAD: TreeConfig}
+    modules: ClassVar = {"tree": "--output-tree: expected this option"}
+
+    def of_head(self, args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
+        tree = tree_of(args, task.prior)
+        return {} if tree is None else {"normaliser": tree}
+
+
+EXTENSIONS.append(OutputTrees())
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":

@@ -5,7 +5,6 @@ Sizes: B texts, L words, P pairs of a text and a label, H width of a text's vect
 
 from __future__ import annotations
 
-from argparse import Namespace
 from typing import Any
 
 import torch
@@ -14,21 +13,19 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.output.normalisers import Exact
 from fairseq_llrnn.output.records import CELLS
+from fairseq_llrnn.plugin.models.extensions import Args, of_heads
 from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.source_side import readable
-from fairseq_llrnn.plugin.models.tree_options import TreeConfig, tree_of
-from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.source_embedding import check_source_prior
 from fairseq_llrnn.systems.classification.text_vectors import BagOfWords, PooledStates
 
 
-def label_head(args: Namespace | TreeConfig, prior: Prior, size: int) -> LogLinearHead:
+def label_head(args: Args, task: Any, size: int) -> LogLinearHead:
     """The head of a classifier; its model begins as the background: a = 0."""
-    head = LogLinearHead(prior, size, source_size=size, normaliser=tree_of(args, prior) or Exact)
+    head = LogLinearHead(task.prior, size, source_size=size, **of_heads(args, task))
     nn.init.zeros_(head.output.weight)
     return head
 

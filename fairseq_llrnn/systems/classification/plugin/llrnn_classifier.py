@@ -10,10 +10,10 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.encoder import RecurrentEncoder
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import HEAD, takes
 from fairseq_llrnn.plugin.models.options import prior_of
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
-from fairseq_llrnn.plugin.models.tree_options import TreeConfig
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.systems.classification.text_vectors import POOLINGS, PooledStates
 
@@ -21,7 +21,8 @@ CONSTANT = sorted(name for name, cell in CELLS.items() if cell.constant is None)
 
 
 @dataclass
-class LLRNNClassifierConfig(SourceConfig, TreeConfig):
+@takes(HEAD)
+class LLRNNClassifierConfig(SourceConfig):
     """Options of llrnn_classifier."""
 
     cell: ChoiceEnum(CONSTANT) = field(  # type: ignore[valid-type]
@@ -43,7 +44,7 @@ class LLRNNClassifier(LabelModel):
     @classmethod
     def build_model(cls, args: Namespace | LLRNNClassifierConfig, task: FairseqTask) -> "LLRNNClassifier":
         """Build from the options and the task's prior. Raises OptionError: another task, or a wrong number."""
-        prior = prior_of(task, "llrnn_classifier", "llrnn_classification")
+        prior_of(task, "llrnn_classifier", "llrnn_classification")
         check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
         check_dropouts(args, "dropout")
         words, p = task.source_dictionary, args.dropout
@@ -61,4 +62,4 @@ class LLRNNClassifier(LabelModel):
         )
         network = PooledStates(reader, args.pooling)
         encoder = TextEncoder(words, network, task.max_positions())
-        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(args, prior, network.output_size)))
+        return cls(encoder, LabelDecoder(task.target_dictionary, label_head(args, task, network.output_size)))

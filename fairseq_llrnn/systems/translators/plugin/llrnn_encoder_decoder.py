@@ -70,7 +70,7 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
         reader = recurrent_reader(args, task)
         network = build_network(args, reader.output_size)
         computation = computation_target(args, network, target)
-        head = build_head(args, prior, task.panel, reader.output_size, output="decoder_output_dim")
+        head = build_head(args, task, reader.output_size, output="decoder_output_dim")
         decoder = MaxoutDecoder(
             target,
             network,

@@ -86,7 +86,7 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
         )
         network = build_network(args, reader.output_size)
         computation = computation_target(args, network, target)
-        head = build_head(args, prior, task.panel, reader.output_size)
+        head = build_head(args, task, reader.output_size)
         longest = task.cfg.max_target_positions
         decoder = ConvolutionalDecoder(target, network, head, longest, args.bf16_products, computation)
         return cls(ConvolutionalEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)

@@ -1,0 +1,88 @@
+"""What systems and other packages add to our models: options, and what these make of a model.
+
+    @dataclass
+    @takes(HEAD)                        the options of a model of ours: also those that extensions have for this place
+    class TheirConfig(FairseqDataclass): …
+
+    EXTENSIONS.append(TheirExtension())        in a light plugin/__init__.py of a system, or in a module that another
+                                               package announces as an entry point of `plugins` (registry.py)
+
+Plugins are imported before any model, so that all options are known; what is heavy, an extension imports when one of
+its options asks for it.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import Field, field, fields
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from fairseq.dataclass import FairseqDataclass
+
+Args: TypeAlias = Namespace | FairseqDataclass
+Config = TypeVar("Config", bound=type)
+
+# Places, whose models take the same options.
+HEAD = "head"  # every model that ends in a LogLinearHead
+
+
+class Extension:
+    """An idea that models can have. Each method answers "nothing"; who knows better overrides it.
+
+    Attributes:
+        options: by place, a dataclass of options; their defaults, as older checkpoints have them, ask for nothing.
+        modules: by the names that its modules have in a head, what messages expect where a checkpoint has them, and the
+            model does not: "--option: expected this option".
+    """
+
+    options: ClassVar[Mapping[str, type[FairseqDataclass]]] = {}
+    modules: ClassVar[Mapping[str, str]] = {}
+
+    def of_head(self, args: Args, task: Any) -> dict[str, Any]:
+        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `masses`, …
+
+        Args:
+            task: with its `prior`.
+
+        Raises:
+            OptionError: options out of range, or that exclude each other.
+        """
+        return {}
+
+
+EXTENSIONS: list[Extension] = []
+
+
+def takes(*places: str) -> Callable[[Config], Config]:
+    """A decorator, below @dataclass, that adds the options of all extensions for these places to a class of options."""
+
+    def extend(config: Config) -> Config:
+        declared = dict(vars(config).get("__annotations__", {}))
+        for option in options_of(*places):
+            declared[option.name] = option.type
+            setattr(config, option.name, field(default=option.default, metadata=option.metadata))
+        config.__annotations__ = declared
+        return config
+
+    return extend
+
+
+def options_of(*places: str) -> list[Field[Any]]:
+    """The options that extensions have for these places, each once."""
+    kinds = [extension.options[place] for extension in EXTENSIONS for place in places if place in extension.options]
+    found = {option.name: option for kind in kinds for option in fields(kind) if not option.name.startswith("_")}
+    return list(found.values())
+
+
+def expected_modules() -> dict[str, str]:
+    """What messages expect where a checkpoint has modules of a head that a model has not."""
+    return {name: expected for extension in EXTENSIONS for name, expected in extension.modules.items()}
+
+
+def of_heads(args: Args, task: Any) -> dict[str, Any]:
+    """Arguments of a LogLinearHead, of all extensions."""
+    given: dict[str, Any] = {}
+    for extension in EXTENSIONS:
+        given |= extension.of_head(args, task)
+    return given
