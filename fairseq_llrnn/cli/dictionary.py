@@ -6,17 +6,19 @@ From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` wr
 import argparse
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.prior import language
+from fairseq_llrnn.cli.settings_options import add_options, said_by
 from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import note, say_notes
-from fairseq_llrnn.cli.word_files import add_lower, add_normalize, add_word_files
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.files.text_lines import advice_on_form, known_otherwise
 from fairseq_llrnn.lexicon.completion import TextWords
-from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
 from fairseq_llrnn.lexicon.languages.findings import listed_lemmas
 from fairseq_llrnn.lexicon.lemmas import Lemmas, more_forms
@@ -32,11 +34,9 @@ EXAMPLES = (
 )
 
 PADDED = 8  # fairseq's dictionaries have so many entries, or a multiple, with the special ones
-KINDS = ("conllu", "lexicon")  # of files, as the options are called
-OLD_NAMES = {
-    f"--{option}": f"by a table: llrnn lexicon --{option} {{}} --out words.tsv, then --lexicon words.tsv"
-    for option in ("unimorph", "hunspell")
-}
+# of LexiconOptions, where forms come from that the text lacks, and how the text spells them
+FILES = ("conllu", "lexicon", "unimorph", "hunspell")
+SOURCES = (*FILES, "language", "keep_case", "lower", "normalize")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,23 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument(
         "--num-words", type=int, metavar="N", help="keep the N most frequent words of the text (default: all)"
     )
-    sources = parser.add_argument_group("where forms come from that the text lacks (default: nowhere)")
-    add_word_files(sources)
-    sources.add_argument(
-        "--language", metavar="CODE",
-        help="forms that packages know of this language; where one lists frequencies of words (wordfreq), forms that "
-        "it lacks are left out, and its words that nobody lists belong to the lemma that their ending says",
-    )  # fmt: skip
-    sources.add_argument(
-        "--keep-case", action="store_true", help="the text has capitals: do not lower-case forms and lemmas"
-    )
-    add_lower(sources)
-    add_normalize(sources, "the text is in this Unicode form; so are the words of these files then")
+    add_options(parser, LexiconOptions, SOURCES)
     result = parser.add_argument_group("the dictionary")
     result.add_argument(
         "--most", type=int, metavar="N",
         help="forms that the text lacks: the N most frequent ones (where no frequencies are known, the first ones of "
-        "the alphabet; default: all)",
+        "the alphabet; default: all). Where a package of --language lists frequencies (wordfreq), forms that it lacks "
+        "are left out, and its words that nobody lists belong to the lemma that their ending says",
     )  # fmt: skip
     result.add_argument(
         "--out", required=True, metavar="FILE",
@@ -76,18 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if language.is_list(args.language):
+        return 0
     check_least("--min-count", args.min_count, 1, "times")
     check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
     check_text_place(args.out)
-    check_not_read(args.out, [*args.text, *(path for kind in KINDS for path in getattr(args, kind))])
+    options = replace(said_by(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
+    files = [place for kind in FILES for place in places(options, kind)]
+    check_not_read(args.out, [*args.text, *files])
     code = None if args.language is None else language_code(args.language)
-    files = [(kind, path) for kind in KINDS for path in getattr(args, kind)]
-    options = LexiconOptions(
-        **{kind: getattr(args, kind) for kind in KINDS}, guess="off", keep_case=args.keep_case, lower=args.lower,
-        normalize=args.normalize,
-    )  # fmt: skip
-    options.check()
     spelling = options.spelling
     shown, _ = count_words([path for path in args.text if path != STDIN])
     if STDIN in args.text:
@@ -113,14 +101,14 @@ def run(args: argparse.Namespace) -> int:
         for source in [] if code is None else sources_of(code):
             for form, lemma in {} if source.missing(str(code)) else listed_lemmas(source, str(code), spelling):
                 table.add(Row(form, lemma, source=f"{source.name}:{code}"))
-        lemmas = Lemmas.of_table(table).check("llrnn dictionary", [path for _, path in files])
+        lemmas = Lemmas.of_table(table).check("llrnn dictionary", files)
         say_notes(table.notes)
         frequencies = None if code is None else _frequencies(code, spelling)
         if otherwise := known_otherwise(shown, lemmas.listed):
             word = min(otherwise)
             note(
                 f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
-                f"{word!r}: {advice_on_form(word, args.normalize)}"
+                f"{word!r}: {advice_on_form(word, options.normalize)}"
             )
         found = more_forms(shown, lemmas, frequencies)
         added, unheard = found.all(args.most, frequencies), found.unheard

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.prior import language
-from fairseq_llrnn.cli.prior.language import LIST
 from fairseq_llrnn.cli.settings_options import add_options, said_by
 from fairseq_llrnn.cli.stdin import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -30,8 +29,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from fairseq_llrnn.lexicon.options import LexiconOptions
+    from fairseq_llrnn.settings import keys
 
-    add_options(parser, LexiconOptions, every=True)
+    add_options(parser, LexiconOptions, [key.name for key in keys(LexiconOptions)])
     text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
     text.add_argument(
         "--dict", metavar="FILE",
@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.readers import READERS
 
-    if args.language == LIST:
-        print("\n".join(language.table()))
+    if language.is_list(args.language):
         return 0
     options = said_by(args, LexiconOptions)
     options.check()

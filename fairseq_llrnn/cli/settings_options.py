@@ -2,38 +2,38 @@
 
 import argparse
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.settings import Key, Option, Settings, SettingsType, checked, keys, nearest_key, parts_of
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type[Settings], every: bool = False) -> None:
+def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Collection[str] | None = None) -> None:
     """An option for each key that is one, in its group; none has a default, so that what is said is known.
 
     Args:
-        every: whether each key is one.
+        named: the keys that are options, in the place of those that say so themselves.
     """
     groups: dict[str, argparse._ArgumentGroup] = {}
     for key in keys(kind):
-        if (option := option_of(key, every)) is not None:
+        if (option := option_of(key, named)) is not None:
             if option.group not in groups:
                 groups[option.group] = parser.add_argument_group(option.group)
             groups[option.group].add_argument(option.name, dest=key.name, default=None, **_how(key, option))
 
 
-def option_of(key: Key, every: bool) -> Option | None:
-    """The option of a key; where `every` key is one, it has the key's name."""
-    if key.option is not None or not every:
-        return key.option
+def option_of(key: Key, named: Collection[str] | None) -> Option | None:
+    """The option of a key; one that is `named`, and says none itself, has the key's name."""
+    if named is None or key.name not in named or key.option is not None:
+        return key.option if named is None or key.name in named else None
     metavar = "FILE" if key.is_path else "N" if int in parts_of(key.type) else "VALUE"
     return Option(f"--{key.name.replace('_', '-')}", "how they are read", metavar)
 
 
 def said_by(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
-    """What options of `add_options` say, where every key is one. Raises OptionError for what is none."""
-    names = {key.name: option.name for key in keys(kind) if (option := option_of(key, True)) is not None}
+    """What options of `add_options` say, those of the command at hand. Raises OptionError for what is none."""
+    names = {key.name: option.name for key in keys(kind) if (option := option_of(key, vars(args))) is not None}
     values = {name: value for name in names if (value := getattr(args, name)) not in (None, False)}
     return checked(kind, values, lambda name: names.get(name, name))
 

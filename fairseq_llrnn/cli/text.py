@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.cli.word_files import add_normalize
 from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import FORMS
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_sentences, surface_words
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS
@@ -34,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
         "need no LANG (default: the words keep their case, for `llrnn prior --keep-case`)",
     )  # fmt: skip
-    add_normalize(result, "write the words in this Unicode form")
+    result.add_argument(
+        "--normalize", choices=FORMS,
+        help="write the words in this Unicode form: nfc (é is one character) or nfd (e with a mark behind it), which "
+        "look alike (default: as they are)",
+    )  # fmt: skip
     result.add_argument("--out", metavar="FILE", help="where the text goes (default, or `-`: stdout)")
 
 

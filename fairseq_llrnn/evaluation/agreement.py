@@ -15,24 +15,26 @@ pair.
 est assis*), and it has false alarms: neighbours that do not belong together (*équipe de football américaine*), and
 forms that the lexicon lacks. Both weigh on the reference alike: its own rate is the floor to compare with.
 
-A lexicon taken from a treebank holds slips. Where all rows of a word have a count in the fifth column, readings that
-make up less than 2 % of its occurrences are dropped (*homme*, plural, 1 of 164).
+A lexicon taken from a treebank holds slips. Where all rows of a word have a count, readings that make up less than 2 %
+of its occurrences are dropped (*homme*, plural, 1 of 164). Rows that are guessed are none.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fairseq_llrnn.evaluation.texts import has_letters
 from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.lexicon.readers.tsv import TsvRow, iter_tsv_rows
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import Row
 
 RARE = 0.02
 SLIPS = "of less than 2 % of a form's occurrences"
 DETERMINER, NOUN, ADJECTIVE = "determiner", "noun", "adjective"
 PAIRS = frozenset({(DETERMINER, NOUN), (DETERMINER, ADJECTIVE), (ADJECTIVE, NOUN), (NOUN, ADJECTIVE)})
-IGNORED = frozenset({"PROPN", "X", "NUM"})
+IGNORED = frozenset({"POS:PROPN", "POS:X", "POS:NUM"})
 CATEGORIES = ("Gender", "Number")
 
 Values = tuple[frozenset[str], ...]  # the genders and the numbers that a word may have, each empty for "any"
@@ -61,15 +63,17 @@ class Agreement:
 
 
 def read_roles(path: str) -> dict[str, Roles]:
-    """What each form of a lexicon (form, lemma, UPOS, FEATS and, maybe, a count) is, see above. Raises DataError."""
-    rows: defaultdict[str, list[TsvRow]] = defaultdict(list)
-    count = ReadCount(path, later=True)
-    for row in iter_tsv_rows(count):
-        rows[row.form].append(row)
+    """What each form of a table of `llrnn lexicon`, or of a lexicon, is, see above. Raises DataError."""
+    rows: defaultdict[str, list[tuple[Row, int]]] = defaultdict(list)
+    table = gather(LexiconOptions(lexicon=path, keep_case=True)).rows
+    for row, count in table.items():
+        if not row.guessed:
+            rows[row.form].append((row, count))
     kept = {form: _without_slips(of_form) for form, of_form in rows.items()}
-    count.read = sum(map(len, kept.values()))
-    count.left_out[SLIPS] += sum(map(len, rows.values())) - count.read
-    count.done()
+    listed, read = sum(map(len, rows.values())), sum(map(len, kept.values()))
+    if read < len(table):
+        left_out = Counter({SLIPS: listed - read, "guessed": len(table) - listed})
+        ReadCount(path, "analyses", found=len(table), read=read, left_out=left_out).done()
     return {form: _roles(of_form) for form, of_form in kept.items()}
 
 
@@ -104,21 +108,19 @@ def _disjoint(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one and other) and one.isdisjoint(other)
 
 
-def _without_slips(rows: list[TsvRow]) -> list[TsvRow]:
-    counts = [row.others[0] if row.others else "" for row in rows]
-    if not all(count.isascii() and count.isdigit() and len(count) < 18 for count in counts):
-        return rows
-    least = RARE * sum(map(int, counts))
-    return [row for row, count in zip(rows, counts, strict=True) if int(count) >= least]
+def _without_slips(rows: list[tuple[Row, int]]) -> list[Row]:
+    least = RARE * sum(count for _, count in rows) if all(count for _, count in rows) else 0
+    return [row for row, count in rows if count >= least]
 
 
-def _roles(rows: Iterable[TsvRow]) -> Roles:
-    by_role: defaultdict[str | None, list[TsvRow]] = defaultdict(list)
-    for row in rows:
-        if row.upos not in IGNORED:
-            by_role[_role(row)].append(row)
+def _roles(rows: Iterable[Row]) -> Roles:
+    """By the names of features, which are those of UD."""
+    by_role: defaultdict[str | None, list[set[str]]] = defaultdict(list)
+    for names in ({name for name, _ in row.features} for row in rows):
+        if IGNORED.isdisjoint(names):
+            by_role[_role(names)].append(names)
     if DETERMINER in by_role:
-        if any(row.upos == "ADP" for row in by_role[None]):
+        if any("POS:ADP" in names for names in by_role[None]):
             return {}
         return {DETERMINER: _values(by_role[DETERMINER])}
     if None in by_role:
@@ -126,16 +128,16 @@ def _roles(rows: Iterable[TsvRow]) -> Roles:
     return {role: _values(of_role) for role, of_role in by_role.items() if role is not None}
 
 
-def _role(row: TsvRow) -> str | None:
-    if row.upos == "DET":
+def _role(names: Collection[str]) -> str | None:
+    if "POS:DET" in names:
         return DETERMINER
-    if row.upos == "NOUN":
+    if "POS:NOUN" in names:
         return NOUN
-    participle = "VerbForm:Part" in row.feats and "Tense:Pres" not in row.feats
-    return ADJECTIVE if row.upos == "ADJ" or participle else None
+    participle = "VerbForm:Part" in names and "Tense:Pres" not in names
+    return ADJECTIVE if "POS:ADJ" in names or participle else None
 
 
-def _values(rows: Sequence[TsvRow]) -> Values:
+def _values(readings: Iterable[Iterable[str]]) -> Values:
     """The union over the readings; one that says nothing of a category counts only where none does."""
-    names = [name.partition(":") for row in rows for name in row.feats]
+    names = [name.partition(":") for reading in readings for name in reading]
     return tuple(frozenset(value for group, _, value in names if group == category) for category in CATEGORIES)

@@ -43,8 +43,8 @@ class LexiconOptions(Settings):
     hunspell: Annotated[
         Paths,
         Doc(
-            "of translations between lemmas: dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words "
-            "are lemmas of the forms that their affix rules make"
+            "dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words are lemmas of the forms that "
+            "their affix rules make (of a prior: for translations between lemmas)"
         ),
     ] = ()
     apertium: Annotated[

@@ -119,6 +119,22 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     assert list(words(tmp_path))[4:] == ["chats", "chattes", "porte", "tableau", "tables"]
 
 
+def test_files_that_only_llrnn_lexicon_once_read(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    (tmp_path / "fr.unimorph").write_text(
+        "".join("{1}\t{0}\tN;SG\n".format(*row.split("\t")) for row in LEXICON.splitlines()), encoding="utf-8"
+    )
+    assert llrnn(*given).code == 0
+    by_lexicon = words(tmp_path)
+    alone = [*given[:3], "--out", tmp_path / "dict.fr.txt"]
+    assert llrnn(*alone, "--unimorph", tmp_path / "fr.unimorph").code == 0
+    assert words(tmp_path) == by_lexicon
+    (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
+    assert llrnn(*alone, "--hunspell", tmp_path / "fr.dic").code == 0
+    assert list(words(tmp_path))[4:] == ["chats", "porte"]
+    assert llrnn(*alone, "--language", "list").out.startswith("ar   Arabic ")
+
+
 def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
     (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
@@ -141,9 +157,6 @@ def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: P
     assert llrnn(*made, tmp_path / "fr.dic").error == (
         f"{tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no fr.aff; "
         "give both files"
-    )
-    assert llrnn(*given, "--unimorph", "fra").error == (
-        "--unimorph fra: is said by a table: llrnn lexicon --unimorph fra --out words.tsv, then --lexicon words.tsv"
     )
 
 

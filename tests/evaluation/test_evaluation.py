@@ -26,6 +26,9 @@ from fairseq_llrnn.evaluation.metrics import (
 from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule
 from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, words
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.table import Row
 
 LEXICON = """\
 form lemma UPOS FEATS count
@@ -239,6 +242,16 @@ def test_the_rate_of_errors(tmp_path: Path) -> None:
     assert found.examples == {"le table": 2, "la homme": 1}
     assert count_errors(split("les homme"), roles).wrong == 0  # without counts, every row is believed
     assert count_errors([], roles).per_thousand == 0
+
+
+def test_the_roles_of_a_table_are_those_of_its_source(tmp_path: Path) -> None:
+    """Whether `llrnn lexicon` wrote one of a lexicon, or not; what is guessed counts for nothing."""
+    plain = str(write(tmp_path / "lexicon.tsv", LEXICON.replace(" ", "\t")))
+    table = gather(LexiconOptions(lexicon=plain, keep_case=True))
+    table.add(Row("zzz", features=(("POS:DET", 1.0),), guessed=True))
+    with (tmp_path / "table.tsv").open("w", encoding="utf-8") as file:
+        table.write(file)
+    assert read_roles(str(tmp_path / "table.tsv")) == read_roles(plain)
 
 
 # ---- scores and differences -----------------------------------------------------------------------------------------

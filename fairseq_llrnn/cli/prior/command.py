@@ -24,14 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior import guessing, language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
-    from fairseq_llrnn.cli.prior.language import LIST
     from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.building import build
 
-    if getattr(args, "words.language") == LIST:
-        print("\n".join(language.table()))
+    if language.is_list(getattr(args, "words.language")):
         return 0
     started = time.perf_counter()
     recipe = recipe_of(args)

@@ -5,7 +5,6 @@ from fairseq_llrnn.lexicon.languages import sources_of
 from fairseq_llrnn.lexicon.languages.base import pip_line
 from fairseq_llrnn.lexicon.languages.findings import Gathered
 
-LIST = "list"  # as a language: print all of them
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",
     "lemmas": "words.morphemes and --suffixes need no lemmas",
@@ -13,13 +12,14 @@ OTHER_WAYS = {
 }
 
 
-def table() -> list[str]:
-    """Every language, and who knows it."""
-    rows = []
+def is_list(code: str | None) -> bool:
+    """Whether `--language list` is said: every language is printed, and who knows it."""
+    if code != "list":
+        return False
     for code, name in LANGUAGES.items():
         sources = [f"{source.name}{' (not installed)' * bool(source.missing(code))}" for source in sources_of(code)]
-        rows.append(f"{code:<4} {name:<18} {', '.join(sources)}")
-    return rows
+        print(f"{code:<4} {name:<18} {', '.join(sources)}")
+    return True
 
 
 def lines(gathered: Gathered | None) -> list[str]:

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     also.add_argument("--train", metavar="FILE", help="target text of the training: words by their frequency in it")
     also.add_argument(
         "--lexicon", metavar="FILE",
-        help="form, lemma, UPOS, FEATS and maybe a count, with tabs: agreement of neighbours in gender and number",
+        help="a table of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS and maybe a count (TSV): agreement of "
+        "neighbours in gender and number",
     )  # fmt: skip
     also.add_argument(
         "--facts", metavar="FILE",

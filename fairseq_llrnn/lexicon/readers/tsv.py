@@ -1,5 +1,6 @@
-"""Lexicons as tab-separated rows: tables, and rows of form, lemma, UPOS and FEATS, of which no more is read."""
+"""Lexicons as tab-separated rows: tables, and rows of form, lemma, UPOS, FEATS and maybe a count."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, as_features, iter_ro
 from fairseq_llrnn.lexicon.ud import as_upos, feats_features, pos_feature
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
+_COUNT = re.compile(r"\d{1,17}", re.ASCII)
 
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
@@ -23,13 +25,13 @@ LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
 
 
 class TsvRow(NamedTuple):
-    """One analysis of a form, as written; `others` are the cells after FEATS."""
+    """One analysis of a form, as written."""
 
     form: str
     lemma: str
     upos: str
     feats: tuple[str, ...]  # feature names, such as Gender:Fem
-    others: list[str]
+    often: int  # the number behind FEATS, where there is one; else 0
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -69,7 +71,8 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
                 continue
             raise DataError(f"{place(path, number)}: {error}") from error
         rows += 1
-        yield TsvRow(form, lemma, as_upos(upos), names, cells[len(COLUMNS) :])
+        counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
+        yield TsvRow(form, lemma, as_upos(upos), names, int(counted[0]) if counted else 0)
     if not rows:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 
@@ -105,7 +108,7 @@ def lexicon_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
             asked.notes[FURTHER] += 1
         met.add(row.feats)
         lemma = "" if row.lemma in ("", "_") else spelling.cased(row.lemma)
-        yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), 0
+        yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), row.often
     tags = {upos for _, _, upos in entries}
     if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
         asked.notes[MANY_UPOS] += len(tags)
