@@ -62,6 +62,9 @@ class Settings:
         "allow_inf_nan": False,
     }
 
+    def check(self, called: Callable[[str], str] = str) -> None:
+        """Raise OptionError for keys that do not go together. `called`: as of `checked`."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -263,16 +266,16 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
 
 
-def check_needs(settings: Settings, needs: Mapping[str, tuple[str, object]], section: str = "") -> None:
+def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[str], str]) -> None:
     """Raise OptionError for a key that is said, and another one is not that it belongs to.
 
     Args:
-        needs: key -> the other key, and what that is where the first one has nothing to say. section: of both.
+        needs: key -> the other key, which is None where the first one has nothing to say. called: as of `checked`.
     """
     for key in keys(type(settings)):
-        other, without = needs.get(key.name, ("", None))
-        if other and getattr(settings, key.field) != key.default and getattr(settings, other) == without:
-            raise OptionError(f"{section}{key.name}: it needs {section}{other}; add that, or leave it out")
+        other = needs.get(key.name)
+        if other and getattr(settings, key.field) != key.default and getattr(settings, other) is None:
+            raise OptionError(f"{called(key.name)}: it needs {called(other)}; add that, or leave it out")
 
 
 # ---- paths ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
             eflomal.Aligner().align(_lines(bitext.source), _lines(bitext.target), **files)
             found = [Path(file).read_text(encoding="ascii").splitlines() for file in files.values()]
     except (ImportError, OSError, ValueError, subprocess.SubprocessError) as error:
-        raise DataError(f"eflomal could not align the bitext ({error}); say --aligner ibm1") from None
+        raise DataError(f"eflomal could not align the bitext ({error}); choose the aligner ibm1") from None
     return [_read_links(lines, bitext) for lines in found]
 
 
@@ -70,7 +70,9 @@ def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:
         if not inside.all():
             raise ValueError("a link to no word")
     except ValueError as error:
-        raise DataError(f"eflomal: expected links for every sentence pair, found {error}; say --aligner ibm1") from None
+        raise DataError(
+            f"eflomal: expected links for every sentence pair, found {error}; choose the aligner ibm1"
+        ) from None
     return Links(bitext.source.offsets[pair] + ends[:, 0], bitext.target.offsets[pair] + ends[:, 1])
 
 
@@ -96,8 +98,8 @@ def choose_aligner(asked_for: str) -> str:
         return "eflomal" if installed else "ibm1"
     if asked_for == "eflomal" and not installed:
         raise OptionError(
-            f"--aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (which needs a C "
-            "compiler), or say --aligner ibm1"
+            f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (which needs a C "
+            "compiler), or choose the aligner ibm1"
         )
     return asked_for
 

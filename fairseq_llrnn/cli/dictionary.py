@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             word = min(otherwise)
             note(
                 f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
-                f"{word!r}: {advice_on_form(word, options.normalize)}"
+                f"{word!r}: {advice_on_form(word, options.normalize, '--normalize ')}"
             )
         found = more_forms(shown, lemmas, frequencies)
         added, unheard = found.all(args.most, frequencies), found.unheard

@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     if language.is_list(args.language):
         return 0
     options = said_by(args, LexiconOptions)
-    options.check()
     if args.out is None:
         raise OptionError("--out: expected where the table goes, found nothing; add --out FILE")
     check_text_place(args.out)

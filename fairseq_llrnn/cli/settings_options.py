@@ -35,7 +35,13 @@ def said_by(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
     """What options of `add_options` say, those of the command at hand. Raises OptionError for what is none."""
     names = {key.name: option.name for key in keys(kind) if (option := option_of(key, vars(args))) is not None}
     values = {name: value for name in names if (value := getattr(args, name)) not in (None, False)}
-    return checked(kind, values, lambda name: names.get(name, name))
+
+    def called(name: str) -> str:
+        return names.get(name, name)
+
+    settings = checked(kind, values, called)
+    settings.check(called)
+    return settings
 
 
 def _how(key: Key, option: Option) -> dict[str, Any]:

@@ -46,13 +46,13 @@ def known_otherwise(words: Iterable[str], known: Collection[str]) -> dict[str, s
     return {word: other for word, other in found if other is not None and word not in known}
 
 
-def advice_on_form(word: str, normalize: str | None) -> str:
-    """What makes a word of the text the same as one in a file. normalize: of --normalize."""
+def advice_on_form(word: str, normalize: str | None, option: str) -> str:
+    """What makes a word of the text the same as one in a file. normalize: what `option` says, `--normalize ` e.g."""
     own = next((form for form in FORMS if word == in_form(word, form)), None)
     if normalize is not None or own is None:
         wanted = (normalize or FORMS[0]).upper()
         return f"the text is not in {wanted} throughout; bring it into that form (`uconv -x any-{wanted.lower()}`)"
-    return f"the text has them in {own.upper()}; say --normalize {own}"
+    return f"the text has them in {own.upper()}; say {option}{own}"
 
 
 def form_hint(word: str, known: Collection[str]) -> str:

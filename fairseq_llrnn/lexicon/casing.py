@@ -24,27 +24,21 @@ _ABOVE = 230  # the combining class of accents above
 _WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u0303"}
 
 
-def language_of(code: str | None) -> str | None:
+def language_of(code: str | None, called: str = "--lower") -> str | None:
     """The language whose rules are meant, by a code such as `tr`, `tur` or `tr_TR`; None, or "": no rules of its own.
 
     Raises:
-        OptionError: what is no code.
+        OptionError: what is no code, by the name of the option.
     """
     if not code:
         return None
     found = CODE.fullmatch(code)
     if found is None:
         raise OptionError(
-            f"--lower {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), found another text"
+            f"{called} {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), found another text"
         )
     language = found[1].lower()
     return SYNONYMS.get(language, language)
-
-
-def check_casing(code: str | None, keep_case: bool) -> None:
-    """Raise OptionError for rules of lower-casing where case is kept."""
-    if code is not None and keep_case:
-        raise OptionError(f"--lower {code}: found --keep-case beside it; leave one of them out")
 
 
 def is_lower(symbols: Iterable[str]) -> bool:

@@ -44,7 +44,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
                 if row.is_word:
                     forms.add(row.form)
             if text is not None:
-                table.notes.update(words_in_both(f"--{name} {place}", forms, shown, name in ANSWERING))
+                table.notes.update(words_in_both(place, forms, shown, name in ANSWERING))
     if isinstance(options.lexicon, Table):
         for row, count in options.lexicon.rows.items():
             table.add(row, count)

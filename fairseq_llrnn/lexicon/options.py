@@ -2,12 +2,12 @@
 
     LexiconOptions(conllu=["fr.conllu"], language="fr")
 
-Names in capitals with `--` in messages are those of the command line. Files are paths, one or several.
+Files are paths, one or several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,8 @@ from annotated_types import Ge
 from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.lexicon.casing import check_casing, language_of
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR
@@ -108,13 +109,14 @@ class LexiconOptions(Settings):
         ),
     ] = None
 
-    def check(self) -> None:
-        """Raise OptionError for options that do not go together."""
-        check_casing(self.lower, self.keep_case)
-        needs: dict[str, tuple[str, object]] = {
-            "lemma_floor": ("language", None), "morpheme_floor": ("morphemes", None)
-        }  # fmt: skip
-        check_needs(self, needs, "words.")
+    def check(self, called: Callable[[str], str] = str) -> None:
+        """Raise OptionError for options that do not go together. `called`: as of `settings.checked`."""
+        language_of(self.lower, called("lower"))
+        if self.lower is not None and self.keep_case:
+            raise OptionError(
+                f"{called('lower')} {self.lower}: found {called('keep_case')} beside it; leave one of them out"
+            )
+        check_needs(self, {"lemma_floor": "language", "morpheme_floor": "morphemes"}, called)
 
     @property
     def spelling(self) -> Spelling:

@@ -36,7 +36,7 @@ from fairseq_llrnn.lexicon.table import Row, as_features
 SEED = 1
 LONGEST = 100  # characters; Morfessor's time grows with their square, and longer strings are no words
 OUTSIDE = "segmented words that the dictionary lacks: ignored"
-NONE_LEFT = "morphemes are no features of this prior; lower --morpheme-floor"
+NONE_LEFT = "morphemes are no features of this prior; lower their floor"
 WHOLE = "dictionary words without a segmentation: the whole word is the stem"
 
 
@@ -63,7 +63,7 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     else:
         cut = _read(str(given), options.spelling, asked if is_text else None)
         if is_text:
-            notes.update(words_in_both(f"--morphemes {given}", cut, often or ordinary))
+            notes.update(words_in_both(str(given), cut, often or ordinary))
     if not is_text:
         asked |= dict.fromkeys(cut)
     elif given != MORFESSOR:
@@ -86,13 +86,13 @@ def _read(given: str, spelling: Spelling, asked: Collection[str] | None) -> Segm
     path = Path(given)
     if not os.path.exists(path) and get_close_matches(path.name, [MORFESSOR]):
         raise OptionError(
-            f"--morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+            f"morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
     cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
     if asked is not None and not cut.keys() & set(asked):
         raise DataError(
             f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
-            "this language, one word a line, in the case and Unicode form of the text (--keep-case, --normalize)?"
+            "this language, one word a line, in the case and Unicode form of the text (keep_case, normalize)?"
         )
     return cut
 

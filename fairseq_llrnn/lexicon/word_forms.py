@@ -92,7 +92,7 @@ def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = 
             forms.update(own.split())
             if row.lemma and row.source not in (GUESS, BY_ENDING):
                 found.add(spelling.of_text(row.lemma), own, (name for name, _ in row.features))
-        found.notes.update(words_in_both(f"{option} {path}", forms, words))
+        found.notes.update(words_in_both(path, forms, words))
     return found
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from fairseq_llrnn.files.reading import as_paths, file_digest
 from fairseq_llrnn.lexicon.gather import places
 from fairseq_llrnn.lexicon.options import MORFESSOR
-from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
 from fairseq_llrnn.prior.expression import Expression, with_atoms
 from fairseq_llrnn.prior.leaves import with_files
 from fairseq_llrnn.prior.recipe import Recipe
@@ -24,7 +23,8 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
     translations = options.translations
     evidence_map = None if options.evidence is None else options.evidence.mapping
     files: list[tuple[str, str | Path]] = [
-        *((f"--{name}", path) for name in READERS if name not in ANSWERING for path in places(known, name)),
+        *((f"--{n}", path) for n in ("conllu", "lexicon") for path in places(known, n)),
+        *((f"words.{n}", path) for n in ("unimorph", "values") for path in places(known, n)),
         *(("words.morphemes", p) for p in [known.morphemes] if isinstance(p, (str, Path)) and p != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),

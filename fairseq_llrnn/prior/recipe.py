@@ -8,7 +8,7 @@ help are said here alone. Files are paths, one or several; Python may give objec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -283,16 +283,16 @@ class Recipe(Settings):
         """Which words have an identity of their own."""
         return self.top_words if self.top_words is not None else "all" if self.labels else AUTO
 
-    def check(self) -> None:
-        """Raise OptionError for keys that do not go together."""
-        self.words.check()
-        check_needs(self, {"source_dictionary": ("evidence", None)})
+    def check(self, called: Callable[[str], str] = str) -> None:
+        """Raise OptionError for keys that do not go together. `called`: as of `settings.checked`."""
+        self.words.check(lambda name: called(f"words.{name}"))
+        check_needs(self, {"source_dictionary": "evidence"}, called)
         between_words = self.translations is None or self.translations.units == "word"
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
         for name, said in of_lemmas.items():
             if said and between_words:
-                raise OptionError(f"{name}: it needs translations.units=lemma; add that, or leave it out")
+                raise OptionError(f"{called(name)}: it needs translations.units=lemma; add that, or leave it out")
         if self.evidence is not None and not self.evidence.kinds and self.evidence.mapping is None:
             raise OptionError("--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers")
         if self.identity_floor != IDENTITY_FLOOR and AUTO not in (self.identities, self.input_top_words):

@@ -41,7 +41,7 @@ def notes_of_spelling(
         if alike is None:
             continue
         if in_form(word, "nfc") == in_form(alike, "nfc"):
-            found.setdefault((UNICODE, advice_on_form(word, options.normalize)), []).append(i)
+            found.setdefault((UNICODE, advice_on_form(word, options.normalize, "words.normalize=")), []).append(i)
         elif (advice := _advice(word, alike, options, any_capitals)) is not None:
             found.setdefault((CASE, advice), []).append(i)
     total = max(1, int(counts[~words.specials].sum()))

@@ -94,7 +94,7 @@ def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]
     text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
     table = gather(known, text)
     lemmas = Lemmas.of_table(table).check(SOURCE_OPTION, paths, "give tables of `llrnn lexicon`")
-    notes.update({note.replace("--lexicon ", f"{SOURCE_OPTION} "): count for note, count in table.notes.items()})
+    notes.update(table.notes)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]
 
 

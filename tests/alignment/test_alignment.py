@@ -167,14 +167,14 @@ def test_eflomal_that_fails(monkeypatch: pytest.MonkeyPatch, says: str, raised: 
         raise raised
 
     stand_in(monkeypatch, align)
-    with pytest.raises(DataError, match=rf"eflomal could not align the bitext \(.*{says}.*\); say --aligner ibm1"):
+    with pytest.raises(DataError, match=rf"eflomal could not align the bitext \(.*{says}.*\); choose the aligner ibm1"):
         eflomal_counts(bitext(SOURCE, TARGET), 8, 8)
 
 
 @pytest.mark.parametrize("links", ["0-0\n", "0-0\n" * 5, "0-0\n" * 3 + "9-9\n", "0-0\n" * 3 + "z-0\n", "0\n" * 4])
 def test_links_that_do_not_fit(monkeypatch: pytest.MonkeyPatch, links: str) -> None:
     stand_in(monkeypatch, lambda *_, links_filename_fwd: Path(links_filename_fwd).write_text(links))
-    with pytest.raises(DataError, match="expected links for every sentence pair, found .*; say --aligner ibm1"):
+    with pytest.raises(DataError, match="expected links for every sentence pair, found .*; choose the aligner ibm1"):
         eflomal_counts(bitext(SOURCE, TARGET), 8, 8)
 
 

@@ -210,7 +210,7 @@ def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
         "--lower tr: found --keep-case beside it; leave one of them out"
     )
     assert llrnn(*given, "--apertium", "fra-cat", "--out", "words.tsv").error == (
-        "--apertium fra-cat: expected words that it is asked for, found none; give --dict or --count-text"
+        "apertium fra-cat: expected words that it is asked for, found none; give --dict or --count-text"
     )
     assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
     assert not Path("words.tsv").exists()

@@ -54,7 +54,7 @@ def test_a_prior(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]],
     command = [name, "--dict", tmp_path / "dict.txt", "--count-text", tmp_path / "text", "--out", tmp_path / "prior"]
     path = write(kind, FOREIGN)
     done = llrnn(*command, f"--{kind}", path)
-    said = f"warning: 1 of the text's 18 words are known to --{kind} {path}, among 19: {ASKS}"
+    said = f"warning: 1 of the text's 18 words are known to {path}, among 19: {ASKS}"
     assert (done.code, done.err.splitlines()[0]) == (0, said)
     for words in (WORDS + OTHERS * 9, SHORT):
         assert "warning" not in llrnn(*command, f"--{kind}", write(kind, list(dict.fromkeys(words)))).err
@@ -66,7 +66,7 @@ def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[s
     if kind in ("unimorph", "hunspell"):
         command = ["lexicon", "--count-text", tmp_path / "text", "--out", tmp_path / "d"]
     path = write(kind, FOREIGN)
-    said = f"warning: 1 of the text's 18 words are known to --{kind} {path}{'' if kind == 'hunspell' else ', among 19'}"
+    said = f"warning: 1 of the text's 18 words are known to {path}{'' if kind == 'hunspell' else ', among 19'}"
     assert llrnn(*command, f"--{kind}", path).err.splitlines()[0] == f"{said}: {ASKS}"
     assert "warning" not in llrnn(*command, f"--{kind}", write(kind, WORDS)).err
 
@@ -74,7 +74,7 @@ def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[s
 def test_forms_of_terms(write: Callable[[str, list[str]], Path]) -> None:
     named = str(write("lexicon", FOREIGN))
     remark, count = read_word_forms([named], WORDS).notes.popitem()
-    assert count == 1 and f"are known to --term-forms {named}" in remark and remark.endswith(ASKS)
+    assert count == 1 and f"are known to {named}" in remark and remark.endswith(ASKS)
     write("lexicon", WORDS)
     assert not read_word_forms([named], WORDS).notes
 

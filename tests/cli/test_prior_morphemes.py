@@ -112,7 +112,7 @@ def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus
          "BAD, line 1: expected segments that spell the word 'tables', found 'table'; fix the row"),
         (["--set", "words.morphemes=OTHER"],
          "OTHER: expected words of the dictionary, cut into segments, found none of them; is it a file of this "
-         "language, one word a line, in the case and Unicode form of the text (--keep-case, --normalize)?"),
+         "language, one word a line, in the case and Unicode form of the text (keep_case, normalize)?"),
         (["--set", "words.morphemes=nothing"], "nothing: cannot be read: No such file or directory; check the path and "
          "its rights"),
     ],

@@ -164,4 +164,4 @@ def test_a_text_in_another_case(
 
 def test_lower_beside_keep_case(cased: Llrnn) -> None:
     error = cased((), "words.keep_case=true", "words.lower=tr").error
-    assert error == "--lower tr: found --keep-case beside it; leave one of them out"
+    assert error == "--set words.lower tr: found --set words.keep_case beside it; leave one of them out"

@@ -83,7 +83,7 @@ def test_a_prior_says_so_and_normalises(
 
 def _note(form: str) -> str:
     word = in_form("été", form)
-    advice = f"the text has them in {form.upper()}; say --normalize {form}"
+    advice = f"the text has them in {form.upper()}; say words.normalize={form}"
     return f"in another Unicode form only, such as {word!r}: {advice}"
 
 
@@ -146,7 +146,7 @@ def test_which_form_words_have() -> None:
     assert form_of(["le", "été"]) == "nfc" and form_of([in_form("été", "nfd")]) == "nfd" and form_of(["le"]) is None
     mixed = f"é{in_form('é', 'nfd')}"
     assert known_otherwise([mixed, "ete", "été"], ["éé", "été"]) == {mixed: "éé"}
-    assert advice_on_form(mixed, None).startswith("the text is not in NFC throughout")
+    assert advice_on_form(mixed, None, "--normalize ").startswith("the text is not in NFC throughout")
 
 
 def composed_words() -> WordList:

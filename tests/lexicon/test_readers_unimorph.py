@@ -86,7 +86,7 @@ def test_the_features_of_a_form_are_those_that_a_treebank_gives_it(tmp_path: Pat
         (
             "ház\tház\tN;NOM;SG\nházak\tház\tNOUN\n",
             "line 2: expected UniMorph features such as N;NOM;SG in column 3, found the part of speech NOUN; a file of "
-            "form, lemma, UPOS and FEATS is a lexicon: give it as one (--lexicon, lexicon:FILE)",
+            "form, lemma, UPOS and FEATS is a lexicon: give it as one (--lexicon)",
         ),
         (
             "a\tb\tN\n\nház\tházat\n",

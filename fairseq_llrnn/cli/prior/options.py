@@ -45,7 +45,8 @@ def recipe_of(args: argparse.Namespace) -> "Recipe":
         begin = said(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
     where = f"{args.recipe}: " if args.recipe is not None else ""
-    recipe = checked(Recipe, values, lambda name: option(name) or f"{where}{name}")
+    recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")
+    recipe.check(called)
     if recipe.dictionary is None:
         raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")
     return recipe

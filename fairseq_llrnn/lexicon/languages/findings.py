@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import has_letters, words_known
 from fairseq_llrnn.lexicon.languages.base import (
@@ -75,9 +75,8 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
         all_lemmas: whether what the sources list of other words is wanted, too.
 
     Raises:
-        OptionError: none of the sources is installed; a floor below 1.
+        OptionError: none of the sources is installed.
     """
-    check_least("words.lemma_floor", options.lemma_floor, 1, "words")
     sources, spelling, symbols = sources_of(code), options.spelling, list(text.counts or text.others)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))

@@ -51,7 +51,7 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """
     if asked.words is None:
         raise OptionError(
-            f"--apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
+            f"apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
         )
     count, spelling = ReadCount(analyser, "words"), asked.spelling
     for word, analyses in _analysed(asked.words, analyser, spelling.lowercase, spelling.rules):

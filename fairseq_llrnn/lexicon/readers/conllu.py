@@ -189,7 +189,7 @@ def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> To
     if columns != len(COLUMNS):
         raise DataError(
             f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
-            f"{shown(line)}; give a treebank in CoNLL-U, and text to --count-text"
+            f"{shown(line)}; is it a treebank in CoNLL-U?"
         )
     while "  " in line:
         # The library also splits at two spaces, which would shift the columns of such a row.

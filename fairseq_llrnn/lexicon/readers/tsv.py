@@ -55,7 +55,7 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
             expected = f"{columns} columns, as in the rows before," if columns else named
             raise DataError(
                 f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
-                f"{shown(line)}; give a lexicon in this form, and a treebank to --conllu"
+                f"{shown(line)}; give a lexicon in this form (`llrnn lexicon --conllu` makes one of a treebank)"
             )
         is_first, columns = not columns, len(cells)
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])

@@ -49,8 +49,8 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
         if tags in OF_LEXICONS:
             raise DataError(
                 f"{place(path, number)}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
-                f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one (--lexicon, "
-                "lexicon:FILE)"
+                f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
+                "(--lexicon)"
             )
         if form not in MISSING or tags.upper().startswith("PUNCT"):
             yield lemma, form, tags

@@ -13,8 +13,8 @@ from small_corpus import Llrnn
 def test_an_aligner_that_is_not_installed(prior: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
     assert prior("--set", "translations.aligner=eflomal").error == (
-        "--aligner eflomal: the Python module eflomal is not installed; in a checkout of fairseq_llrnn: "
-        "pip install '.[align]' (which needs a C compiler), or say --aligner ibm1"
+        "aligner eflomal: the Python module eflomal is not installed; in a checkout of fairseq_llrnn: "
+        "pip install '.[align]' (which needs a C compiler), or choose the aligner ibm1"
     )
     assert not (data / "prior").exists()
 

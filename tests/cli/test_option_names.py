@@ -1,0 +1,73 @@
+"""Messages name options as the commands at hand have them."""
+
+import argparse
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairseq import options
+from fairseq.models.transformer import TransformerModel
+from fairseq.models.transformer_lm import TransformerLanguageModel
+from fairseq.tasks.language_modeling import LanguageModelingTask
+from fairseq.tasks.translation import TranslationTask
+
+from fairseq_llrnn.cli.main import all_commands, load, parser_of
+from fairseq_llrnn.cli.prior.old_names import OLD_NAMES
+
+PACKAGE = Path(__file__).parents[2] / "fairseq_llrnn"
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)(?![a-z0-9-])")
+OF_OTHERS = {"--no-build-isolation", "--version"}  # pip's, and llrnn's own
+
+
+def texts(file: Path) -> Iterator[str]:
+    """All strings of a module, those of an f-string together, docstrings aside."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    whole = {id(value) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for value in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            whole.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(value.value) for value in node.values if isinstance(value, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in whole:
+            yield node.value
+
+
+MODULES = {
+    str(file.relative_to(PACKAGE)): [*texts(file)]
+    for file in sorted(PACKAGE.rglob("*.py"))
+    if file.name not in ("page.py", "old_names.py")  # names of colours on a page, and options that there were
+}
+
+
+def of_fairseq() -> set[str]:
+    """Every option of fairseq's commands, tasks and models, and of our plugins, as their pages have them."""
+    parsers = [options.get_training_parser(), options.get_interactive_generation_parser()]
+    parsers += [options.get_eval_lm_parser(), options.get_preprocessing_parser()]
+    for kind in (TranslationTask, LanguageModelingTask, TransformerModel, TransformerLanguageModel):
+        parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
+        kind.add_args(parsers[-1])
+    pages = [PACKAGE.parent / "docs" / "options.md", *PACKAGE.glob("systems/*/*.md")]
+    documented = (option for page in pages for option in OPTION.findall(page.read_text(encoding="utf-8")))
+    return {*documented, *(option for parser in parsers for option in parser._option_string_actions)}
+
+
+def test_every_option_that_a_message_names_is_one() -> None:
+    known = OF_OTHERS.union(of_fairseq())
+    known |= {option for name in all_commands() for option in parser_of(load(name))._option_string_actions}
+    unknown = defaultdict(set)
+    for module, said in MODULES.items():
+        for option in {option for text in said for option in OPTION.findall(text)} - known:
+            unknown[option].add(module)
+    assert not unknown
+
+
+# who reads words of several commands, or builds a prior
+CORE = "alignment", "automata", "backgrounds", "features", "files", "lexicon", "ngrams", "open_vocabulary", "prior"
+
+
+def test_what_llrnn_prior_runs_names_no_option_that_it_does_not_have() -> None:
+    """But with the name of the command that has it; a text that is an option's name alone is no message."""
+    messages = [text for module, said in MODULES.items() if module.startswith(CORE) for text in said if " " in text]
+    assert not [text for text in messages if {*OPTION.findall(text)} & {*OLD_NAMES} and "llrnn " not in text]
