@@ -79,7 +79,7 @@ def prepare(novels: Path, words: int, place: Path) -> None:
 def measure(out: Path, words: int, name: str, seed: int, lexicon: Sequence[str], changes: Mapping[str, Any]) -> None:
     """Train and score one row at one size; OUT/WORDS/ROW-SEED/facts.json."""
     row, sizes = ROWS[name], replace(sizes_of(words, seed), **changes)
-    label = "".join(f",{key}={value}" for key, value in changes.items())
+    label = "".join(f"+{key}={value}" for key, value in changes.items())
     place = out / str(words) / f"{name}{label}-{seed}"
     if (place / "facts.json").exists():
         return
@@ -125,7 +125,7 @@ def draw(facts: Sequence[Fact], path: Path) -> None:
 
     figure, axis = pyplot.subplots(figsize=(6.4, 4.2))
     for name, row in ROWS.items():
-        tried = {label: sizes for label, sizes in _by_row(facts).items() if label.split(",")[0] == name}
+        tried = {label: sizes for label, sizes in _by_row(facts).items() if label.split("+")[0] == name}
         sizes = sorted({size for by_size in tried.values() for size in by_size})
         seeds = [
             min((t[size] for t in tried.values() if size in t), key=lambda found: mean(f["valid"] for f in found))

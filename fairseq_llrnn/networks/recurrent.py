@@ -1,7 +1,10 @@
-"""Recurrent networks with fused kernels over the whole sequence and a state that beam search can reorder.
+"""Recurrent networks with fused kernels over whole sequences: a stack of layers, an encoder of sources, attention.
 
-Sizes: B batch, T time, D input width, H hidden width, L layers, G states per cell (LSTM 2: h and c; else 1).
-Source of the variational option: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence).
+Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (LSTM 2: h and c; else 1); L source
+length, E width of an encoder's states (twice the layer's where bidirectional). Sources: Gal & Ghahramani 2016 (one
+dropout mask for all time steps of a sequence); Sutskever et al. 2014 (reversal), Cho et al. 2014 (one summary vector of
+the sentence), Bahdanau et al. 2015 (both directions, additive attention), Luong et al. 2015 (§3.1: dot, general, and
+the combination tanh(W [context; h])).
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.variable_computation import Sharpness, VariableCell
+
+ATTENTIONS = ("dot", "general", "additive")
 
 
 def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
@@ -39,8 +44,8 @@ class Run:
     """What a network computed, and how much where that varies."""
 
     hidden: Tensor  # (B, T, H)
-    state: Tensor  # after the last step, (B, G, L, H)
-    shares: Tensor | None = None  # of the dimensions that each layer computed, (B, T, L), with gradients
+    state: Tensor  # after the last step, (B, G, R, H)
+    shares: Tensor | None = None  # of the dimensions that each layer computed, (B, T, R), with gradients
     multiplications: Tensor | None = None  # of all layers, (B, T)
 
 
@@ -48,7 +53,7 @@ class RecurrentNetwork(nn.Module):
     """A stack of recurrent layers.
 
     Args:
-        input_size: D. hidden_size: H. num_layers: L. cell: a name of cells.py.
+        input_size: D. hidden_size: H. num_layers: R. cell: a name of cells.py.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output.
         variational: one mask per sequence. layer_norm: normalise each layer's output.
     """
@@ -85,10 +90,10 @@ class RecurrentNetwork(nn.Module):
         """Run over a sequence, or one step of it.
 
         Args:
-            x: (B, T, D). state: (B, G, L, H) from the previous call; zeros where None.
+            x: (B, T, D). state: (B, G, R, H) from the previous call; zeros where None.
 
         Returns:
-            hidden states (B, T, H) and the state after the last step (B, G, L, H).
+            hidden states (B, T, H) and the state after the last step (B, G, R, H).
         """
         run = self.run(x, state)
         return run.hidden, run.state
@@ -125,3 +130,149 @@ class RecurrentNetwork(nn.Module):
             if not isinstance(layer, VariableCell):
                 raise ValueError(f"expected a cell of variable computation, found {self.cell!r}")
             layer.sharpness = sharpness
+
+
+def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:
+    """Reverse the first lengths[i] elements of every row and leave the rest: (B, L, …) -> (B, L, …)."""
+    position = torch.arange(x.size(1), device=x.device).unsqueeze(0)  # shape: (1, L)
+    last = lengths.unsqueeze(1) - 1  # shape: (B, 1)
+    index = torch.where(position <= last, last - position, position)
+    return x[torch.arange(x.size(0), device=x.device).unsqueeze(1), index]
+
+
+def roll_rows(x: Tensor, shifts: Tensor) -> Tensor:
+    """Roll row i of (B, L, …) by shifts[i] places to the right: (B, L, …), (B,) -> (B, L, …)."""
+    index = (torch.arange(x.size(1), device=x.device) - shifts.unsqueeze(1)) % x.size(1)  # shape: (B, L)
+    return x[torch.arange(x.size(0), device=x.device).unsqueeze(1), index]
+
+
+def word_table(num_words: int, size: int, pad: int) -> nn.Embedding:
+    """A row per word, small uniform numbers; zeros for padding."""
+    table = nn.Embedding(num_words, size, padding_idx=pad)
+    nn.init.uniform_(table.weight, -0.1, 0.1)
+    nn.init.zeros_(table.weight[pad])
+    return table
+
+
+class RecurrentEncoder(nn.Module):
+    """Embedding -> recurrent layers -> one state per source token and a summary of the sentence.
+
+    Args:
+        num_words, pad: of the source dictionary. reverse: the first direction reads the sentence from its end.
+        dropout_in, dropout_between, dropout_out: on the input, between layers, on the output. variational: one mask
+            per sequence.
+        embedding: tokens (B, L) -> (B, L, D), zero at padding; None: a table with a row per word.
+    """
+
+    def __init__(
+        self,
+        num_words: int,
+        pad: int,
+        embed_size: int,
+        hidden_size: int,
+        num_layers: int,
+        cell: str = "lstm",
+        bidirectional: bool = True,
+        reverse: bool = False,
+        dropout_in: float = 0.0,
+        dropout_between: float = 0.0,
+        dropout_out: float = 0.0,
+        variational: bool = False,
+        embedding: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.pad = pad
+        self.reverse = reverse
+        self.dropouts = [dropout_in] + [dropout_between] * (num_layers - 1)
+        self.dropout_out = dropout_out
+        self.variational = variational
+        self.output_size = hidden_size * (2 if bidirectional else 1)
+        self.embedding = word_table(num_words, embed_size, pad) if embedding is None else embedding
+        # One module per direction and layer: over padded batches each is a fused kernel, which packed sequences are not
+        # on a CPU.
+        directions = 2 if bidirectional else 1
+        self.layers = nn.ModuleList(
+            nn.ModuleList(
+                find_cell(cell).build(embed_size if i == 0 else self.output_size, hidden_size)
+                for _ in range(directions)
+            )
+            for i in range(num_layers)
+        )
+        initialise(self.layers, cell, hidden_size)
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Read sentences, padded on either side.
+
+        Args:
+            tokens: (B, L).
+
+        Returns:
+            states (B, L, E), each at its token's place, zero on padding; the summary (B, E) of each sentence, the last
+            state of each direction.
+        """
+        valid = tokens.ne(self.pad)
+        lengths = valid.sum(1)  # shape: (B,)
+        before = valid.long().argmax(1)  # shape: (B,), padding on the left
+        x = roll_rows(self.embedding(tokens), -before)
+        last = (lengths - 1).view(-1, 1, 1)
+        summary = x.new_zeros(0)
+        for directions, p in zip(self.layers, self.dropouts, strict=True):
+            x = dropout(x, p, self.training, self.variational)
+            assert isinstance(directions, nn.ModuleList)
+            outputs, finals = [], []
+            for i, layer in enumerate(directions):
+                backward = (i == 1) != self.reverse
+                output, _ = layer(flip_valid(x, lengths) if backward else x)
+                finals.append(output.gather(1, last.expand(-1, 1, output.size(2))).squeeze(1))
+                outputs.append(flip_valid(output, lengths) if backward else output)
+            x = torch.cat(outputs, dim=-1)  # shape: (B, L, E)
+            summary = torch.cat(finals, dim=-1)  # shape: (B, E)
+        x = roll_rows(x, before) * valid.unsqueeze(-1)
+        return dropout(x, self.dropout_out, self.training, self.variational), summary
+
+
+class GlobalAttention(nn.Module):
+    """h, source -> the attentional state tanh(W [context; h]) and the weights.
+
+    Args:
+        kind: how a state is compared with a source state. "dot" needs H = E.
+    """
+
+    def __init__(self, kind: str, hidden_size: int, source_size: int) -> None:
+        super().__init__()
+        if kind not in ATTENTIONS:
+            raise ValueError(f"kind: expected one of {ATTENTIONS}, found {kind!r}")
+        if kind == "dot" and hidden_size != source_size:
+            raise ValueError(f"dot attention: expected equal widths, found {hidden_size} and {source_size}")
+        self.kind = kind
+        compared = hidden_size if kind == "additive" else source_size
+        self.query = nn.Identity() if kind == "dot" else nn.Linear(hidden_size, compared, bias=False)
+        if kind == "additive":
+            self.key = nn.Linear(source_size, hidden_size)
+            self.energy = nn.Linear(hidden_size, 1, bias=False)
+        self.combine = nn.Linear(source_size + hidden_size, hidden_size, bias=False)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def forward(self, hidden: Tensor, source: Tensor, padding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Attend.
+
+        Args:
+            hidden: (B, T, H). source: (B, L, E). padding: (B, L) bool, true where the source is padding.
+
+        Returns:
+            attentional states (B, T, H); weights (B, T, L), zero on padding and summing to one; [context; h], of which
+            the states are made, (B, T, E + H).
+        """
+        query = self.query(hidden)
+        if self.kind == "additive":
+            # shape: (B, T, L, H)
+            scores = self.energy(torch.tanh(query.unsqueeze(2) + self.key(source).unsqueeze(1))).squeeze(-1)
+        else:
+            scores = query @ source.transpose(1, 2)
+        scores = scores.masked_fill(padding.unsqueeze(1), float("-inf"))
+        # the softmax in float32 or better, whatever the dtype of the products
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        weights = scores.softmax(-1).to(source.dtype)
+        joined = torch.cat([weights @ source, hidden], dim=-1)
+        return torch.tanh(self.combine(joined)), weights, joined

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
+from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
 
 BATCH, TIME, LENGTH, WIDTH = 3, 4, 5, 6
 PADDING = torch.tensor([[False] * 5, [True, True, False, False, False], [False, True, True, True, True]])
@@ -14,11 +14,11 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(BATCH, TIME, WIDTH).double(), torch.randn(BATCH, LENGTH, WIDTH).double()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTENTIONS)
 def test_weights_and_states_are_those_of_the_definition(kind: str) -> None:
     attention = GlobalAttention(kind, WIDTH, WIDTH).double()
     hidden, source = inputs()
-    states, weights = attention(hidden, source, PADDING)
+    states, weights, joined = attention(hidden, source, PADDING)
     torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, TIME).double())
     assert (weights[PADDING.unsqueeze(1).expand_as(weights)] == 0).all()
     for b in range(BATCH):
@@ -33,10 +33,11 @@ def test_weights_and_states_are_those_of_the_definition(kind: str) -> None:
             torch.testing.assert_close(weights[b, t, seen], expected)
             context = sum(w * source[b, j] for w, j in zip(expected, seen, strict=True))
             combined = torch.tanh(attention.combine(torch.cat([context, h])))
+            torch.testing.assert_close(joined[b, t], torch.cat([context, h]))
             torch.testing.assert_close(states[b, t], combined)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTENTIONS)
 def test_gradients_reach_every_parameter(kind: str) -> None:
     attention = GlobalAttention(kind, WIDTH, WIDTH).double()
     hidden, source = inputs()

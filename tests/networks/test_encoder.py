@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_llrnn.networks.encoder import RecurrentEncoder, flip_valid, roll_rows
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder, flip_valid, roll_rows
 
 PAD, WORDS, WIDTH, HIDDEN = 1, 20, 5, 4
 SENTENCES = [[5, 6, 7, 2], [8, 2], [9, 10, 11, 12, 13, 2]]

@@ -11,6 +11,7 @@ from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from tiny_world import build
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -94,7 +95,9 @@ def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> N
         prior = replace(prior, settings={**prior.settings, **more})
         decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder
         with pytest.raises(DataError, match=says):
-            decoder.refuse_impossible(torch.tensor([[-torch.inf]]), torch.tensor([[5]]), torch.tensor([0]))
+            refuse_forbidden(
+                decoder.head, torch.tensor([[-torch.inf]]), torch.tensor([[5]]), None, decoder.fix_zero_mass
+            )
 
 
 def test_only_training_has_aliases(evidence: EvidenceWorld, task: Any) -> None:

@@ -19,7 +19,6 @@ from tiny_world import World, batch, build, randomise, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models.log_linear_decoder import SearchMemory
 from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
@@ -124,9 +123,8 @@ def test_rows_of_the_input_are_composed_for_a_search_alone(world: World) -> None
     """All of them for every batch of a validation would cost more than the words that it reads."""
     sparse, dense = (build([*world.train_args(), *TREE, *more]).model.decoder for more in ([SPARSE], []))
     with torch.no_grad():
-        assert SearchMemory(sparse, None).input_rows(sparse.head) is None
-        assert SearchMemory(sparse, {}).input_rows(sparse.head) is not None
-        assert SearchMemory(dense, None).input_rows(dense.head) is not None
+        assert sparse.input_rows(None) is None and dense.input_rows(None) is None
+        assert sparse.input_rows({}) is not None and dense.input_rows({}) is not None
 
 
 @pytest.mark.parametrize("name", ["llrnn_adagrad", "llrnn_adam"])

@@ -49,8 +49,8 @@ def test_the_value_by_its_definition(setting: Any, monkeypatch: pytest.MonkeyPat
     decoder = setting.model.decoder
     head, sample = decoder.head, pairs(setting.task, LINES)
     asked: list[tuple[torch.Tensor, ...]] = []
-    plain = decoder.attention.joined
-    monkeypatch.setattr(decoder.attention, "joined", lambda *given: asked.append(given) or plain(*given))
+    plain = decoder.attention.forward
+    monkeypatch.setattr(decoder.attention, "forward", lambda *given: asked.append(given) or plain(*given))
     _, extra = setting.model(**sample["net_input"])
     ((hidden, source, padding),) = asked
     target, unk, size = sample["target"], decoder.dictionary.unk(), len(setting.task.target_dictionary)

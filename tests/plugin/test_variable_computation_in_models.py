@@ -12,7 +12,7 @@ from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
 VARIABLE = ["--cell", "vcgru", "--vc-sharpness", "5", "--vc-sharpen-updates", "0"]
@@ -73,9 +73,7 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
     options = ["--cell", "vcgru", "--vc-sharpness", "4", "--vc-sharpen-updates", "1000", "--vc-target", "0.3"]
 
     def train(place: str, epochs: int) -> Result:
-        return shell.run(
-            "fairseq-train", *world.train_args(save_dir=tmp_path / place), *options, "--max-epoch", epochs
-        )
+        return shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / place), *options, "--max-epoch", epochs)
 
     said = train("straight", 2).json_lines("valid")[-1]
     train("stopped", 1)

@@ -1,12 +1,12 @@
 """The models, and the decoder that they share.
 
-    llrnn_lm.py            recurrent language model (recurrent_decoder.py)
+    llrnn_lm.py            recurrent language model
     llrnn_lbl.py           log-bilinear language model
-    llrnn_lstm.py          recurrent translation (attention_decoder.py)
-    recurrent_translation.py, source_decoder.py  what recurrent translation models share
+    llrnn_lstm.py          recurrent translation
+    recurrent_translation.py  what recurrent translation models share
+    recurrent_decoders.py  decoders with a recurrent network
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead
-    hidden_states.py       what a decoder's network hands over
     target_probs.py        what fairseq's scorer gets of it
     source_side.py         what encoders read with
     own.py                 what every model does

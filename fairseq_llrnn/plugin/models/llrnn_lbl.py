@@ -14,8 +14,7 @@ from torch import Tensor
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, LogLinearDecoder
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_sizes
@@ -43,9 +42,9 @@ class LogBilinearDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        table = SearchMemory(self, incremental_state).input_rows(self.head)
         if incremental_state is None:
-            return HiddenStates(self.network(self.head.embed(previous, table)))
+            return HiddenStates(self.network(self.head.embed(previous)))
+        table = self.input_rows(incremental_state)
         nearest = previous[:, -self.network.context :]
         return HiddenStates(self.network(self.head.embed(nearest, table))[:, -1:])
 

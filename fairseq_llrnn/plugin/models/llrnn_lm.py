@@ -20,7 +20,7 @@ from fairseq_llrnn.plugin.models.options import (
     set_defaults,
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
-from fairseq_llrnn.plugin.models.recurrent_decoder import RecurrentDecoder
+from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
 
 
 @dataclass

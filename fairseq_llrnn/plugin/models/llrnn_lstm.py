@@ -8,11 +8,11 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.attention import KINDS, GlobalAttention
+from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.attention_decoder import AttentionDecoder
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
+from fairseq_llrnn.plugin.models.recurrent_decoders import AttentionDecoder
 from fairseq_llrnn.plugin.models.recurrent_translation import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
@@ -36,7 +36,7 @@ class LLRNNLSTMConfig(RecurrentTranslationConfig):
     encoder_hidden_size: int = field(default=256, metadata={"help": "width of the encoder's layers, per direction"})
     encoder_layers: int = field(default=1, metadata={"help": "number of the encoder's layers"})
     encoder_bidirectional: bool = field(default=False, metadata={"help": "read the source in both directions"})
-    attention: ChoiceEnum([*KINDS, "none"]) = field(  # type: ignore[valid-type]
+    attention: ChoiceEnum([*ATTENTIONS, "none"]) = field(  # type: ignore[valid-type]
         default="general", metadata={"help": "how a decoder state is compared with the source; `none` for no attention"}
     )
     reverse_source: bool = field(

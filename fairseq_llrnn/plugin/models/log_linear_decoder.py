@@ -10,8 +10,8 @@ criterion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,60 +25,49 @@ from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import expected_modules
-from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
 from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
-NETWORK, HEAD = "network", "head"  # states of the hypotheses: a tensor (N, …), and a head's State
 OPTIONS = {  # what messages say of modules of a head that are not there
     "experts": "--expert: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
     "characters": "--input-characters: expected cnn",
 }
-LONGEST = "longest"  # the most tokens of a hypothesis, </s> included; None: any number
 
 
-class SearchMemory:
-    """What a decoder remembers from one step of a search to the next, by name: its own part of fairseq's dictionary.
+@dataclass(frozen=True)
+class Term:
+    """Something that a network says of every position, for the criterion (plugin/tasks/criterion.py).
 
-    Where there is no search, nothing is remembered.
+    The log shows its mean over the positions under its name, or, of `squares`, the root of the mean.
     """
 
-    def __init__(self, decoder: FairseqIncrementalDecoder, incremental_state: IncrementalState | None) -> None:
-        self.decoder, self.incremental_state = decoder, incremental_state
+    name: str
+    values: Tensor  # (B, T); those of padding do not count
+    in_loss: bool = False  # add the values to the loss of training: nats, with gradients
+    squares: bool = False
 
-    def get(self, name: str) -> Any:
-        """What was set; None where nothing was."""
-        found = self.decoder.get_incremental_state(self.incremental_state, name)
-        return None if found is None else found["value"]
 
-    def set(self, name: str, value: Any) -> None:
-        self.decoder.set_incremental_state(self.incremental_state, name, {"value": value})
+@dataclass(frozen=True)
+class HiddenStates:
+    """What a network hands over: of every position, or of the last one in a search."""
 
-    def keep(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` returns: made at the first step of a search and used at all others, never reordered."""
-        value = self.get(name)
-        if value is None:
-            value = make()
-            self.set(name, value)
-        return value
+    hidden: Tensor  # (B, T, H) or (B, 1, H)
+    attention: Tensor | None = None  # on the source, (B, T, L) or (B, 1, L)
+    terms: Sequence[Term] = ()
+    spelling: Tensor | None = None  # what unknown words are spelled from, (B, T, X); None: from `hidden`
 
-    def input_rows(self, head: LogLinearHead) -> Tensor | None:
-        """`head.embedding_rows`, made once in a search; None where the head composes what it reads, token by token."""
-        if self.incremental_state is None and head.normaliser.sparse_gradients:
-            return None
-        rows: Tensor | None = self.keep("input rows", head.embedding_rows)
-        return rows
 
-    def reorder(self, new_order: Tensor) -> None:
-        """Give the states the order of the hypotheses: number new_order[i] comes to place i."""
-        network, head = self.get(NETWORK), self.get(HEAD)
-        if network is not None:
-            self.set(NETWORK, network.index_select(0, new_order))
-        if head is not None:
-            self.set(HEAD, head.select(new_order))
+@dataclass
+class Search:
+    """What a decoder remembers from one step of a search to the next."""
+
+    longest: int | None = None  # the most tokens of a hypothesis, </s> included; None: any number
+    state: State | None = None  # the head's, of the hypotheses
+    network: Tensor | None = None  # the network's, (N, …)
+    input_rows: Tensor | None = None  # head.embedding_rows, made at the first step
 
 
 class LogLinearDecoder(FairseqIncrementalDecoder):
@@ -123,12 +112,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
         """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
-        condition = self.head.condition(prev_output_tokens, _source(encoder_out))
-        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=self._reduced):
+        source, source_states = self._source(encoder_out)
+        condition = self.head.condition(prev_output_tokens, source)
+        reduced = self.bf16_products and self.training
+        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=reduced):
             states = self.hidden(condition.readable, encoder_out, None)
-        hidden = states.hidden.to(torch.bfloat16) if self._reduced else states.hidden
+        hidden = states.hidden.to(torch.bfloat16) if reduced else states.hidden
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
-        batch = self.head.batch(hidden, condition, self._source_states(encoder_out), states.spelling)
+        batch = self.head.batch(hidden, condition, source_states, states.spelling)
         attention = None if states.attention is None else [states.attention]
         return hidden, {"attn": attention, "batch": batch, "condition": condition, "terms": states.terms}
 
@@ -136,52 +127,54 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         self, tokens: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState
     ) -> Output:
         """Ones (N, 1, 1), and the step of the next token after `tokens` (N, t), which begin with </s>."""
-        memory = SearchMemory(self, incremental_state)
-        state: State | None = memory.get(HEAD)
-        unread = tokens[:, -1:] if state is not None else tokens[:, 1:]
+        search = self.search(incremental_state)
+        state, unread = search.state, tokens[:, -1:]
         if state is None:
-            state = self.head.start(
-                len(tokens),
-                source=_source(encoder_out),
-                source_states=self._source_states(encoder_out),
-                pinned=range(self.dictionary.nspecial),
-            )
-        state = self.head.advance(state, unread).limited(memory.get(LONGEST))
-        memory.set(HEAD, state)
+            source, source_states = self._source(encoder_out)
+            pinned = range(self.dictionary.nspecial)
+            state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
+            unread = tokens[:, 1:]
+        state = search.state = self.head.advance(state, unread).limited(search.longest)
         states = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]
         return torch.ones(len(tokens), 1, 1, device=tokens.device), {"attn": attention, "step": step}
 
-    def _source_states(self, encoder_out: EncoderOut | None) -> Tensor | None:
-        """The encoder's states (B, L, E), where the head looks at them."""
-        if encoder_out is None or not self.head.sources:
-            return None
-        return encoder_out["encoder_out"][0].transpose(0, 1)
-
-    @property
-    def _reduced(self) -> bool:
-        return self.bf16_products and self.training
-
-    # ---- training ---------------------------------------------------------------------------------------------------
-
-    def refuse_impossible(self, log_prob: Tensor, targets: Tensor, ids: Tensor) -> None:
-        """A target without background mass would make the loss infinite: say which word, sentence and position.
-
-        Args:
-            log_prob: of the targets, (B, T). targets: (B, T). ids: (B,) the samples' numbers, from zero (a sample is a
-                sentence, or a block of --tokens-per-sample words); another length where fairseq has cut the batch up,
-                so that the place is not known.
-
-        Raises:
-            DataError: log_prob is −inf for a target that is not padding.
-        """
-        refuse_forbidden(self.head, log_prob, targets, ids, self.fix_zero_mass)
+    def _source(self, encoder_out: EncoderOut | None) -> tuple[Tensor | None, Tensor | None]:
+        """The source (B, L), and the encoder's states (B, L, E) where the head looks at them."""
+        if encoder_out is None:
+            return None, None
+        return encoder_out["src_tokens"][0], encoder_out["encoder_out"][0].transpose(
+            0, 1
+        ) if self.head.sources else None
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
+    def search(self, incremental_state: IncrementalState) -> Search:
+        """What is remembered of a search, from its first step on: this decoder's own part of fairseq's dictionary."""
+        found = self.get_incremental_state(incremental_state, "search")
+        if found is None:
+            found = {"search": Search()}
+            self.set_incremental_state(incremental_state, "search", found)
+        search: Search = found["search"]
+        return search
+
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        SearchMemory(self, incremental_state).reorder(new_order)
+        """Number new_order[i] of the hypotheses comes to place i."""
+        search = self.search(incremental_state)
+        if search.network is not None:
+            search.network = search.network.index_select(0, new_order)
+        if search.state is not None:
+            search.state = search.state.select(new_order)
+
+    def input_rows(self, incremental_state: IncrementalState | None) -> Tensor | None:
+        """`head.embedding_rows`, made once in a search; None where there is none, and a batch is read at once."""
+        if incremental_state is None:
+            return None
+        search = self.search(incremental_state)
+        if search.input_rows is None:
+            search.input_rows = self.head.embedding_rows()
+        return search.input_rows
 
     def get_normalized_probs(
         self, net_output: Output, log_probs: bool, sample: dict[str, Any] | None = None
@@ -209,7 +202,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return result if log_probs else result.exp()
         targets = sample.get("strings", sample["target"])
         of_targets = self.head.target_log_probs(batch, targets)
-        self.refuse_impossible(of_targets, targets, sample["id"])
+        refuse_forbidden(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
         return TargetProbs(of_targets if log_probs else of_targets.exp(), sample["target"])
 
     def _some_positions(self, hidden: Tensor) -> Batch:
@@ -237,7 +230,3 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 refuse_other_experts("--expert", "the checkpoint", weights, 0)
         self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
         return state_dict
-
-
-def _source(encoder_out: EncoderOut | None) -> Tensor | None:
-    return None if encoder_out is None else encoder_out["src_tokens"][0]

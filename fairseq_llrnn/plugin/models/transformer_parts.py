@@ -6,8 +6,7 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, IncrementalState, LogLinearDecoder, SearchMemory
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, LogLinearDecoder
 from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
 
@@ -55,7 +54,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     ) -> HiddenStates:
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
-            read.table = SearchMemory(self, incremental_state).input_rows(self.head)
+            read.table = self.input_rows(incremental_state)
         hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
         return HiddenStates(hidden, extra["attn"][0])
 
@@ -66,7 +65,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 class PaddedFeatureEmbedding(nn.Module):
     """The head's embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
 
-    `table` is what it reads: the composed rows, which the decoder above puts there for every forward pass.
+    `table` is what it reads in a search: the composed rows, which the decoder above puts there.
     """
 
     table: Tensor | None

@@ -30,11 +30,9 @@ from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
-    LONGEST,
     EncoderOut,
     IncrementalState,
     LogLinearDecoder,
-    SearchMemory,
 )
 
 Hypotheses = list[list[dict[str, Tensor]]]  # fairseq's, of each sentence
@@ -198,7 +196,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
             known, alone = known_words(tokens, decoder.dictionary), EnsembleModel([model])
             answer: tuple[Tensor, Tensor | None] = alone.forward_decoder(known, encoder_outs, [state], temperature)
             return answer
-        SearchMemory(decoder, state).set(LONGEST, self.session.longest)
+        decoder.search(state).longest = self.session.longest
         encoder_out = encoder_outs[0] if encoder_outs else None
         _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)
         attention = None if extra["attn"] is None else extra["attn"][0][:, -1]

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
@@ -292,7 +293,7 @@ class PriorTask(OwnTask):
                 background = decoder.head.background if source is None else decoder.head.background.given(source)
                 share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
                 if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
-                    decoder.refuse_impossible(share, prefix, prefix[:0] if ids is None else ids)
+                    refuse_forbidden(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:
                     refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
         found: list[list[dict[str, Tensor]]] = super().inference_step(

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
+from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
@@ -90,9 +91,7 @@ class LogLinearCriterion(FairseqCriterion):
         super().__init__(task)
         prior = getattr(task, "prior", None)
         if not isinstance(prior, Prior):
-            raise OptionError(
-                f"--criterion log_linear: expected a task that loads a prior: --task {', '.join(KINDS)}"
-            )
+            raise OptionError(f"--criterion log_linear: expected a task that loads a prior: --task {', '.join(KINDS)}")
         check_penalty("--adaptor-penalty", adaptor_penalty)
         if not (1.0 <= adaptor_norm <= LARGEST_NORM or adaptor_norm == math.inf):
             raise OptionError(f"--adaptor-norm {adaptor_norm}: expected a number from 1 to {LARGEST_NORM:g}, or inf")
@@ -139,7 +138,7 @@ class LogLinearCriterion(FairseqCriterion):
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
             tokens = int(mask.sum())
         else:
-            decoder.refuse_impossible(log_prob, target, sample["id"])
+            refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
         if self.label_smoothing:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 
 POOLINGS = ("max", "mean", "last")
 

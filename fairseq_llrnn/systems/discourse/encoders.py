@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 
 CBOW, GRU, BIGRU = "cbow", "gru", "bigru"
 KINDS = (CBOW, GRU, BIGRU)

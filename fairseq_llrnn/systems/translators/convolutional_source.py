@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from fairseq_llrnn.networks.encoder import roll_rows, word_table
-from fairseq_llrnn.networks.recurrent import dropout
+from fairseq_llrnn.networks.recurrent import dropout, roll_rows, word_table
 from fairseq_llrnn.systems.translators.sentence_convolutions import (
     LONGEST,
     InvertedNgramModel,

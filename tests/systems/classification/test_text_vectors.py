@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.systems.classification.text_vectors import POOLINGS, BagOfWords, PooledStates
 
 PAD = 1

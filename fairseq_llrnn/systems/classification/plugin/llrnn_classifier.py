@@ -8,7 +8,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.encoder import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, takes
 from fairseq_llrnn.plugin.models.options import prior_of

@@ -6,15 +6,14 @@ Sizes: B batch, T time, M vectors of a source, Q their width. With Elman's cell,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.plugin.models.hidden_states import Term
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, Term
+from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.plugin.models.recurrent_translation import SourceEncoder
-from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.systems.translators.target_length import log_prob
 
@@ -41,11 +40,14 @@ class ConvolutionalDecoder(SourceDecoder):
         places = torch.tensor(positions, device=vectors.device).clamp_max(vectors.size(1) - 1)
         return vectors.index_select(1, places)
 
-    def terms(self, previous: Tensor, encoder_out: EncoderOut) -> Sequence[Term]:
-        """−log p(length of the target), in nats, at its last word; what trains the model of the length."""
-        if RATE not in encoder_out:
-            return ()
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        """Beside it −log p(length of the target), in nats, at its last word; what trains the model of the length."""
+        found = super().hidden(previous, encoder_out, incremental_state)
+        if incremental_state is not None or encoder_out is None or RATE not in encoder_out:
+            return found
         lengths = previous.ne(self.dictionary.pad()).sum(1)  # shape: (B,)
         last = torch.arange(previous.size(1), device=previous.device) == lengths.unsqueeze(1) - 1
         nats = -log_prob(encoder_out[RATE][0], lengths)
-        return [Term("length", nats.unsqueeze(1) * last, in_loss=True)]
+        return replace(found, terms=[*found.terms, Term("length", nats.unsqueeze(1) * last, in_loss=True)])

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
-from fairseq_llrnn.plugin.models.hidden_states import HiddenStates
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut
-from fairseq_llrnn.plugin.models.source_decoder import SourceDecoder
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
+from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.systems.translators.maxout import Maxout
 
 

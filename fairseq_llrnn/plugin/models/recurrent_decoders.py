@@ -1,0 +1,227 @@
+"""Decoders with a recurrent network: of language models, and of translators with or without attention.
+
+Sizes: B batch, T time, L source length, E encoder width, H hidden width, G states of a cell, R layers, W words of a
+window, X width of what is read beside each word.
+Nothing that a step reads depends on what the step before it computed besides its state, so training runs the whole
+target through fused kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.networks.cells import equivalent_rnn
+from fairseq_llrnn.networks.computation_target import ComputationTarget
+from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentNetwork, Run, dropout
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    EncoderOut,
+    HiddenStates,
+    IncrementalState,
+    LogLinearDecoder,
+    Term,
+)
+
+WINDOWS = 2048  # that are read together where no gradient is kept
+COMPUTATION = "computation"  # the name of the share m of the dimensions
+
+
+def computation_terms(run: Run, num_layers: int, target: ComputationTarget | None, tokens: Tensor) -> list[Term]:
+    """How much cells of variable computation computed as they read the tokens (B, T)."""
+    assert run.shares is not None and run.multiplications is not None
+    terms = [
+        Term(COMPUTATION, run.shares.detach().mean(-1)),
+        Term("rnn_dimension", run.multiplications * equivalent_rnn(1, num_layers) ** 2, squares=True),
+    ]
+    if target is not None:
+        terms.append(Term("computation_penalty", target.penalty(run.shares, tokens), in_loss=True))
+    return terms
+
+
+class RecurrentDecoder(LogLinearDecoder):
+    """Words by their features or characters -> recurrent network -> log-linear output over signatures."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        network: RecurrentNetwork,
+        head: LogLinearHead,
+        context_window: int,
+        bf16_products: bool,
+        computation: ComputationTarget | None = None,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            head: with embeddings. context_window: W, or 0 for the whole prefix.
+            computation: how much a network of variable computation should compute.
+        """
+        super().__init__(dictionary, head, bf16_products)
+        self.computation = computation
+        self.network = network
+        self.context_window = context_window
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        if incremental_state is None:
+            return self._hidden_of_sequence(previous)
+        table, search = self.input_rows(incremental_state), self.search(incremental_state)
+        if self.context_window:
+            return HiddenStates(self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table))
+        unread = previous if search.network is None else previous[:, -1:]
+        hidden, search.network = self.network(self.head.embed(unread, table), search.network)
+        return HiddenStates(hidden[:, -1:])
+
+    def _hidden_of_sequence(self, tokens: Tensor) -> HiddenStates:
+        if not self.context_window:
+            run = self.network.run(self.head.embed(tokens))
+            many = len(self.network.layers)
+            terms = [] if run.shares is None else computation_terms(run, many, self.computation, tokens)
+            return HiddenStates(run.hidden, terms=terms)
+        width = self.context_window
+        padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
+        return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), self.head.embedding_rows()))
+
+    def _hidden_of_windows(self, windows: Tensor, table: Tensor | None) -> Tensor:
+        """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
+        batch, time, width = windows.shape
+        flat = windows.reshape(batch * time, width)
+        flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
+        # a window holds W times what its position does: without a gradient to keep, some are read at a time
+        at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
+        return torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)]).view(batch, time, -1)
+
+    def _last_hidden(self, windows: Tensor, table: Tensor | None) -> Tensor:
+        """(N, W) tokens -> (N, H)."""
+        embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
+        hidden: Tensor = self.network(embedded)[0]
+        return hidden[:, -1]
+
+
+class SourceDecoder(LogLinearDecoder):
+    """A recurrent network that starts from a source, reads of it beside every word, and looks at it afterwards.
+
+    A subclass says what of these three it does: `start`, `beside`, `read_out`.
+
+    Args:
+        head: with embeddings.
+        max_positions: the longest target that fairseq may give.
+        computation: how much a network of variable computation should compute.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        network: RecurrentNetwork,
+        head: LogLinearHead,
+        max_positions: int,
+        bf16_products: bool,
+        computation: ComputationTarget | None = None,
+    ) -> None:
+        super().__init__(dictionary, head, bf16_products)
+        self.computation = computation
+        self.network = network
+        self.longest = max_positions
+
+    # ---- what a subclass supplies -------------------------------------------------------------------------------
+
+    def start(self, encoder_out: EncoderOut) -> Tensor | None:
+        """The state before the first word, (B, G, R, H); None: zeros."""
+        return None
+
+    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
+        """What is read beside the words before these positions of the target: (B, positions, X); None: nothing."""
+        return None
+
+    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+        """What the head sees, without terms: from the network's states (B, T, H) and what it read (B, T, D + X)."""
+        return HiddenStates(hidden)
+
+    # ---- the same for all ---------------------------------------------------------------------------------------
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        assert encoder_out is not None
+        search = None if incremental_state is None else self.search(incremental_state)
+        state, unread = None if search is None else search.network, previous
+        if state is None:
+            state = self.start(encoder_out)
+        else:
+            unread = previous[:, -1:]
+        read = self.head.embed(unread, self.input_rows(incremental_state))
+        beside = self.beside(encoder_out, range(previous.size(1) - unread.size(1), previous.size(1)))
+        if beside is not None:
+            read = torch.cat([read, beside.to(read.dtype)], dim=-1)
+        run = self.network.run(read, state)
+        many = len(self.network.layers)
+        terms = [] if run.shares is None else computation_terms(run, many, self.computation, unread)
+        if search is None:
+            return replace(self.read_out(run.hidden, read, encoder_out), terms=terms)
+        search.network = run.state
+        return self.read_out(run.hidden[:, -1:], read[:, -1:], encoder_out)
+
+    def max_positions(self) -> int:
+        return self.longest
+
+
+class AttentionDecoder(SourceDecoder):
+    """Starts from the encoder's summary of the source (Sutskever et al. 2014), then attends to its states.
+
+    Args:
+        head: with embeddings.
+        attention: None to live on the summary alone.
+        context_every_step: the network reads the summary beside every word (Cho et al. 2014).
+        max_positions: the longest target that fairseq may give.
+        computation: how much a network of variable computation should compute.
+        spell_from_context: unknown words are spelled from [context; h], by a way of their own, and not from the
+            attentional state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        network: RecurrentNetwork,
+        head: LogLinearHead,
+        encoder_size: int,
+        attention: GlobalAttention | None,
+        context_every_step: bool,
+        max_positions: int,
+        bf16_products: bool,
+        computation: ComputationTarget | None = None,
+        spell_from_context: bool = False,
+    ) -> None:
+        super().__init__(dictionary, network, head, max_positions, bf16_products, computation)
+        self.attention = attention
+        self.context_every_step = context_every_step
+        self.spell_from_context = spell_from_context
+        states = network.num_states
+        self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
+        if head.brings_strings:
+            nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before
+        self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
+        for parameter in self.bridge.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def start(self, encoder_out: EncoderOut) -> Tensor:
+        summary = encoder_out["summary"][0]  # shape: (B, E)
+        return torch.tanh(self.bridge(summary)).view(-1, *self.state_shape)
+
+    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
+        if not self.context_every_step:
+            return None
+        return encoder_out["summary"][0].unsqueeze(1).expand(-1, len(positions), -1)
+
+    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+        if self.attention is None:
+            return HiddenStates(hidden)
+        source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
+        attended, weights, joined = self.attention(hidden, source, padding)
+        drop = self.network.dropout_out, self.training, self.network.variational
+        spelling = dropout(joined, *drop) if self.spell_from_context else None
+        return HiddenStates(dropout(attended, *drop), weights, spelling=spelling)
