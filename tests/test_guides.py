@@ -27,7 +27,8 @@ def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
         if page.path not in done:
             folder = tmp_path_factory.mktemp(page.path.stem)
             if page.continues is None:
-                reader_folder(folder, tmp_path_factory.mktemp("texts"))
+                sentences = 1000 if page.path == README else 200  # README.md tells its figures
+                reader_folder(folder, tmp_path_factory.mktemp("texts"), sentences)
             else:
                 shutil.copytree(run(read_page(page.continues))[0], folder, dirs_exist_ok=True)
             done[page.path] = folder, _run_blocks(page, folder, {} if page.path == README else quick)
