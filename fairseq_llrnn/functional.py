@@ -119,7 +119,7 @@ def log_linear_nll(
     bias: Tensor | None = None,
     slot_scores: Tensor | None = None,
 ) -> Tensor:
-    """−log p of each target in nats (module docstring): (N,); inf for what is forbidden.
+    """−log p of each target in nats (module docstring): (N,), float32 or better; inf for what is forbidden.
 
     Args:
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
@@ -131,30 +131,16 @@ def log_linear_nll(
     """
     masses = Masses.of(log_mass, len(hidden))
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
-    added = masses.map_shared(lambda shared: shared.to(dtype) if bias is None else shared.to(dtype) + bias)
-    log_prob = class_log_prob(hidden, rows.to(hidden.dtype), added, targets, slot_scores)
-    return -log_prob if log_share is None else -(log_prob + log_share.to(log_prob.dtype))
-
-
-def class_log_prob(
-    hidden: Tensor, rows: Tensor, bias: Masses, target: Tensor, slot_scores: Tensor | None = None
-) -> Tensor:
-    """log p(target), target (N,) being classes, from S on slots, of a softmax over classes and slots: (N,).
-
-    Args:
-        hidden: (N, H). rows: (S, H). bias: masses of N rows, Φc added; −inf forbids a class.
-        slot_scores: (N, J), masses included.
-
-    Returns:
-        Values in the dtype of the bias (float32 or float64) whatever that of the products; −inf for what is forbidden.
-    """
-    slot, shared = target - len(rows), bias.shared.squeeze(0) if len(bias.shared) == 1 else bias.shared
-    classes = target if slot_scores is None else target.masked_fill(slot >= 0, 0)
-    added = None if bias.entries is None else bias.entries.added
-    log_prob, log_partition = _ClassScore.apply(hidden, rows, shared, classes, bias, added)
+    shared = masses.shared.to(dtype) if bias is None else masses.shared.to(dtype) + bias
+    shared = shared.squeeze(0) if len(shared) == 1 else shared
+    slot = targets - len(rows)
+    classes = targets if slot_scores is None else targets.masked_fill(slot >= 0, 0)
+    added = None if masses.entries is None else masses.entries.added
+    log_prob, log_partition = _ClassScore.apply(hidden, rows.to(hidden.dtype), shared, classes, masses, added)
     if slot_scores is not None:
-        beside = bias.without_constant(slot_scores).to(shared.dtype)
+        beside = masses.without_constant(slot_scores).to(dtype)
         shares = log_shares(torch.cat([log_partition.unsqueeze(1), beside], dim=1))  # shape: (N, 1 + J)
         of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
         log_prob = torch.where(slot >= 0, of_slot, log_prob + shares[:, 0])
-    return torch.where(log_prob.isneginf(), NEGATIVE_INFINITY, log_prob)
+    log_prob = torch.where(log_prob.isneginf(), NEGATIVE_INFINITY, log_prob)
+    return -log_prob if log_share is None else -(log_prob + log_share.to(dtype))

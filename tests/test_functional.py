@@ -8,8 +8,7 @@ from oracles import plain_log_probs
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.functional import class_log_prob, log_linear_nll
+from fairseq_llrnn.functional import log_linear_nll
 
 
 @pytest.mark.parametrize("groups", [None, 1, 2, 4])
@@ -29,10 +28,10 @@ def test_gradcheck_of_the_fused_function(groups: int | None, slots: bool) -> Non
         return all_scores.log_softmax(1).gather(1, target.unsqueeze(1)).squeeze(1)
 
     leaves = (hidden, rows, bias, *([] if scores is None else [scores]))
-    found = class_log_prob(hidden, rows, Masses.of(bias, 4), target, scores)
-    torch.testing.assert_close(found, slow(hidden, rows, bias, scores))
+    found = log_linear_nll(hidden, target, rows, bias, slot_scores=scores)
+    torch.testing.assert_close(-found, slow(hidden, rows, bias, scores))
     assert torch.autograd.gradcheck(
-        lambda h, r, b, *s: class_log_prob(h, r, Masses.of(b, 4), target, *(s or [None])), leaves
+        lambda h, r, b, *s: log_linear_nll(h, target, r, b, None, None, *(s or [None])), leaves
     )
 
 
@@ -53,8 +52,8 @@ def test_gradcheck_with_corrections() -> None:
     for slots in ([], [scores]):
         classes = target if slots else target.clamp_max(3)
         assert torch.autograd.gradcheck(
-            lambda h, r, b, *s, t=classes: class_log_prob(
-                h, r, replace(corrections, shared=b.unsqueeze(0)), t, *(s or [None])
+            lambda h, r, b, *s, t=classes: log_linear_nll(
+                h, t, r, replace(corrections, shared=b.unsqueeze(0)), None, None, *(s or [None])
             ),
             (hidden, rows, bias, *slots),
         )

@@ -17,7 +17,6 @@ adds E numbers to its scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -97,13 +96,9 @@ class Masses:
         """Masses, or those of a tensor (G, S) or (S,), of N rows."""
         return log_mass if isinstance(log_mass, Masses) else cls(torch.atleast_2d(log_mass), num_rows)
 
-    def map_shared(self, change: Callable[[Tensor], Tensor]) -> Masses:
-        """The same with `shared` changed, (G, S) -> (G, S)."""
-        return replace(self, shared=change(self.shared))
-
     def of_columns(self, columns: slice) -> Masses:
         """Some classes; where there are entries, all of them that have one."""
-        return self.map_shared(lambda shared: shared[:, columns])
+        return replace(self, shared=self.shared[:, columns])
 
     def each_row(self, of_groups: Tensor) -> Tensor:
         """What has a row for each group, (G, …), for each of the N rows."""

@@ -11,7 +11,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.functional import class_log_prob
+from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.learned_temperature import LearnedTemperature
 
 ROWS, CLASSES, WIDTH = 4, 5, 3
@@ -84,7 +84,7 @@ def test_gradients(slots: bool, only: bool) -> None:
     def fast(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
         own = masses.entries
         powered = replace(masses, entries=replace(own, added=own.added * p[own.rows, own.classes]))
-        return class_log_prob(h, r, powered, target, *(s or [None]))
+        return -log_linear_nll(h, target, r, powered, None, None, *(s or [None]))
 
     def slow(h: Tensor, r: Tensor, p: Tensor, *s: Tensor) -> Tensor:
         every = torch.cat([h @ r.T + by_definition(masses, p), *s], dim=1)

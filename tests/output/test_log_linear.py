@@ -15,7 +15,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
-from fairseq_llrnn.functional import class_log_prob
+from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
 from fairseq_llrnn.output.normalisers import ExactRows
 
@@ -174,7 +174,7 @@ def test_gradcheck_through_the_composition() -> None:
         mass = background.log_mass(background.start(3))
         share = background.log_share(background.start(3), targets)
         rows, c = output.rows.compose(parameters["weight"]), output.rows.compose(bias.unsqueeze(1)).squeeze(1)
-        return class_log_prob(h, rows, Masses.of(c + mass, 3), output.class_of[targets]) + share
+        return log_linear_nll(h, output.class_of[targets], rows, mass, share, c)
 
     assert torch.autograd.gradcheck(
         loss, (hidden, output.weight.detach().requires_grad_(), output.bias.detach().requires_grad_())

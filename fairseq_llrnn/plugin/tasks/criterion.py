@@ -137,7 +137,7 @@ class LogLinearCriterion(FairseqCriterion):
         if self.leaves_out:
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
             tokens = int(mask.sum())
-        else:
+        elif bool(log_prob.isneginf().any()):
             refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
