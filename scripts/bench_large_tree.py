@@ -41,9 +41,9 @@ from zipf_law import zipf
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_log_linear import TreeOutput
-from fairseq_llrnn.trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 
 WORDS = 250_000
 GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)

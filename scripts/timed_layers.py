@@ -22,11 +22,11 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_log_linear import TreeOutput
-from fairseq_llrnn.trees.clusters import cluster_tree
-from fairseq_llrnn.trees.huffman import huffman_tree
-from fairseq_llrnn.trees.tree import NONE, Tree
+from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
+from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 
 N, H, M = 2048, 256, 2500
 USUAL = 42_500  # words, as many as French UD has

@@ -23,12 +23,12 @@ from torch import Tensor
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Exact
-from fairseq_llrnn.output.output_tree import OutputTree
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.text_vectors import BagOfWords
-from fairseq_llrnn.trees.options import TreeOptions
-from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.options import TreeOptions
+from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+from fairseq_llrnn.systems.output_trees.tree import Tree
 
 PAD, END = 0, 1
 CHANGES = 50  # of a learned tree, in the first half of the training, as in the thesis

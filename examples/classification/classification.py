@@ -22,7 +22,7 @@ from label_data import READERS, Texts, read
 from others import FastText, FastTextOptions, NapkinXC
 
 from fairseq_llrnn.errors import LLRNNError, OptionError, check_least
-from fairseq_llrnn.output.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 
 OURS = ("flat", "huffman", "random", "learned", "refit")
 MODELS = (*OURS, "fasttext-hs", "fasttext-softmax", "napkinxc")

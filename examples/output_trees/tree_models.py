@@ -18,17 +18,17 @@ from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.output.log_linear import LogLinearOutput
 from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_log_linear import TreeOutput, VisitProbabilities
-from fairseq_llrnn.trees.clustering import clustering_tree
-from fairseq_llrnn.trees.clusters import cluster_tree
-from fairseq_llrnn.trees.fixed_depth import complete_tree
-from fairseq_llrnn.trees.huffman import huffman_tree
-from fairseq_llrnn.trees.learner import TreeLearner
-from fairseq_llrnn.trees.limits import least_arity
-from fairseq_llrnn.trees.random_tree import random_tree
-from fairseq_llrnn.trees.schedule import Schedule
-from fairseq_llrnn.trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
+from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
+from fairseq_llrnn.systems.output_trees.fixed_depth import complete_tree
+from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.learner import TreeLearner
+from fairseq_llrnn.systems.output_trees.limits import least_arity
+from fairseq_llrnn.systems.output_trees.random_tree import random_tree
+from fairseq_llrnn.systems.output_trees.schedule import Schedule
+from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput, VisitProbabilities
 
 WIDTH = 200
 CONTEXT = 4  # words that the log-bilinear model sees

@@ -43,7 +43,7 @@ announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
 for name in ("llrnn_adagrad", "llrnn_adam"):
     announce(register_optimizer, f"{__name__}.optimizers.{name}", name)
 load_safely_for(OwnTask)
-import_module(f"{__name__}.models.tree_options")
+import_module("fairseq_llrnn.systems.output_trees.plugin")
 registry.load_all("plugins")
 
 

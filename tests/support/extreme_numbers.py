@@ -32,7 +32,6 @@ from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.output.learned_temperature import learned_temperature
-from fairseq_llrnn.output.output_tree import OutputTree
 from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.automata import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.build import UnigramOptions
@@ -48,7 +47,8 @@ from fairseq_llrnn.prior.recipe import (
     Recipe,
     TranslationOptions,
 )
-from fairseq_llrnn.trees.options import TreeOptions
+from fairseq_llrnn.systems.output_trees.options import TreeOptions
+from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
 
 TOLERANCE = 1e-5
 NUMBERS = (

@@ -48,8 +48,8 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
-from fairseq_llrnn.trees.tree import Tree
-from fairseq_llrnn.trees.tree_file import load_tree, save_tree
+from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.tree_file import load_tree, save_tree
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)

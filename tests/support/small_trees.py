@@ -12,9 +12,9 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.tree_layer import TreeLayer
-from fairseq_llrnn.output.tree_log_linear import TreeOutput
-from fairseq_llrnn.trees.tree import Tree, numbered
+from fairseq_llrnn.systems.output_trees.tree import Tree, numbered
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 
 LEAST = -1e4
 H = 3

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from fairseq_llrnn.cli.show import neighbours as show_neighbours
-from fairseq_llrnn.cli.show import tree as show_tree
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.systems.output_trees.views import show as show_tree
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"

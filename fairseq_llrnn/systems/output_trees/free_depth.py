@@ -1,0 +1,127 @@
+"""Learned trees of any depth (Jernite 2018, Algorithm 3.2).
+
+A node with L classes, L ≡ 1 modulo M − 1, gives each of its M children at least one, and again numbers that are ≡ 1:
+one class is a leaf, more are a node. So a tree over S classes always has the same number of nodes. Where S is not ≡ 1,
+there are a few leaves more that nobody sees, and a node or two have fewer children.
+
+Nothing but its groups keeps classes from a child, so they rank children by log ratios (node_objective.py): by (3.13)
+the heaviest child gets nearly all of them, at every level, and trees become deep.
+
+Which sizes are possible: with L = M + t (M − 1), a child's first class is free, and each M − 1 classes more take one
+of t *groups*. As long as a group is left, every child has room; then only those have that are empty, or whose last
+group is not full. (CheckFull, as printed, closes a child before its last group is full; then some labels find no
+place.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairseq_llrnn.systems.output_trees.matching import matched
+from fairseq_llrnn.systems.output_trees.node_objective import log_ratio_weights
+from fairseq_llrnn.systems.output_trees.preferences import preferences, rank_among_equal
+from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+
+EVEN_BELOW = 128  # deeper nodes divide their classes evenly, whatever they prefer, lest leaves be too deep
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A new tree, and what of the old one is in it.
+
+    Attributes:
+        tree: with as many nodes as the old one.
+        origin: (I,) number that a node had in the old tree; NONE: it is new.
+        column: (I, M) where the children of a node were, if it is an old one: the place, in the old tree, of what is
+            at each place now; NONE: no child.
+    """
+
+    tree: Tree
+    origin: np.ndarray
+    column: np.ndarray
+
+
+def rebuilt(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin: np.ndarray) -> Rebuilt:
+    """The tree in which each class has the child that its statistics prefer, from the root down.
+
+    Args:
+        sums: (R, M) of the probabilities of the children of the nodes of a class's path, over its examples; those of
+            class s, from the root on, are the rows begin[s] … begin[s + 1].
+        counts: (R,) number of these examples. begin: (S + 1,).
+    """
+    size = tree.leaves
+    steps = max(1, -(-(size - 1) // (arity - 1)))
+    label = np.arange(1 + steps * (arity - 1))  # those from S on are seen by nobody
+    leaf_parent = np.full(len(label), NONE)
+    owner = np.zeros(len(label), dtype=np.int64)
+    parents, origins, taken = [np.array([NONE])], [np.zeros(1, dtype=np.int64)], []
+    begin_level, level = 0, 0
+    while len(label):
+        old = origins[-1]
+        seen, own, place = np.zeros((len(label), arity)), np.zeros(len(label)), np.full(len(label), NONE)
+        if level < min(tree.levels, EVEN_BELOW):
+            here = np.flatnonzero(label < size)
+            before = tree.path[label[here], level]
+            here = here[(before == old[owner[here]]) & (before != NONE)]
+            rows = begin[label[here]] + level
+            seen[here], own[here] = sums[rows], counts[rows]
+            place[here] = tree.place[tree.chosen[label[here], level]]
+        weights = preferences(seen, own, place, owner, len(old), log_ratio_weights)
+        weights[label >= size] -= 2  # behind all that are seen
+        slot = take_groups(weights, owner, (np.bincount(owner, minlength=len(old)) - arity) // (arity - 1))
+        real = np.flatnonzero(label < size)
+        taken.append((label[real], slot[real]))
+
+        child = owner * arity + slot
+        sizes = np.bincount(child, minlength=len(old) * arity)
+        is_leaf = sizes[child] == 1
+        leaf_parent[label[is_leaf]] = begin_level + owner[is_leaf]
+        made = np.flatnonzero(sizes > 1)
+        number = np.zeros(len(sizes), dtype=np.int64)
+        number[made] = np.arange(len(made))
+        parents.append(begin_level + made // arity)
+        origins.append(_children(tree, old[made // arity], made % arity))
+        label, owner = label[~is_leaf], number[child[~is_leaf]]
+        begin_level, level = begin_level + len(old), level + 1
+    new = Tree.from_parents(np.concatenate([*parents, leaf_parent[:size]]), size)
+    column = np.full((new.internal, arity), NONE)
+    for depth, (classes, slots) in enumerate(taken):
+        column[new.path[classes, depth], new.place[new.chosen[classes, depth]]] = slots
+    return Rebuilt(new, np.concatenate(origins), column)
+
+
+def take_groups(weights: np.ndarray, owner: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The child of each class: pairs by weight, the heaviest first, among children that have room.
+
+    Args:
+        weights: (n, M). owner: (n,) from 0 to O − 1, ascending or not.
+        groups: (O,) t; an owner has M + t (M − 1) classes.
+
+    Returns:
+        (n,).
+    """
+    arity = weights.shape[1]
+    taken = weights.argmax(1)
+    best = weights[np.arange(len(weights)), taken]
+    order = np.lexsort((-best, owner))  # stable: of equal ones the first
+    child = owner[order] * arity + taken[order]
+    opens = rank_among_equal(child)
+    opens = (opens > 0) & ((opens - 1) % (arity - 1) == 0)
+    before = np.cumsum(opens) - opens  # groups that are taken before a class takes its child
+    first = np.searchsorted(owner[order], np.arange(len(groups)))
+    is_last = before - before[np.minimum(first, len(order) - 1)][owner[order]] >= groups[owner[order]]
+    settled, rest = order[~is_last], np.sort(order[is_last])
+    sizes = np.bincount(owner[settled] * arity + taken[settled], minlength=len(groups) * arity)
+    room = np.where(sizes == 0, 1, (1 - sizes) % (arity - 1)).reshape(-1, arity)
+    taken[rest] = matched(weights[rest], owner[rest], room)
+    return taken
+
+
+def _children(tree: Tree, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Internal nodes of the old tree at places of nodes; NONE where there is no such node."""
+    there = np.flatnonzero((nodes != NONE) & (places < tree.children[nodes]))
+    found = np.full(len(nodes), NONE)
+    found[there] = tree.child[tree.first[nodes[there]] + places[there]]
+    return np.where(found < tree.internal, found, NONE)

@@ -1,0 +1,95 @@
+"""Which tree a head takes, from options, a file or a checkpoint.
+
+    LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("huffman", arity=8)))
+
+Sizes: S signatures, I internal nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.systems.output_trees.kinds import LEARNED
+from fairseq_llrnn.systems.output_trees.learned_tree import LearnedTreeLayer
+from fairseq_llrnn.systems.output_trees.options import TreeOptions
+from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+
+
+@dataclass(frozen=True)
+class OutputTree:
+    """Makes the normaliser of a head that finds a word by a choice at each node on the way to its signature.
+
+    Args:
+        tree: over the signatures, or how it is built. rows: of its internal nodes: "free", or "composed" of the rows of
+            what is below.
+        sparse_gradients: of the weights of features in output and input, with free rows: sparse tensors, for
+            optimisers that take such (torch's SGD, Adagrad, SparseAdam).
+    """
+
+    tree: Tree | TreeOptions
+    rows: str = "free"
+    sparse_gradients: bool = False
+
+    def __call__(self, head: Head) -> TreeLayer:
+        """Raises OptionError: classes that need all rows; sparse gradients of composed rows."""
+        refuse_beside(head, TreeLayer.option)
+        if self.sparse_gradients and self.rows != "free":
+            raise OptionError(
+                "--tree-sparse-gradients: expected --output-tree with --tree-rows free, so that an update needs the "
+                f"rows of few signatures, found --tree-rows {self.rows}; leave the option out"
+            )
+        log_mass = head.static_log_mass()
+        if isinstance(self.tree, TreeOptions) and self.tree.kind == LEARNED:
+            layer: TreeLayer = LearnedTreeLayer(self.tree, head.hidden_size, log_mass, self.rows)
+        else:
+            made = self.tree if isinstance(self.tree, Tree) else self.tree.build(log_mass.double().exp().numpy())
+            layer = TreeLayer(made, head.hidden_size, log_mass, self.rows)
+        layer.sparse_gradients = self.sparse_gradients
+        return layer
+
+
+def class_fingerprint(symbols: Sequence[str], class_of: np.ndarray) -> str:
+    """SHA-256 of the words (V) and of which signature each is of, (V,): what a tree in a file is made for."""
+    digest = hashlib.sha256("\n".join(symbols).encode())
+    digest.update(class_of.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def flat_tree(leaves: int) -> Tree:
+    """One node: the place of a tree that a checkpoint will say."""
+    return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
+
+
+def tree_in_checkpoint(saved: object, own: Tree, learned: bool) -> Tree | None:
+    """The tree of a checkpoint's weights, checked; None where it has none.
+
+    Args:
+        saved: its parents, (I + S,); None: nothing. own: that of the head. learned: whether training changes it.
+
+    Raises:
+        OptionError: they have different trees. DataError: no tree.
+    """
+    if saved is None:
+        return None
+    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
+        raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
+    try:
+        tree = Tree.from_parents(saved.cpu().numpy(), own.leaves)
+    except DataError as error:
+        raise DataError(f"the checkpoint: {error}") from None
+    same_size = tree.internal == own.internal
+    if (learned or own.internal > 1) and not (same_size and (learned or np.array_equal(tree.parent, own.parent))):
+        raise OptionError(
+            f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
+            f"{tree.leaves:,} leaves, found another one, of {own.internal:,}; give the same kind and sizes, or train "
+            "anew in another --save-dir"
+        )
+    return tree

@@ -1,0 +1,134 @@
+"""What our models are told of a tree over the signatures, and the tree that is built from it."""
+
+import os
+from argparse import Namespace
+from dataclasses import dataclass, field, fields
+from typing import (  # fairseq reads Optional[X] from its dataclasses, and not X | None
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Optional,
+)
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.output_trees.kinds import DEPTH, KINDS, REASSIGN, ROWS
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.output_trees.options import TreeOptions
+    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+    from fairseq_llrnn.systems.output_trees.tree import Tree
+
+
+@dataclass
+class TreeConfig(FairseqDataclass):
+    """Options of a tree over the signatures. None, as in old checkpoints: none."""
+
+    output_tree: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "predict a word by choices on the way to it in a tree of signatures, which is faster where there "
+            f"are thousands of them: {', '.join(f'`{kind}`' for kind in KINDS)}, or a file with a tree"
+        },
+    )
+    tree_arity: Optional[int] = field(
+        default=None, metadata={"help": "most children of a node of the tree (default: as few as its depth allows)"}
+    )
+    tree_depth: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"most choices on the way to a word (default: {DEPTH}, or what --tree-arity needs); 0: a learned "
+            "tree finds its own depth"
+        },
+    )
+    tree_clusters: Optional[int] = field(
+        default=None,
+        metadata={"help": "number of clusters of --output-tree clusters (default: the square root of the signatures')"},
+    )
+    tree_rows: ChoiceEnum(ROWS) = field(  # type: ignore[valid-type]
+        default=ROWS[0],
+        metadata={
+            "help": "weights of a node that is no word: `free`, its own, or `composed`, the mean of those of the words "
+            "below it"
+        },
+    )
+    tree_reassign: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"how often in an epoch --output-tree learned gives signatures new places (default: {REASSIGN})"
+        },
+    )
+    tree_reassign_epochs: Optional[float] = field(
+        default=None, metadata={"help": "in how many epochs it does so; later ones keep the tree (default: in all)"}
+    )
+    tree_sparse_gradients: bool = field(
+        default=False,
+        metadata={
+            "help": "gradients of the weights of features are sparse tensors, so that an update costs what its words "
+            "need, however many signatures there are; with --optimizer llrnn_adagrad or llrnn_adam"
+        },
+    )
+
+
+OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
+
+
+class OutputTrees(Extension):
+    """Heads that find a word by choices."""
+
+    options: ClassVar = {HEAD: TreeConfig}
+    modules: ClassVar = {"tree": "--output-tree: expected this option"}
+
+    def of_head(self, args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
+        tree = tree_of(args, task.prior)
+        return {} if tree is None else {"normaliser": tree}
+
+
+EXTENSIONS.append(OutputTrees())
+
+
+def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":
+    """The normaliser of a head with a tree; None: none is asked for, as in older checkpoints, which lack the options.
+
+    While a checkpoint is loaded, the tree is a place for the one that it holds.
+
+    Raises:
+        OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
+    """
+    given = {option.name: getattr(args, option.name, option.default) for option in OPTIONS}
+    kind, rows = given["output_tree"], given["tree_rows"]
+    if kind is None:
+        for option in OPTIONS:
+            if given[option.name] != option.default:
+                value = "" if given[option.name] is True else f" {given[option.name]}"
+                raise OptionError(
+                    f"--{option.name.replace('_', '-')}{value}: expected --output-tree beside it, found "
+                    "none; give it, or leave this option out"
+                )
+        return None
+    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
+
+    tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
+    return OutputTree(tree, str(rows), bool(given["tree_sparse_gradients"]))
+
+
+def _tree(given: dict[str, Any], prior: Prior) -> "Tree | TreeOptions":
+    from fairseq_llrnn.systems.output_trees.options import TreeOptions
+    from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+    from fairseq_llrnn.systems.output_trees.tree_file import load_tree
+
+    kind = given["output_tree"]
+    sizes = {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")}
+    if kind not in KINDS and os.path.exists(kind):
+        for name, value in sizes.items():
+            if value is not None:
+                raise OptionError(
+                    f"--tree-{name.replace('_', '-')} {value}: expected --output-tree with a kind of tree, found the "
+                    f"file {kind}; leave one of them out"
+                )
+        return load_tree(kind, class_fingerprint(prior.symbols, prior.output.class_of), prior.output.num_classes)
+    return TreeOptions(kind, **sizes)

@@ -1,0 +1,276 @@
+"""The log-linear output over a tree of signatures: a choice among the children of each node on a path from the root.
+
+Sizes: N positions, S signatures, I internal nodes, J slots, H hidden width, D levels.
+
+    p(σ | K)  =  Π p(child | node, K) over the path of σ
+    p(child | node, K)  ∝  B_K(child) exp(h · row_child + bias_child)
+
+B_K(child) is the mass of all leaves below, so that a tree whose rows are zeros is the background: then every factor is
+B_K(child)/B_K(node). What the background forbids has no probability. The row of a leaf is that of its signature
+(LogLinearOutput.composed), that of an internal node its own (tree_layer.py). Slots are more children of the root.
+Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background inside is ours.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import Masses, log_shares
+from fairseq_llrnn.output.feature_weights import at_least_float32
+from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.systems.output_trees.tree_all_classes import all_log_probs
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_masses import entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_scores import ChildRows, VisitScores, additions_of
+from fairseq_llrnn.systems.output_trees.tree_search import MassesAt, best_classes
+from fairseq_llrnn.systems.output_trees.tree_single import FEW, SingleVisits
+from fairseq_llrnn.systems.output_trees.tree_statistics import VisitProbabilities as VisitProbabilities
+from fairseq_llrnn.systems.output_trees.tree_statistics import visit_probabilities
+from fairseq_llrnn.systems.output_trees.tree_visits import Paths, paths_of
+
+
+class TreeOutput:
+    """An output layer and a tree, for one batch or one search. Made where its parameters are to be seen used.
+
+    Args:
+        composed: rows (S, H') and biases (S,) of all signatures, to use again and again; by default, those that the
+            targets need are composed when they are.
+    """
+
+    def __init__(
+        self, output: LogLinearOutput, layer: TreeLayer, composed: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        if composed is None and layer.rows == "composed":
+            composed = output.composed()
+        self.output, self.layer, self.composed = output, layer, composed
+        self.node_rows, self.node_bias = layer.internal_rows(composed)
+        self.visits_of_one: SingleVisits | None = None
+
+    @torch.no_grad()
+    def log_probs_of(
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        log_mass: Tensor | Masses,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> Tensor:
+        """log p of some classes (N, K) at each position, without a gradient: (N, K)."""
+        many, each = classes.shape
+        which = torch.arange(many, device=classes.device).repeat_interleave(each)
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        if slots is not None:
+            slots = SlotScores(slots.scores[which], slots.log_mass[which])
+        masses = Masses.of(log_mass, many).repeated(each)
+        return found.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
+
+    def class_log_prob(
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        log_mass: Tensor | Masses,
+        slots: SlotScores | None = None,
+        visited: list[VisitProbabilities] | None = None,
+    ) -> Tensor:
+        """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots.
+
+        What it costs grows with the children of the nodes on the paths.
+
+        Args:
+            visited: a list that gets what a learned tree counts.
+        """
+        log_mass = Masses.of(log_mass, len(hidden))
+        if slots is None and visited is None and self._single(hidden, log_mass):
+            return self._one_by_one(hidden, classes, log_mass.shared)
+        layer, static, is_leaf = self.layer, self.layer.leaves, None
+        slot = classes - static
+        if slots is not None:
+            is_leaf = slot < 0
+            classes = classes.masked_fill(~is_leaf, 0)
+        paths = paths_of(layer, classes, is_leaf)
+        if log_mass.entries is not None and log_mass.shared.requires_grad:
+            log_mass = Masses(log_mass.dense(), len(hidden))
+        masses = kept_masses(layer, log_mass.shared)
+        rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
+        if len(masses) == 1:
+            bias = bias + masses[0].to(bias.dtype)[paths.visits.children]
+            of_rows = None
+        else:
+            of_rows = log_mass.each_row(masses.to(bias.dtype)).contiguous()
+        bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
+        added, additions = None, None
+        if log_mass.entries is not None:
+            entries = entries_of(log_mass)
+            added, additions = entries.added, additions_of(layer, paths, log_mass, entries, masses[0].detach())
+        cells = paths.visits.start + layer.column[paths.next]
+        kept: list[Tensor] | None = None if visited is None else []
+        score, partition = VisitScores.apply(
+            hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept
+        )
+        if visited is not None and kept:
+            visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
+        # those of the root come first
+        return self._log_prob(paths, score, partition, slot, slots, log_mass)
+
+    def _single(self, hidden: Tensor, log_mass: Masses) -> bool:
+        """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
+        return (
+            hidden.size(0) < FEW
+            and hidden.is_cpu
+            and self.composed is not None
+            and not torch.is_grad_enabled()
+            and log_mass.entries is None
+            and len(log_mass.shared) == 1
+            and not log_mass.shared.is_inference()
+            and hidden.dtype == self.composed[1].dtype
+        )
+
+    def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
+        visits = self.visits_of_one
+        if visits is None or not visits.kept.of(log_mass):
+            masses = kept_masses(self.layer, log_mass.detach())
+            self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
+        return visits.log_probs(hidden, classes)
+
+    def _log_prob(
+        self,
+        paths: Paths,
+        score: Tensor,
+        partition: Tensor,
+        slot: Tensor,
+        slots: SlotScores | None,
+        log_mass: Masses,
+    ) -> Tensor:
+        """log p from those of visits and their log Z, (P,): (N,); −inf, without a gradient, for what is forbidden."""
+        many = len(slot)
+        at_root = score[:many]
+        if slots is not None:
+            of_slots = _beside(slots, log_mass)
+            shares = log_shares(torch.cat([partition[:many].unsqueeze(1), of_slots], dim=1))  # shape: (N, 1 + J)
+            own = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+            at_root = torch.where(slot >= 0, own, at_root + shares[:, 0])
+        forbidden = at_root.isneginf()
+        below = paths.path[many:]
+        none = score[many:].isneginf()
+        forbidden = forbidden | torch.zeros_like(forbidden).index_fill(0, below[none], True)
+        each = torch.where(forbidden[below], 0.0, score[many:])
+        total = torch.where(forbidden, NEGATIVE_INFINITY, at_root)
+        return total.index_add(0, below, each)
+
+    def _children(self, children: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, ChildRows]:
+        """Rows (C', H) of children (C',) with those of internal nodes to be filled in, all biases, and where."""
+        is_leaf = children >= self.layer.internal
+        classes = torch.where(is_leaf, children - self.layer.internal, -1)
+        places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
+        nodes = children[places]
+        if self.composed is None:
+            weight, own_bias = self.output.weight, at_least_float32(self.output.bias)
+            rows, bias = self.output.rows.compose_once(weight, own_bias, classes, self.layer.sparse_gradients)
+        else:
+            rows = functional.embedding(classes.clamp_min(0), self.composed[0])
+            bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)
+        bias = bias.index_put((places,), self.node_bias[nodes].to(bias.dtype))
+        return rows.to(dtype), bias, ChildRows(places, nodes)
+
+    # ---- a search ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def all_rows(self) -> tuple[Tensor, Tensor]:
+        """Rows and biases of all nodes, (I + S, H') and (I + S,)."""
+        rows, bias = self.output.composed() if self.composed is None else self.composed
+        return torch.cat([self.node_rows.to(rows.dtype), rows]), torch.cat([self.node_bias.to(bias.dtype), bias])
+
+    def _tempered(
+        self, hidden: Tensor, slots: SlotScores | None, temperature: float | Tensor
+    ) -> tuple[TreeOutput, Tensor, SlotScores | None]:
+        """A layer, hidden states and slots whose scores are divided by a number, or one for each position, (N, 1)."""
+        if isinstance(temperature, float) and temperature == 1.0:
+            return self, hidden, slots
+        rows, bias = self.output.composed() if self.composed is None else self.composed
+        found = copy(self)
+        found.__dict__.pop("all_rows", None)
+        found.visits_of_one = None
+        # biases are divided as well: they become a column of the rows
+        found.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
+        own = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)
+        found.node_rows = torch.cat([self.node_rows, own], dim=1)
+        found.node_bias = torch.zeros_like(self.node_bias)
+        if slots is not None:
+            slots = SlotScores(slots.scores / temperature, slots.log_mass)
+        return found, torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) / temperature, slots
+
+    def best_classes(
+        self,
+        hidden: Tensor,
+        log_mass: Tensor | Masses,
+        best_share: Tensor,
+        k: int,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+
+        Args:
+            log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (1 or N, S + J).
+        """
+        log_mass = Masses.of(log_mass, len(hidden))
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        of_slots = None if slots is None else _beside(slots, log_mass)
+        masses = MassesAt(self.layer, log_mass, len(hidden))
+        return best_classes(self.layer, found.all_rows, hidden, masses, best_share, k, of_slots)
+
+    # ---- all classes ------------------------------------------------------------------------------------------------
+
+    def class_log_probs(
+        self,
+        hidden: Tensor,
+        log_mass: Tensor | Masses,
+        slots: SlotScores | None = None,
+        temperature: float | Tensor = 1.0,
+    ) -> Tensor:
+        """log p of all classes: (N, H) -> (N, S + J), at least float32.
+
+        Args:
+            log_mass, slots: as in `class_log_prob`. temperature: divides all scores but
+                the masses; a number or (N, 1).
+        """
+        log_mass = Masses.of(log_mass, len(hidden))
+        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
+        shared = log_mass.shared if log_mass.entries is None else log_mass.dense()
+        return all_log_probs(self.layer, found.all_rows, hidden, shared, of_slots)
+
+    def smoothing_gain(
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        log_q: Tensor,
+        log_mass: Tensor | Masses,
+        slots: SlotScores | None = None,
+    ) -> Tensor:
+        """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
+
+        As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
+        log_q: broadcasts to (N, S + J).
+        """
+        log_mass = Masses(Masses.of(log_mass, len(hidden)).dense().detach(), len(hidden))
+        if slots is not None:
+            slots = SlotScores(slots.scores, slots.log_mass.detach())
+        log_probs = self.class_log_probs(hidden, log_mass, slots)
+        before = log_mass.shared.to(log_probs.dtype)
+        if slots is not None:
+            before = torch.cat([before, slots.log_mass.to(before.dtype)], dim=1)
+        gain = torch.where(before.isneginf(), 0.0, log_probs - before.masked_fill(before.isneginf(), 0.0))
+        q = log_q.detach().to(gain.dtype).softmax(-1)
+        return (q * gain).sum(-1) - gain.gather(-1, classes.unsqueeze(-1)).squeeze(-1)
+
+
+def _beside(slots: SlotScores, log_mass: Masses) -> Tensor:
+    """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of a row."""
+    return log_mass.without_constant(slots.scores + slots.log_mass.to(slots.scores.dtype))

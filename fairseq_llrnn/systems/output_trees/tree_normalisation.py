@@ -1,0 +1,116 @@
+"""The tree as a normaliser: what the head asks (output/normalisers.py), in terms of TreeOutput.
+
+Sizes: N positions or hypotheses, S signatures, J context classes, H hidden width, K classes asked about.
+Context classes are children of the root. One that stands in the place of a signature is the last of them: that leaf
+has no mass in the tree (TreeLayer), and the log-probability is put where that of the signature belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
+from fairseq_llrnn.output.normalisers import Distribution
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from fairseq_llrnn.systems.output_trees.tree_statistics import VisitProbabilities
+
+
+@dataclass(frozen=True)
+class TreeNormalisation:
+    """Rows of a batch or a search."""
+
+    made: TreeOutput
+    observe: Callable[[list[VisitProbabilities]], None] | None = None  # in training, what counts what the layer says
+
+    def log_prob(
+        self, hidden: Tensor, classes: Tensor, masses: Masses, log_share: Tensor, slots: SlotScores | None = None
+    ) -> Tensor:
+        visited: list[VisitProbabilities] | None = None if self.observe is None else []
+        log_prob = self.made.class_log_prob(hidden, classes, _without(masses, slots), slots, visited)
+        if self.observe is not None and visited is not None:
+            self.observe(visited)
+        return log_prob + log_share.to(log_prob.dtype)
+
+    def smoothing_gain(
+        self, hidden: Tensor, classes: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
+    ) -> Tensor:
+        shape, leaves = classes.shape, self.made.layer.leaves
+        masses = _without(Masses(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
+        if slots is not None:
+            slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.replaced)
+        width = leaves if slots is None else leaves + slots.scores.size(1)
+        q = log_q.expand(*shape, width).flatten(0, -2)
+        flat = self.made.smoothing_gain(hidden.flatten(0, -2), classes.flatten(), q, masses, slots)
+        return flat.view(shape)
+
+    def distribution(
+        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+    ) -> Distribution:
+        return TreeDistribution(self.made, hidden, slots, masses, temperature)
+
+
+class TreeDistribution(Distribution):
+    """p(σ | K), as far as it is asked for."""
+
+    def __init__(
+        self,
+        made: TreeOutput,
+        hidden: Tensor,
+        slots: SlotScores | None,
+        masses: Masses,
+        temperature: float | Tensor,
+    ) -> None:
+        """As of Normalised.distribution."""
+        self.made, self.hidden = made, hidden
+        self.leaves, self.temperature, self.slots = made.layer.leaves, temperature, slots
+        self.masses = _without(masses.of_columns(slice(self.leaves)), slots)
+        self.replaced = None if slots is None else slots.replaced
+        self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
+
+    @cached_property
+    def log_probs(self) -> Tensor:
+        flat = self.made.class_log_probs(self.hidden, self.masses, self.slots, self.temperature)
+        if self.replaced is not None:
+            flat = flat[:, :-1].index_copy(1, torch.tensor([self.replaced], device=flat.device), flat[:, -1:])
+        return flat
+
+    def log_probs_of(self, classes: Tensor) -> Tensor:
+        if "log_probs" in self.__dict__:
+            return super().log_probs_of(classes)
+        classes = self.child_of_root(classes)
+        return self.made.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
+
+    def child_of_root(self, classes: Tensor) -> Tensor:
+        """Classes as TreeOutput knows them: one that is replaced is the last child of the root."""
+        return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
+
+    @torch.no_grad()
+    def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        share = background.best_share(state)
+        if self.replaced is not None:
+            share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)
+        given = self.hidden, self.masses, share, k, self.slots, self.temperature
+        best, values, classes = self.made.best_classes(*given)
+        if self.replaced is not None:
+            classes = classes.masked_fill(classes == self.last, self.replaced)
+        return best_words_of(values, classes, best, background, state, k)
+
+
+def _without(masses: Masses, slots: SlotScores | None) -> Masses:
+    """The masses of signatures, none of them that of one in whose place a slot stands."""
+    if slots is None or slots.replaced is None:
+        return masses
+    place, own = torch.tensor([slots.replaced], device=masses.shared.device), masses.entries
+    shared = masses.shared.index_fill(1, place, NEGATIVE_INFINITY)
+    if own is None:
+        return replace(masses, shared=shared)
+    others = own.classes != slots.replaced
+    left = replace(own, rows=own.rows[others], classes=own.classes[others], added=own.added[others])
+    return replace(masses, shared=shared, entries=left)

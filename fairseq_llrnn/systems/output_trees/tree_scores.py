@@ -1,0 +1,242 @@
+"""Scores of visits, and log Σ over the children of each: the one place where the products of a tree are computed.
+
+Sizes: N rows of hidden states, P visits, C' children of all visited nodes, H hidden width; others: tree_visits.py.
+
+    score(visit, child)  =  h · row_child + bias_child + what the row's masses differ          bias holds log masses
+    log Z(visit)         =  log Σ exp score, over the children of the visited node
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import Entries, Masses
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
+from fairseq_llrnn.systems.output_trees.tree_visits import Group, Paths, Visits
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What masses of rows differ from those in the bias: at places of the buffer."""
+
+    cells: Tensor  # (T,)
+    changed: Changed
+    only: Tensor | None  # (N,) rows in which a child without an addition is forbidden
+
+
+@dataclass(frozen=True)
+class ChildRows:
+    """Rows of the children of all groups, in which those of internal nodes stand at `places`."""
+
+    places: Tensor  # (J,) among C'
+    nodes: Tensor  # (J,)
+
+
+def additions_of(layer: TreeLayer, paths: Paths, masses: Masses, entries: Entries, base: Tensor) -> Additions:
+    """What entries change of the children of visited nodes. base: log masses without entries, (I + S,)."""
+    which, nodes, cells = [], [], []
+    alive = torch.arange(len(entries.rows), device=base.device)
+    for level in range(layer.levels):
+        on_path = layer.chosen[entries.classes[alive], level]
+        visited = paths.chosen[entries.rows[alive], level]
+        # the two paths come to the same node here
+        below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
+        alive, child = alive[below], on_path[below]
+        which.append(alive)
+        nodes.append(child)
+        cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
+    place = torch.cat(cells)
+    pairs = torch.cat(which), torch.cat(nodes), place
+    changed = changed_masses(layer, masses, entries, base, pairs, paths.visits.cells)
+    return Additions(place, changed, entries.only)
+
+
+def states_of(hidden: Tensor, visits: Visits) -> Tensor:
+    """The hidden states of all rows of scores but those of a whole root: (R − whole, H)."""
+    return hidden.index_select(0, visits.rows[visits.slots[visits.whole :]])
+
+
+def of_group(group: Group, visits: Visits, hidden: Tensor, states: Tensor) -> Tensor:
+    """The hidden states of a group's visits, (U, W, H), or what else there is for each row."""
+    if visits.whole and group.row == 0:
+        return hidden.unsqueeze(0)
+    first = group.row - visits.whole
+    return states[first : first + group.visits.numel()].view(*group.visits.shape, states.size(1))
+
+
+def cells_of(buffer: Tensor, group: Group) -> Tensor:
+    """The scores of a group: (U, W, C)."""
+    shape = (*group.visits.shape, group.children.size(1))
+    return buffer[group.cell : group.cell + shape[0] * shape[1] * shape[2]].view(shape)
+
+
+def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Visits) -> Tensor:
+    """The scores of all groups in one buffer (cells,), in the dtype of the bias.
+
+    Args:
+        states: of `states_of`. rows: (C', H). bias: (C',), −inf for no child.
+    """
+    buffer = bias.new_empty(visits.cells)
+    for group in visits.groups:
+        scores, (nodes, many) = cells_of(buffer, group), group.children.shape
+        own = slice(group.begin, group.begin + nodes * many)
+        own_bias, weight = bias[own].view(nodes, 1, many), rows[own].view(nodes, many, -1).transpose(1, 2)
+        own_states = of_group(group, visits, hidden, states)
+        if hidden.dtype != bias.dtype:  # in half precision the products are, the sums are not
+            scores.copy_(own_states @ weight).add_(own_bias)
+        elif nodes == 1:
+            torch.addmm(own_bias[0, 0], own_states[0], weight[0], out=scores[0])
+        else:
+            torch.baddbmm(own_bias.expand_as(scores), own_states, weight, out=scores)
+    return buffer
+
+
+def add_masses(buffer: Tensor, masses: Tensor, visits: Visits) -> None:
+    """Log masses of rows of hidden states, (N, I + S), in place."""
+    for group in visits.groups:
+        here = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(masses[here, group.children.clamp_min(0).unsqueeze(1)])
+
+
+def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
+    """Additions, in place."""
+    cells = additions.cells
+    changed = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # those of a cell are equal
+    if additions.only is not None:
+        forbids = additions.only[visits.rows[visits.slots]].unsqueeze(1)
+        for block in visits.blocks:
+            block.of(buffer).masked_fill_(forbids[block.row : block.row + block.rows], NEGATIVE_INFINITY)
+    buffer[cells] = changed
+
+
+def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
+    """Scores become probabilities, in place: (cells,) -> the largest score and log Z less that, of each visit: (P,).
+
+    −inf and 0 where all is forbidden.
+    """
+    found, tops = [], []
+    for block in visits.blocks:
+        scores = block.of(buffer)
+        top = scores.amax(1, keepdim=True)
+        torch.softmax(scores, dim=1, out=scores)
+        nothing = top.isneginf()
+        if bool(nothing.any()):
+            scores.masked_fill_(nothing, 0.0)
+        largest = scores.amax(1, keepdim=True)
+        found.append(-largest.masked_fill(largest == 0.0, 1.0).log().squeeze(1))
+        tops.append(top.squeeze(1))
+    return torch.cat(tops)[visits.row], torch.cat(found)[visits.row]
+
+
+def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tensor:
+    """Of the masses that `add_masses` added, (N, I + S)."""
+    found = delta.new_zeros(shape)
+    for group in visits.groups:
+        here = visits.rows[group.visits].unsqueeze(2) * shape[1]
+        cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
+        found.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
+    return found
+
+
+class VisitScores(torch.autograd.Function):
+    """The chosen child's log p and log Z of each visit, with one buffer: the probabilities, kept for the gradient.
+
+    log p is found as in functional.py: no difference of large numbers.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        leaf_rows: Tensor,
+        node_rows: Tensor,
+        bias: Tensor,
+        masses: Tensor | None,
+        added: Tensor | None,
+        visits: Visits,
+        internal: ChildRows,
+        chosen: Tensor,
+        additions: Additions | None,
+        kept: list[Tensor] | None,
+    ) -> tuple[Tensor, Tensor]:
+        """hidden (N, H), leaf_rows (C', H), node_rows (I, H), bias (C',), masses (N, I + S), added (E,): (P,), (P,).
+
+        leaf_rows is written into: it is to be a tensor that nobody else reads. chosen: (P,), cells.
+        kept: a list that gets the probabilities, (cells,).
+        """
+        rows = leaf_rows
+        rows.index_copy_(0, internal.places, node_rows.index_select(0, internal.nodes).to(rows.dtype))
+        states = states_of(hidden, visits)
+        buffer = fill(hidden, states, rows, bias, visits)
+        if masses is not None:
+            add_masses(buffer, masses, visits)
+        if additions is not None:
+            add(buffer, additions, visits)
+        score = buffer[chosen]
+        top, partition = normalise(buffer, visits)
+        ctx.save_for_backward(hidden, states, rows, buffer, chosen)
+        ctx.plan = visits, internal, additions
+        ctx.sizes = node_rows.shape, node_rows.dtype, None if masses is None else masses.shape, added
+        if kept is not None:
+            kept.append(buffer)
+        return score - top.masked_fill(top.isneginf(), 0.0) - partition, top + partition
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_score: Tensor, grad_total: Tensor) -> tuple[Tensor | None, ...]:
+        grad_partition = grad_total - grad_score
+        hidden, states, rows, probabilities, chosen = ctx.saved_tensors
+        visits, internal, additions = ctx.plan
+        shape, dtype, mass_shape, added = ctx.sizes
+        need_hidden, need_rows, need_nodes, need_bias, need_masses, need_added, *_ = ctx.needs_input_grad
+        of_partition = torch.cat([grad_partition, grad_partition.new_zeros(1)])[visits.slots].unsqueeze(1)
+        delta = torch.empty_like(probabilities)  # gradient of the scores
+        for block in visits.blocks:
+            weights = of_partition[block.row : block.row + block.rows]
+            torch.mul(block.of(probabilities), weights, out=block.of(delta))
+        delta.index_add_(0, chosen, grad_score)
+        grad_hidden = torch.empty_like(hidden) if visits.whole else torch.zeros_like(hidden)
+        of_states = torch.empty_like(states)
+        grad_rows = torch.empty_like(rows) if need_rows or need_nodes else None
+        grad_bias = delta.new_empty(len(rows)) if need_bias else None
+        product = delta.to(hidden.dtype)
+        for group in visits.groups:
+            change, (nodes, many) = cells_of(product, group), group.children.shape
+            own = slice(group.begin, group.begin + nodes * many)
+            if need_hidden:
+                out = of_group(group, visits, grad_hidden, of_states)
+                torch.bmm(change, rows[own].view(nodes, many, -1), out=out)
+            if grad_rows is not None:
+                own_states = of_group(group, visits, hidden, states)
+                torch.bmm(change.transpose(1, 2), own_states, out=grad_rows[own].view(nodes, many, -1))
+            if grad_bias is not None:
+                torch.sum(cells_of(delta, group), 1, out=grad_bias[own].view(nodes, many))
+        if need_hidden:
+            grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
+        grad_nodes = None
+        if need_nodes and grad_rows is not None:
+            grad_nodes = torch.zeros(shape, dtype=dtype, device=rows.device)
+            grad_nodes.index_copy_(0, internal.nodes, grad_rows.index_select(0, internal.places).to(dtype))
+        if grad_rows is not None:
+            grad_rows.index_fill_(0, internal.places, 0.0)
+        grad_masses = gradient_of_masses(delta, visits, mass_shape) if need_masses else None
+        grad_added = None
+        if need_added and additions is not None:
+            of_cells = delta[additions.cells].double() * additions.changed.shares
+            grad_added = added.new_zeros(len(added)).index_add_(0, additions.changed.entries, of_cells.to(added.dtype))
+        return (
+            grad_hidden if need_hidden else None,
+            grad_rows if need_rows else None,
+            grad_nodes,
+            grad_bias,
+            grad_masses,
+            grad_added,
+            *[None] * 5,
+        )

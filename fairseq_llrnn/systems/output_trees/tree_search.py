@@ -1,0 +1,165 @@
+"""The most probable classes of a tree, exactly, by branch and bound (Jernite 2018, §3.2).
+
+Sizes: N hypotheses, S signatures, I internal nodes, J slots, P visits, W nodes that a hypothesis visits in a round.
+
+log p of a node bounds those of all classes below, and the share of a word in its class is at most 1. So a node whose
+log p is not above that of the k-th best word found so far need not be visited. In each round a hypothesis visits its
+most probable nodes that are not yet visited; all visits of a round are computed at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
+from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
+
+
+class MassesAt:
+    """log B of any node in any of N rows, `constant` left out."""
+
+    def __init__(self, layer: TreeLayer, log_mass: Masses, num_rows: int) -> None:
+        self.masses = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
+        self.each = max(1, num_rows // len(self.masses))
+        self.keys: Tensor | None = None
+        self.only: Tensor | None = None
+        if log_mass.entries is not None:
+            self._change(layer, log_mass)
+
+    def _change(self, layer: TreeLayer, masses: Masses) -> None:
+        entries = entries_of(masses)
+        on_path = layer.chosen[entries.classes]  # shape: (E, D)
+        which, level = (on_path >= 0).nonzero(as_tuple=True)
+        nodes = on_path[which, level]
+        keys, place = torch.unique(entries.rows[which] * self.masses.size(1) + nodes, return_inverse=True)
+        base = self.masses[0]
+        changed = changed_masses(layer, masses, entries, base, (which, nodes, place), len(keys))
+        self.ratios = base.new_zeros(len(keys)).index_put((place,), changed.log_ratio.to(base.dtype))
+        self.keys, self.only = keys, entries.only
+
+    def at(self, rows: Tensor, nodes: Tensor) -> Tensor:
+        """rows and nodes broadcast to each other."""
+        masses = self.masses[rows // self.each if len(self.masses) > 1 else torch.zeros_like(rows), nodes]
+        if self.keys is None:
+            return masses
+        if len(self.keys):
+            key = rows * self.masses.size(1) + nodes
+            place = torch.searchsorted(self.keys, key).clamp_max(len(self.keys) - 1)
+            found = self.keys[place] == key
+            masses = masses + torch.where(found, self.ratios[place], 0.0)
+        else:
+            found = torch.zeros_like(masses, dtype=torch.bool)
+        if self.only is not None:
+            masses = masses.masked_fill(self.only[rows] & ~found, NEGATIVE_INFINITY)
+        return masses
+
+
+@dataclass
+class _Best:
+    """The k best of each hypothesis so far, the best first."""
+
+    values: Tensor  # (N, k) of their best words
+    log_probs: Tensor  # (N, k)
+    classes: Tensor  # (N, k)
+
+    def merge(self, values: Tensor, log_probs: Tensor, classes: Tensor) -> None:
+        """With others, (N, ·)."""
+        k = self.values.size(1)
+        self.values, where = torch.cat([self.values, values], dim=1).topk(k, dim=1)
+        self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, where)
+        self.classes = torch.cat([self.classes, classes], dim=1).gather(1, where)
+
+
+def best_classes(
+    layer: TreeLayer,
+    rows: tuple[Tensor, Tensor],
+    hidden: Tensor,
+    masses: MassesAt,
+    best_share: Tensor,
+    k: int,
+    of_slots: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+
+    Args:
+        rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: (1, S + J) or (N, S + J).
+        of_slots: scores and masses of the slots, (N, J), as `masses` has them.
+    """
+    many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
+    k = min(k, layer.leaves + slots)
+    bias = rows[1]
+    nothing = bias.new_full((many, k), NEGATIVE_INFINITY)
+    best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
+    waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
+    waiting[:, 0] = 0.0
+    share = best_share.to(bias.dtype).expand(many, -1)
+    wide = min(k, layer.internal)
+    while True:
+        bound, nodes = waiting.topk(wide, dim=1)
+        row, column = (bound > best.values[:, -1:]).nonzero(as_tuple=True)
+        if len(row) == 0:
+            return best.values, best.log_probs, best.classes
+        node, above = nodes[row, column], bound[row, column]
+        waiting[row, node] = NEGATIVE_INFINITY
+        visits = grouped(layer, row, node)
+        buffer = _scores(layer, rows, hidden, masses, visits)
+        found = nothing.new_full((len(row) + 1, k), NEGATIVE_INFINITY)
+        log_probs, classes = found.clone(), torch.zeros_like(found, dtype=torch.int64)
+        for group in visits.groups:
+            own, scores = group.visits, cells_of(buffer, group)
+            here, children = visits.rows[own].unsqueeze(2), group.children.unsqueeze(1)
+            top = scores.double().logsumexp(2, keepdim=True)  # shape: (U, W, 1)
+            if of_slots is not None and bool((group.nodes == 0).any()):
+                terms = torch.cat([top, of_slots[here.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
+                top = torch.where((group.nodes == 0).view(-1, 1, 1), terms, top)
+            start = torch.cat([above, above.new_zeros(1)])[own].unsqueeze(2)
+            each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
+            is_node = ((children >= 0) & (children < layer.internal)).expand_as(each)
+            real = (own < len(row)).unsqueeze(2)
+            inner = is_node & real
+            waiting[here.expand_as(each)[inner], children.expand_as(each)[inner]] = each[inner]
+            of_class = (children - layer.internal).clamp_min(0)
+            values = (each + share[here, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
+            values, where = values.topk(min(k, values.size(2)), dim=2)
+            flat, taken = own.flatten(), slice(0, values.size(2))
+            found[flat, taken] = values.flatten(0, 1)
+            log_probs[flat, taken] = each.gather(2, where).flatten(0, 1)
+            classes[flat, taken] = of_class.expand_as(each).gather(2, where).flatten(0, 1)
+            if of_slots is not None and bool((group.nodes == 0).any()):
+                at_root = group.visits[group.nodes == 0].flatten()
+                at_root = at_root[at_root < len(row)]
+                sums = top.new_empty(above.shape).index_copy(0, own[real.squeeze(2)], top[real])
+                _merge_slots(best, of_slots, sums[at_root], row[at_root], share, layer.leaves)
+        width = wide * k
+        padded = nothing.new_full((many, wide, k), NEGATIVE_INFINITY)
+        everywhere = padded.index_put((row, column), found[:-1]).view(many, width)
+        of_each = padded.index_put((row, column), log_probs[:-1]).view(many, width)
+        which = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(many, width)
+        best.merge(everywhere, of_each, which)
+
+
+def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
+    """The slots of hypotheses (n,) that visit the root, with log Σ there (n,)."""
+    log_probs = torch.full_like(of_slots, NEGATIVE_INFINITY)
+    own = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
+    log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, own)
+    numbers = static + torch.arange(of_slots.size(1), device=of_slots.device)
+    best.merge(log_probs + share[:, static:], log_probs, numbers.expand_as(log_probs))
+
+
+def _scores(layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, masses: MassesAt, visits: Visits) -> Tensor:
+    """Of all children of the visited nodes, masses included: (cells,)."""
+    children = visits.children.clamp_min(0)
+    bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
+    buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)
+    for group in visits.groups:
+        here = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(masses.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
+    return buffer

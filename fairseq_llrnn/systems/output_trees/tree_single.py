@@ -1,0 +1,77 @@
+"""log p of single classes without a gradient, where groups of visits would cost more than the products: N below FEW.
+
+Most of the time goes to starting operations, so that there are few, and numpy's, which start in a third of the time of
+torch's: one product for each node of the path, and one exp and one sum for all.
+
+Sizes: S signatures, I internal nodes, C nodes that have leaves below, D levels, M most children of a node, H hidden
+width, L nodes of a path.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
+
+FEW = 4
+# Scores are summed as they are where no exp overflows, and no sum is so small that its terms may have lost digits.
+LARGEST_SCORE, SMALLEST_SUM = 60.0, 1e-25
+
+
+class SingleVisits:
+    """All rows in the order of siblings, biases and masses behind them: the children of a node are a slice."""
+
+    def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, masses: Tensor) -> None:
+        """rows: of all nodes, (I + S, H) and (I + S,). log_mass: (1, S). masses: (1, I + S) made of them."""
+        bias = (rows[1] + masses[0].to(rows[1].dtype))[layer.filled]
+        of_children = torch.cat([rows[0][layer.filled], bias.unsqueeze(1)], dim=1).detach()  # (C, H + 1)
+        sizes = layer.begin.diff().tolist()
+        self.rows = [each.numpy() for each in of_children.split(sizes)]  # of the children of each internal node
+        self.arity, self.levels = max(sizes), layer.levels
+        # (S, 2 D): the nodes of a path, −1 behind the last one, and which child is chosen at each
+        column = layer.column.numpy()[layer.tree.chosen]
+        self.plans = np.concatenate([layer.tree.path, column], axis=1).astype(np.int32)
+        self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
+        self.kept = Kept(log_mass, log_mass._version, masses)
+
+    def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
+        """log p of one class at each position: (N, H), (N,) -> (N,)."""
+        states = (hidden.detach() if hidden.requires_grad else hidden).numpy()
+        found = np.empty(len(states), states.dtype)
+        for i, of_class in enumerate(classes.tolist()):
+            found[i] = self._log_prob(states[i], of_class)
+        return torch.from_numpy(found)
+
+    def _log_prob(self, hidden: np.ndarray, of_class: int) -> float:
+        """log p of a class: hidden (H,)."""
+        state = np.empty(len(hidden) + 1, hidden.dtype)
+        state[:-1], state[-1] = hidden, 1.0
+        plan = self.plans[of_class].tolist()
+        nodes = [node for node in plan[: self.levels] if node >= 0]
+        places = plan[self.levels :]
+        scores = np.empty((len(nodes), self.arity), hidden.dtype)
+        for node, row in zip(nodes, scores, strict=True):
+            rows = self.rows[node]
+            if len(rows) < self.arity:
+                row[len(rows) :] = -math.inf
+                row = row[: len(rows)]
+            rows.dot(state, row)
+        if not scores.item(scores.argmax()) < LARGEST_SCORE:
+            return careful(scores, places)
+        total = 0.0
+        for level, each in enumerate(np.exp(scores).dot(self.ones).tolist()):
+            if each < SMALLEST_SUM:
+                return careful(scores, places)
+            total += scores.item(level, places[level]) - math.log(each)
+        return total
+
+
+def careful(scores: np.ndarray, places: list[int]) -> float:
+    """log p of a path from scores of any size, (L, M); −inf where a node has no possible child, either."""
+    odds = torch.from_numpy(scores).log_softmax(1)
+    own = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
+    return -math.inf if any(each != each for each in own) else math.fsum(own)

@@ -1,0 +1,139 @@
+"""`llrnn show --tree`: the words below the nodes of an output tree (Jernite 2018, Table 3.2 and Figure 3.8)."""
+
+import argparse
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.show.finding import find_word
+from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
+from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.explain.pictures import need_matplotlib
+from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.tree_file import load_tree
+from fairseq_llrnn.systems.output_trees.tree_picture import draw_tree
+from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, words_of_nodes
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
+
+WORDS, NODES = 10, 12  # shown of a node, of a level
+OF_A_MODEL = ("neighbours", "path", "data", "expert", "source_prior", "source")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    tree = parser.add_argument_group("what an output tree is like")
+    tree.add_argument(
+        "--tree", metavar="FILE",
+        help="the most frequent words of each node, level by level, the heaviest nodes first: of a checkpoint that was "
+        "trained with --output-tree (needs fairseq), or of a file with a tree, beside its PRIOR. With words behind "
+        "PRIOR: the nodes on their paths",
+    )  # fmt: skip
+    tree.add_argument(
+        "--picture", metavar="FILE", help="draw the heaviest nodes as well, in a PNG (needs matplotlib)"
+    )
+
+
+def is_meant(args: argparse.Namespace) -> bool:
+    """Whether an option of this file is given."""
+    return args.tree is not None or args.picture is not None
+
+
+def run(args: argparse.Namespace) -> int:
+    """args: those that `is_meant`."""
+    if args.tree is None:
+        raise OptionError(f"--picture {args.picture}: it needs --tree FILE, found none; give both")
+    for option in OF_A_MODEL:
+        if getattr(args, option):
+            raise OptionError(f"--{option.replace('_', '-')}: it says nothing of --tree; ask one after the other")
+    if args.folder is not None and args.prior is not None:
+        raise OptionError(f"--prior {args.prior}: expected one prior, found {args.folder} as well; leave one out")
+    if args.picture is not None:
+        check_place(args.picture, f"--picture {args.picture}")
+        need_matplotlib("--picture")
+    tree, prior = _read(args.tree, args.folder or args.prior)
+    check_tree(tree, prior, args.tree)
+    nodes = words_of_nodes(tree, prior, WORDS)
+    if args.picture is not None:
+        with writing_to(f"--picture {args.picture}"):
+            draw_tree(nodes, Path(args.picture))
+    paths = [(word, _path(tree, prior, word, nodes, args.folder)) for word in args.words]
+    if args.json:
+        print(json.dumps(_as_json(args.tree, tree, nodes, paths), ensure_ascii=False))
+    else:
+        print(_text(args.tree, tree, nodes) if not paths else "\n\n".join(_path_text(*one) for one in paths))
+    return 0
+
+
+def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
+    if _is_tree_file(path):
+        if folder is None:
+            raise OptionError(f"--tree {path}: a file with a tree needs PRIOR, the prior that it was made for; give it")
+        from fairseq_llrnn.prior.prior import Prior
+        from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+
+        prior = Prior.load(folder)
+        return load_tree(path, class_fingerprint(prior.symbols, prior.output.class_of)), prior
+    need_fairseq()
+    from fairseq_llrnn.systems.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
+
+    return tree_of_checkpoint(path, folder)
+
+
+def _is_tree_file(path: str) -> bool:
+    """Whether it has the arrays of one; a checkpoint is an archive, too."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "parent.npy" in archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False
+
+
+def _path(tree: Tree, prior: "Prior", word: str, nodes: Sequence[NodeWords], where: str) -> list[NodeWords]:
+    """The nodes from the root to the class of a word."""
+    index = find_word(prior, word, where)
+    by_number = {node.node: node for node in nodes}
+    path = tree.path[prior.output.class_of[index]].tolist()
+    return [by_number[node] for node in path if node in by_number]  # one of no mass may be alone in its node
+
+
+def _as_json(
+    path: str, tree: Tree, nodes: Sequence[NodeWords], paths: Sequence[tuple[str, list[NodeWords]]]
+) -> dict[str, Any]:
+    result: dict[str, Any] = {"tree": path, "classes": tree.leaves, "arity": tree.arity, "depth": tree.levels}
+    if paths:
+        result["paths"] = {word: [node.as_json() for node in found] for word, found in paths}
+    else:
+        result["nodes"] = [node.as_json() for node in nodes]
+    return result
+
+
+def _text(path: str, tree: Tree, nodes: Sequence[NodeWords]) -> str:
+    lines = [
+        f"tree {path}",
+        "",
+        f"{many(tree.leaves, 'class', 'classes')}, arity {tree.arity:,}, depth {tree.levels}; "
+        f"{many(len(nodes), 'node')} with words",
+    ]
+    for depth in range(1 + nodes[-1].depth):
+        level = [node for node in nodes if node.depth == depth]
+        lines += ["", f"level {depth}   {many(len(level), 'node')}", f"  {'node':>8} {'share':>7} {'words':>8}"]
+        lines += [_line(node) for node in level[:NODES]]
+        if len(level) > NODES:
+            lines.append(f"  {'…':>8} {many(len(level) - NODES, 'lighter node')}; --json lists all")
+    return "\n".join(cut(line, WIDTH) for line in lines)
+
+
+def _path_text(word: str, path: Sequence[NodeWords]) -> str:
+    lines = [printable(word), f"  {'node':>8} {'share':>7} {'words':>8}", *map(_line, path)]
+    return "\n".join(cut(line, WIDTH) for line in lines)
+
+
+def _line(node: NodeWords) -> str:
+    more = ["…"] if node.size > len(node.words) else []
+    words = ", ".join([*map(printable, node.words), *more])
+    return f"  {node.node:>8} {percent(node.share):>7} {node.size:>8,}  {words}"

@@ -1,0 +1,227 @@
+"""--output-tree through fairseq's commands: training, resuming, searches, scores, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from automaton_prior import with_bigrams
+from dynamic_prior import LINES
+from evidence_world import EvidenceWorld
+from evidence_world import batch as evidence_batch
+from expert_models import options
+from same_training import assert_same_training
+from shell import Shell
+from tiny_world import EVERY_SENTENCE, World, batch, build, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_steps_agree, pairs
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
+from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.learner import TreeLearner
+from fairseq_llrnn.systems.output_trees.options import TreeOptions
+from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+from fairseq_llrnn.systems.output_trees.tree_file import load_tree, save_tree
+
+TREE = ("--output-tree", "huffman", "--tree-arity", "3")
+AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "chat": {"voit": 0.7}}
+SENTENCES = ["le chat voit la mer", "la mer verte voit bien", "le petit pont"]
+
+
+@pytest.mark.parametrize("prior", ["prior", "lexical"])
+@pytest.mark.parametrize("rows", ["free", "composed"])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+def test_steps_of_a_search_are_the_whole(translation: TranslationWorld, arch: str, rows: str, prior: str) -> None:
+    setting = build([*translation.train_args(arch, prior), "--output-tree", "clusters", "--tree-rows", rows])
+    randomise(setting.model)
+    setting.model.eval()
+    assert_steps_agree(setting, pairs(setting.task, SENTENCES))
+
+
+@pytest.mark.parametrize("arch", ["llrnn_lm", "llrnn_lbl"])
+def test_language_models_with_n_grams_sum_to_one(world: World, arch: str) -> None:
+    prior = with_bigrams(Prior.load(world.prior("prior")), AFTER)
+    args = world.train_args()
+    if arch == "llrnn_lbl":
+        layers = args.index("--decoder-layers")
+        args = [*args[:layers], *args[layers + 2 :], "--arch", arch]
+    setting = build([*args, *TREE, "--learn-background-temperature"], prior)
+    randomise(setting.model, scale=0.3)
+    tokens, decoder = batch(setting.task.dictionary, LINES)["net_input"]["src_tokens"], setting.model.eval().decoder
+    with torch.no_grad():
+        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
+        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(tokens.shape), atol=1e-5, rtol=0)
+        state: dict[str, object] = {}
+        for end in range(1, tokens.size(1) + 1):
+            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
+            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
+            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("prior", ["static", "lexical"])
+def test_slots_of_evidence_are_children_of_the_root(evidence: EvidenceWorld, prior: str) -> None:
+    setting = build([*evidence.train_args(prior=prior), *TREE], double=True)
+    randomise(setting.model)
+    sample = evidence_batch(setting.task, evidence.text("test", "src")[:4], evidence.text("test", "tgt")[:4])
+    model = setting.model.eval()
+    with torch.no_grad():
+        output = model(**sample["net_input"])
+        whole = model.get_normalized_probs(output, log_probs=True)
+        found = model.decoder.head.target_log_probs(output[1]["batch"], sample["target"])
+    torch.testing.assert_close(whole.exp().sum(-1), torch.ones_like(whole[..., 0]), rtol=1e-5, atol=1e-5)
+    columns = output[1]["batch"].background.column_of(sample["target"])
+    expected = whole.gather(2, columns.unsqueeze(2)).squeeze(2)
+    real = sample["target"].ne(setting.task.target_dictionary.pad())
+    torch.testing.assert_close(found[real], expected[real], rtol=1e-5, atol=1e-5)
+    assert bool(model.decoder.head.are_slots(output[1]["batch"], sample["target"]).any()), "some targets are slots"
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_searches_find_the_model_s_scores(translation: TranslationWorld, beam: int) -> None:
+    """The beam's candidates are those of a search that looks at all words."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    setting = build([*translation.train_args(), *TREE])
+    randomise(setting.model, scale=0.3)
+    model, sample = setting.model.eval(), pairs(setting.task, SENTENCES)
+    found = []
+    for whole in (False, True):
+        more = {"no_repeat_ngram_size": 50} if whole else {}
+        generator = setting.task.build_generator([model], GenerationConfig(beam=beam, max_len_b=8, **more))
+        found.append(setting.task.inference_step(generator, [model], sample))
+    for fast, slow in zip(*found, strict=True):
+        assert [h["tokens"].tolist() for h in fast] == [h["tokens"].tolist() for h in slow]
+        for one, other in zip(fast, slow, strict=True):
+            torch.testing.assert_close(one["positional_scores"], other["positional_scores"], rtol=1e-4, atol=1e-4)
+
+
+def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
+    """Trained, resumed as if never stopped, evaluated, scored, explained: nothing but training is told of the tree."""
+    file, prior = tmp_path / "by.tree", Prior.load(world.prior("prior"))
+    vectors = np.random.default_rng(1).normal(size=(prior.output.num_classes, 3))
+    save_tree(file, clustering_tree(vectors, 4), class_fingerprint(prior.symbols, prior.output.class_of))
+    tree = ("--output-tree", file)
+    for name, epochs in (("whole", [2]), ("parts", [1, 2])):
+        for epoch in epochs:
+            args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
+            valid = shell.run("fairseq-train", *args).json_lines("valid")[-1]
+            assert "valid_adaptor_norm" not in valid
+    assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
+    file.unlink()  # the checkpoint has the tree
+
+    model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
+    common = [*world.task_args(), *model, "--gen-subset", "valid"]
+    done = shell.run("fairseq-eval-lm", *common, "--sample-break-mode", "eos", *EVERY_SENTENCE)
+    (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
+    assert float(loss) == pytest.approx(valid["valid_nats"] / math.log(2), abs=2e-3)
+    text = "le chat voit la mer"
+    shown = shell.run("llrnn", "explain", *model, text).out
+    assert "choices" in shown and "Tree:1" in shown
+    assert "bits per word" in shell.run("llrnn", "score", *model, stdin=text + "\n").out
+
+
+@pytest.mark.parametrize(("rows", "depth"), [("free", ()), ("composed", ()), ("free", ("--tree-depth", 0))])
+def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, depth: tuple[str | int, ...]) -> None:
+    """It changes, resumes bit for bit, and all that comes after reads it from the checkpoint."""
+    tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows, *depth)
+    for name, epochs in (("whole", [2]), ("parts", [1, 2])):
+        for epoch in epochs:
+            args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
+            done = shell.run("fairseq-train", *args)
+    assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
+    moved = [line["train_tree_moved"] for line in done.json_lines("train")]
+    assert all(0 < float(share) <= 1 for share in moved)
+    weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
+    prior = Prior.load(world.prior("prior"))
+    masses = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
+    first = TreeOptions("learned", arity=4, depth=0 if depth else None)
+    begun = TreeLearner.start(masses, *first.sizes(len(masses)))
+    assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
+    assert weights["decoder.head.tree.learner.counts"].sum() > 0
+
+    model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
+    valid = done.json_lines("valid")[-1]
+    done = shell.run(
+        "fairseq-eval-lm", *world.task_args(), *model, "--gen-subset", "valid", "--sample-break-mode", "eos",
+        *EVERY_SENTENCE,
+    )  # fmt: skip
+    (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
+    assert float(loss) == pytest.approx(valid["valid_nats"] / math.log(2), abs=2e-3)
+    other = [argument if argument != 4 else 5 for argument in args]
+    refused = shell.run("fairseq-train", *other, "--max-epoch", 3, code=None)
+    assert "--output-tree: expected the tree with which the checkpoint was trained" in refused.err
+
+
+def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    tree = ("--output-tree", "learned", "--tree-reassign", 2, "--tree-reassign-epochs", 1, "--update-freq", 2)
+    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *tree, "--max-epoch", 2)
+    done = shell.run(
+        "fairseq-generate", *translation.task_args(), "--path", tmp_path / "checkpoint_last.pt", "--beam", 3,
+        "--max-len-b", 10,
+    )  # fmt: skip
+    assert done.out.count("\nH-") > 5
+
+
+def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
+    prior = Prior.load(world.prior("prior"))
+    tree = huffman_tree(torch.rand(prior.output.num_classes).double().numpy(), 3)
+    save_tree(tmp_path / "tree.npz", tree, class_fingerprint(prior.symbols, prior.output.class_of))
+    args = [*world.train_args(save_dir=tmp_path / "model"), "--output-tree", tmp_path / "tree.npz", "--max-epoch", 1]
+    shell.run("fairseq-train", *args)
+    weights = read_checkpoint(tmp_path / "model" / "checkpoint_last.pt")["model"]
+    assert weights["decoder.head.tree.parent"].tolist() == tree.parent.tolist()
+    with pytest.raises(DataError, match="expected a tree over the classes of this prior"):
+        build([*world.train_args("softmax"), "--output-tree", str(tmp_path / "tree.npz")])
+    checkpoint = torch.load(tmp_path / "model" / "checkpoint_last.pt", weights_only=False)
+    checkpoint["model"]["decoder.head.tree.parent"][0] = 5
+    torch.save(checkpoint, tmp_path / "damaged.pt")
+    refused = shell.run(
+        "fairseq-eval-lm", *world.task_args(), "--path", tmp_path / "damaged.pt", "--gen-subset", "valid", code=None
+    )
+    assert refused.code != 0 and "Traceback" not in refused.err
+    assert "the checkpoint: tree: parent of node 0: expected -1, for the root, found 5" in refused.err
+    assert load_tree(tmp_path / "tree.npz", None).parent.tolist() == tree.parent.tolist()
+    refused = shell.run("fairseq-train", *args[:-4], *TREE, "--max-epoch", 2, code=None)
+    assert refused.code != 0
+    assert "--output-tree: expected the tree with which the checkpoint was trained" in refused.err
+    refused = shell.run("fairseq-train", *args[:-4], "--max-epoch", 2, code=None)
+    assert "--output-tree: expected this option, with which the checkpoint was trained" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--tree-arity", "3"], "--tree-arity 3: expected --output-tree beside it, found none; give it, or leave"),
+        (["--output-tree", "oak"], "--output-tree oak: expected one of clusters, huffman, .*, or a file with a tree"),
+        (["--output-tree", "huffman", "--tree-arity", "1"], "arity of the tree: expected at least 2 children"),
+        (["--output-tree", "random", "--tree-arity", "2", "--tree-depth", "2"], "depth of the tree: expected room"),
+        ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
+        (["--output-tree", "learned", "--tree-reassign", "0"], "--tree-reassign 0: expected a number of times"),
+        (["--output-tree", "learned", "--tree-reassign-epochs", "-1"], "--tree-reassign-epochs -1.0: expected a"),
+    ],
+)
+def test_what_is_refused(world: World, more: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build([*world.train_args(), *more])
+
+
+@pytest.mark.parametrize("more", ["--sampled-classes", "--adaptor-penalty"])
+def test_what_a_criterion_refuses(world: World, more: str) -> None:
+    setting = build([*world.train_args(), *TREE, more, "1"])
+    with pytest.raises(OptionError, match=f"{more}: not supported with --output-tree"):
+        setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
+
+
+def test_a_learned_tree_needs_our_criterion(world: World) -> None:
+    with pytest.raises(OptionError, match="--criterion cross_entropy: with --output-tree learned, the tree learns"):
+        build([*world.train_args(), "--output-tree", "learned", "--criterion", "cross_entropy"])
+
+
+def test_experts_need_all_rows(world: World, expert_file: Path) -> None:
+    with pytest.raises(OptionError, match="--output-tree: not supported with --expert; leave one of them out"):
+        build([*world.train_args(), *TREE, *options(expert_file, "Said")])
