@@ -76,6 +76,8 @@ def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], mess
         given: the arguments; where one is missing, a misspelt option among them may be why.
         message: argparse's.
     """
+    from fairseq_llrnn.registry import lost  # which raises these errors
+
     names = [name for action in parser._actions for name in action.option_strings]
     begins = (lambda word: any(name.startswith(word) for name in names)) if parser.allow_abbrev else names.__contains__
     words = message.partition("unrecognized arguments: ")[2].split() or given
@@ -90,6 +92,7 @@ def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], mess
         message = message if len(among) <= MOST_CHOICES else choice[1]
     near = difflib.get_close_matches(searched, among, n=1)
     advice = f"did you mean {near[0]}?" if near else f"{parser.prog} --help shows what there is"
+    advice = lost(searched) or advice
     parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")
 
 

@@ -4,7 +4,9 @@
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
     parts      parts of priors and the backgrounds that make them:         part.py (ours: prior/parts/NAME.py)
                a module that registers them (prior/part.py)
-    plugins    fairseq tasks, models, criteria: a module that registers    plugin.py, or a folder plugin/
+    plugins    fairseq tasks, models, criteria, options of models: a       plugin.py, or a folder plugin/
+               module that registers them
+    show       what `llrnn show` can show besides: a module (cli/show)     views/show.py
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
@@ -30,13 +32,19 @@ FILES = {  # of a group, in this package
     "commands": ("systems/*/commands/[a-z]*.py", "systems/*/commands/*/[a-z]*.py"),
     "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
+    "show": ("systems/*/views/show.py",),
     "readers": (),
 }
-# Of each of our systems, the names that models, priors and commands call it by: for who has deleted its folder.
+# Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
+# are its own: for who has deleted its folder.
 OFFERED = {
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
     "discourse": "discourse discourse_encoder encode",
     "markov_field": "markov_field mrf",
+    "output_trees": (
+        "tree --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows --tree-reassign "
+        "--tree-reassign-epochs --tree-sparse-gradients --tree --picture"
+    ),
     "phrases": "phrases",
     "rare_words": "rare-words",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
@@ -77,10 +85,9 @@ def load(place: str) -> Any:
         ) from error
 
 
-def load_all(group: str) -> None:
+def load_all(group: str) -> list[Any]:
     """Import everything of a group, so that it registers itself."""
-    for place in names(group).values():
-        load(place)
+    return [load(place) for place in names(group).values()]
 
 
 def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:

@@ -13,8 +13,10 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
@@ -23,19 +25,27 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.plugin.announced import load_all
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, own_options
 from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.registry import load as load_module
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "options.md"
-INTRODUCTION = """# All options
+MADE = "Made by `python scripts/list_options.py` from the code."
+INTRODUCTION = f"""# All options
 
-Made by `python scripts/list_options.py` from the code. What else fairseq-train and its sisters take is fairseq's own.
+{MADE} What else fairseq-train and its sisters take is fairseq's own. Systems have pages of
+their own, also for what they add to models and sub-commands of this page: {{systems}}.
 """
-OF_SYSTEM = INTRODUCTION.replace("# All options", "# Options")
+OF_SYSTEM = f"""# Options
+
+{MADE}
+"""
+VIEWED = ("show",)  # sub-commands that systems add to
 PREFIX = f"{systems.__name__}."
 REGISTRIES = (
     ("--task", TASK_DATACLASS_REGISTRY),
@@ -89,7 +99,27 @@ def ours(configuration: type) -> set[str]:
         if is_ours(part):
             declared = vars(part).get("__annotations__", {})
             names |= {f.name for f in dataclasses.fields(configuration) if f.name in declared and "help" in f.metadata}
-    return names
+    return names - {option.name for options in added_to_models().values() for option in options}
+
+
+def added_to_models(system: str | None = None) -> dict[str, list[dataclasses.Field[Any]]]:
+    """The options that a system adds to models, or that all do: by the kind of models."""
+    found: dict[str, list[dataclasses.Field[Any]]] = {}
+    for extension in EXTENSIONS:
+        of_system = system_of(type(extension).__module__)
+        if of_system and system in (None, of_system):
+            for place, options in extension.options.items():
+                found.setdefault(MODELS[place], []).extend(own_options(options))
+    return found
+
+
+def of_views(command: str, system: str | None = None) -> argparse.ArgumentParser:
+    """The options that views of a system, or of all, add to a sub-command."""
+    parser = argparse.ArgumentParser()
+    for module in plugged_in(command).values() if command in VIEWED else ():
+        if system in (None, system_of(module)):
+            load_module(module).add_arguments(parser)
+    return parser
 
 
 def backgrounds() -> str:
@@ -142,7 +172,8 @@ def page(system: str = "") -> str:
     for name in commands:
         command = load(name)
         of_command = parser_of(command)
-        listed = table(rows(of_command)) if len(of_command._actions) > 1 else "It takes no options.\n"
+        own = {action.dest for action in of_command._actions} - {action.dest for action in of_views(name)._actions}
+        listed = table(rows(of_command, own)) if len(of_command._actions) > 1 else "It takes no options.\n"
         what = command.HELP[0].upper() + command.HELP[1:]
         examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
         parts.append(f"## `llrnn {name}`\n\n{what}.\n\n{examples}\n\n{listed}")
@@ -159,15 +190,33 @@ def page(system: str = "") -> str:
                 parts.append(f"## `{option} {name}`\n\n{listed}")
         if registry is MODEL_DATACLASS_REGISTRY:
             parts += [f"## `{option} {name}`\n\n{listed}" for name, listed in of_old_models(system)]
-    return "\n".join([OF_SYSTEM if system else INTRODUCTION, contents(parts), *parts])
+    if system:
+        for name in VIEWED:
+            if len((viewed := of_views(name, system))._actions) > 1:
+                parts.append(f"## Beside those of `llrnn {name}`\n\n{table(rows(viewed))}")
+        for models, options in added_to_models(system).items():
+            parser = argparse.ArgumentParser()
+            gen_parser_from_dataclass(parser, dataclasses.make_dataclass("Added", [
+                (option.name, option.type, dataclasses.field(default=option.default, metadata=option.metadata))
+                for option in options
+            ], bases=(FairseqDataclass,))())  # fmt: skip
+            parts.append(f"## Of {models}\n\n{table(rows(parser))}")
+    links = [f"[{name}](../fairseq_llrnn/systems/{name}/options.md)" for name in of_systems()]
+    introduction = OF_SYSTEM if system else INTRODUCTION.format(systems=", ".join(links))
+    return "\n".join([introduction, contents(parts), *parts])
+
+
+def of_systems() -> list[str]:
+    """The systems that have options."""
+    modules = [module for group in ("commands", "plugins", *VIEWED) for module in plugged_in(group).values()]
+    return sorted({system_of(module) for module in modules} - {""})
 
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
     load_all()
-    modules = [*plugged_in("commands").values(), *plugged_in("plugins").values()]
-    names = sorted({system_of(module) for module in modules})
-    return {PAGE: page()} | {ROOT / "fairseq_llrnn" / "systems" / name / "options.md": page(name) for name in names}
+    folder = ROOT / "fairseq_llrnn" / "systems"
+    return {PAGE: page()} | {folder / name / "options.md": page(name) for name in of_systems()}
 
 
 def main() -> int:

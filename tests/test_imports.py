@@ -2,9 +2,8 @@
 
 * fairseq is imported by plugin alone, and by the file plugin.py (or the folder plugin) of a system;
 * plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin, and of systems
-  their plugin and their commands; only a system's commands import cli;
+  their plugin and their commands; only a system's commands and views import cli;
 * a system is imported by nobody but itself, so that its folder can be deleted;
-* trees knows classes by number alone: it imports errors and files, and no other package;
 * imports between packages form no circle, type annotations included;
 * the docstring of a package that lists its files lists all of them.
 """
@@ -63,14 +62,11 @@ def forbidden(importer: str, imported: str) -> str | None:
         return "only plugin (and a system's plugin.py) imports fairseq"
     if imported.startswith(systems + ".") and not within(imported, own):
         return "nobody imports a system but itself"
-    if within(imported, cli) and not within(importer, cli, f"{own}.commands"):
+    if within(imported, cli) and not within(importer, cli, f"{own}.commands", f"{own}.views"):
         return "nobody imports cli but itself"
     registers = importer == PACKAGE and imported == plugin
     if within(imported, plugin) and not within(importer, plugin, cli, systems, PACKAGE + ".__main__") and not registers:
         return "only cli, systems and register() import plugin"
-    of_trees = (f"{PACKAGE}.{part}" for part in ("errors", "files", "trees"))
-    if within(importer, f"{PACKAGE}.trees") and within(imported, PACKAGE) and not within(imported, *of_trees):
-        return "trees imports errors and files alone"
     return None
 
 
@@ -172,7 +168,6 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
         ("systems/one/plugin.py", "from ..two import plugin", "nobody imports a system"),
         ("plugin/a.py", "from fairseq_llrnn.systems.one import plugin", "nobody imports a system"),
         ("plugin/a.py", "from fairseq_llrnn.systems import one", "nobody imports a system"),
-        ("trees/a.py", "from ..output import log_linear", "trees imports errors and files alone"),
         ("systems/one/math.py", "from fairseq_llrnn.cli import tables", "nobody imports cli"),
     ],
 )
@@ -192,9 +187,9 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
         ("systems/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
         ("systems/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
         ("systems/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
+        ("systems/one/views/show.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
         ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
         ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
-        ("trees/a.py", "import torch\nfrom . import b\nfrom fairseq_llrnn.files import c\nfrom ..errors import d"),
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:

@@ -4,7 +4,5 @@
     source.py       the words of the source that count, and evidence slots
     experts.py      gates and values of experts
     pictures.py     PNG files, and matplotlib
-    tree_words.py   the words below the nodes of an output tree
-    tree_picture.py … as a picture
     computation_picture.py  how much was computed at each token, as a picture
 """

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.registry import lost
 
 MOST_BYTES = 64  # of a fingerprint in a checkpoint, which is anybody's; ours have 32
 
@@ -43,6 +44,8 @@ def check_names(
     have = {name.split(".")[0] for name in own.state_dict()}
     neutral = {"embedding"}  # tied, it may have no weights of its own; torch says which are missing
     for name in sorted(saved - have - neutral):
+        if reason := lost(name):
+            raise OptionError(f"the checkpoint was trained with `{name}`: {reason}")
         expected = options.get(name, f"{name}: expected this option")
         raise OptionError(f"{expected}, with which the checkpoint was trained; give it, with the same sizes")
     for name in given:

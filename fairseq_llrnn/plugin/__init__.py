@@ -16,8 +16,6 @@ It changes nothing for other tasks: compat/ says what is done for ours alone. Us
 and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
-from importlib import import_module
-
 from fairseq.criterions import register_criterion
 from fairseq.models import register_model, register_model_architecture
 from fairseq.optim import register_optimizer
@@ -43,7 +41,6 @@ announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
 for name in ("llrnn_adagrad", "llrnn_adam"):
     announce(register_optimizer, f"{__name__}.optimizers.{name}", name)
 load_safely_for(OwnTask)
-import_module("fairseq_llrnn.systems.output_trees.plugin")
 registry.load_all("plugins")
 
 

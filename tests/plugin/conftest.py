@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from expert_models import FILE, options
+from expert_models import expert_file as expert_file
+from expert_models import options
 from shell import Shell
 from tiny_world import World
 from translation_world import SIZES, TRAINING, TranslationWorld
@@ -31,14 +32,6 @@ def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
         "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
     )  # fmt: skip
     return {name: place / "checkpoint_last.pt" for name, place in places.items()}
-
-
-@pytest.fixture(scope="session")
-def expert_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's file with experts: Mirror, Said, and Broken."""
-    place = tmp_path_factory.mktemp("experts") / "mine.py"
-    place.write_text(FILE, encoding="utf-8")
-    return place
 
 
 @pytest.fixture(scope="session")

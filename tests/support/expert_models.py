@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from mirror_expert import MIRROR
 from tiny_world import Setting, build, randomise
 
@@ -33,3 +34,11 @@ def evaluated(args: list[str], seed: int = 7) -> Setting:
     randomise(setting.model, scale=0.3, seed=seed)
     setting.model.eval()
     return setting
+
+
+@pytest.fixture(scope="session")
+def expert_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's file with experts: Mirror, Said, and Broken."""
+    place = tmp_path_factory.mktemp("experts") / "mine.py"
+    place.write_text(FILE, encoding="utf-8")
+    return place

@@ -8,6 +8,7 @@ are found in the sound ones of FILES, those of priors and checkpoints in what sm
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import json
 import math
@@ -47,8 +48,6 @@ from fairseq_llrnn.prior.recipe import (
     Recipe,
     TranslationOptions,
 )
-from fairseq_llrnn.systems.output_trees.options import TreeOptions
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
 
 TOLERANCE = 1e-5
 NUMBERS = (
@@ -119,7 +118,13 @@ def _sum_to_one(where: str, log_probs: torch.Tensor) -> None:
 def heads(prior: Prior) -> Iterator[LogLinearHead]:
     """Every way to compute with it: exactly, with a temperature that is learned, with a tree."""
     sizes: dict[str, Any] = {"source_size": 4} if prior.source_symbols else {}
-    for more in ({}, {"masses": learned_temperature}, {"normaliser": OutputTree(TreeOptions("huffman"))}):
+    ways: list[dict[str, Any]] = [{}, {"masses": learned_temperature}]
+    if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
+        from fairseq_llrnn.systems.output_trees.options import TreeOptions
+        from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+
+        ways.append({"normaliser": OutputTree(TreeOptions("huffman"))})
+    for more in ways:
         torch.manual_seed(1)
         try:
             yield LogLinearHead(prior, 4, **sizes, **more)

@@ -48,8 +48,6 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_file import load_tree, save_tree
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -264,15 +262,15 @@ def _model_weights(path: Path) -> object:
     return read_weights_file(path, ["lm", "words"])
 
 
-def _tree() -> bytes:
+def _tree(module: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.tree")
-        save_tree(path, Tree.from_parents(np.array([-1, 0, 0, 1, 2, 1, 0]), 4), "ab" * 32)
+        module.save_tree(path, module.Tree.from_parents(np.array([-1, 0, 0, 1, 2, 1, 0]), 4), "ab" * 32)
         return path.read_bytes()
 
 
-def _all_of_a_tree(path: Path) -> object:
-    tree = load_tree(path, None)
+def _all_of_a_tree(module: Any, path: Path) -> object:
+    tree = module.load_tree(path, None)
     return tree.path, tree.chosen, tree.span, tree.order, tree.place
 
 
@@ -406,12 +404,15 @@ def readers() -> list[Reader]:
         text("source of a list", "source", _source_of_list, "un\ndeux\n"),
         Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),
         text("scores", "scores", _scores, SCORES, counts=False),
-        Reader("tree", "a.tree", (_tree(),), _all_of_a_tree, counts=False),
     ]
     for name, place, read, file, samples in OF_SYSTEMS:
         if importlib.util.find_spec(f"fairseq_llrnn.systems.{place.partition('.')[0]}") is not None:
             module = importlib.import_module(f"fairseq_llrnn.systems.{place}")
             found.append(text(name, file, functools.partial(read, module), *samples))
+    if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
+        module = importlib.import_module("fairseq_llrnn.systems.output_trees.tree_file")
+        read_all = functools.partial(_all_of_a_tree, module)
+        found.append(Reader("tree", "a.tree", (_tree(module),), read_all, counts=False))
     return found
 
 

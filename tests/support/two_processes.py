@@ -97,7 +97,8 @@ def main() -> None:
     for name, arguments in lines.items():
         together = {backend: trained(arguments, size, 1, backend) for backend in BACKENDS}
         between = {backend: difference_between_processes(weights) for backend, (weights, _) in together.items()}
-        with mock.patch("fairseq_llrnn.systems.output_trees.learner._rank", lambda: None):  # for it, there are no others
+        # for it, there are no others
+        with mock.patch("fairseq_llrnn.systems.output_trees.learner._rank", lambda: None):
             alone, expected = trained(arguments, 1, size, BACKENDS[0]) if first else ({}, {})
         for backend, (weights, said) in together.items() if first else ():
             apart = max((found - alone[key]).abs().max().item() for key, found in weights.items())

@@ -48,7 +48,11 @@ from pathlib import Path
 from fairseq_llrnn.cli.main import main
 
 def llrnn(*arguments, code=0):
-    assert main([str(argument) for argument in arguments]) == code, arguments
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # argparse's, which says what is wrong with options
+        status = stop.code
+    assert status == code, arguments
 
 place = Path(sys.argv[1])
 llrnn("prior", "--dict", place / "data-bin" / "dict.txt", "--lexicon", place / "lexicon.tsv", "--out", place / "prior")
@@ -60,6 +64,11 @@ llrnn("eval-lm", place / "data-bin", "--path", checkpoint, "--gen-subset", "vali
 import torch
 state = torch.load(checkpoint, weights_only=False)
 state["cfg"]["model"]["_name"] = "llrnn_rctm"
+torch.save(state, checkpoint)
+llrnn("explain", "--path", checkpoint, "le chat", code=2)
+llrnn("train", place / "data-bin", "--prior", place / "prior", *small, "--output-tree", "huffman", code=2)
+state["cfg"]["model"]["_name"] = "llrnn_lm"
+state["model"]["decoder.head.tree.parent"] = torch.zeros(3)
 torch.save(state, checkpoint)
 llrnn("explain", "--path", checkpoint, "le chat", code=2)
 saved = json.loads((place / "prior" / "prior.json").read_text())
@@ -122,6 +131,9 @@ def test_without_any_system_the_core_works(without: Without, world: World, root:
     shutil.copytree(world.place, tmp_path / "world")
     said = run("-c", DEMO, tmp_path / "world", cwd=copy).stderr
     assert "found the model llrnn_rctm; it is of the system translators, which was deleted: put the folder " in said
+    lost_trees = "it is of the system output_trees, which was deleted: put the folder"
+    assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
+    assert f"the checkpoint was trained with `tree`: {lost_trees}" in said
     assert "the prior has a part 'markov_field'; it is of the system markov_field, which was deleted" in said
     for folder in ("tests", "scripts", "examples"):
         shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "systems", "runs"))

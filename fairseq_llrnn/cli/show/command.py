@@ -1,20 +1,29 @@
-"""`llrnn show`: what a prior knows, as a whole or about single words. --neighbours and --tree ask a model."""
+"""`llrnn show`: what a prior knows, as a whole or about single words. What else there is to see, a view shows.
+
+A view is a module that a system, or another package, has for this command (registry.py):
+
+    ASKED = "--tree FILE"                  the option that asks for it
+    EXAMPLES = ("llrnn show --tree …",)
+    def add_arguments(parser): …           that option, and what it needs
+    def refuse_idle(args): …               OptionError for what is given without that option
+    def run(args) -> int: …                where the option is given
+"""
 
 import argparse
 import json
 from typing import Any
 
-from fairseq_llrnn.cli.show import neighbours as show_neighbours
+from fairseq_llrnn import registry
+from fairseq_llrnn.cli.show import neighbours
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.output_trees.views import show as show_tree
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
+VIEWS = [neighbours, *registry.load_all("show")]
 EXAMPLES = (
     "llrnn show data-bin/prior",
     "llrnn show data-bin/prior le la --json",
-    "llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",
-    "llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",
+    *(example for view in VIEWS for example in view.EXAMPLES),
 )
 
 
@@ -27,38 +36,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
         "what it is evidence of (--evidence)",
     )  # fmt: skip
-    show_tree.add_arguments(parser)
-    show_neighbours.add_arguments(parser)
+    for view in VIEWS:
+        view.add_arguments(parser)
     results = parser.add_argument_group("results")
     results.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    if show_tree.is_meant(args):
-        return show_tree.run(args)
-    if show_neighbours.is_meant(args):
-        return show_neighbours.run(args)
+    views = {view.ASKED.split()[0]: view for view in VIEWS}
+    asked = [option for option in views if getattr(args, option[2:].replace("-", "_")) not in (None, [])]
+    if len(asked) > 1:
+        raise OptionError(f"{asked[0]}: it says nothing of {asked[1]}; ask one after the other")
+    if asked:
+        status: int = views[asked[0]].run(args)
+        return status
+    for view in VIEWS:
+        view.refuse_idle(args)
     if args.folder is None:
-        raise OptionError(
-            "expected PRIOR, the folder of a prior, or --neighbours WORD with --path FILE, or --tree FILE, found none"
-        )
+        others = "".join(f", or {view.ASKED}" for view in VIEWS)
+        raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
     from fairseq_llrnn.cli.show.finding import find_word
     from fairseq_llrnn.cli.show.prior_view import PriorView
     from fairseq_llrnn.cli.show.source import source_word_text
     from fairseq_llrnn.cli.show.text import summary_text, word_text
     from fairseq_llrnn.prior.prior import Prior
 
-    view = PriorView.of(Prior.load(args.folder))
+    of_prior = PriorView.of(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
-        found = [view.word(find_word(view.prior, word, args.folder)) for word in args.words]
-        asked = [view.source_word(word, args.folder) for word in args.source]
+        found = [of_prior.word(find_word(of_prior.prior, word, args.folder)) for word in args.words]
+        translated = [of_prior.source_word(word, args.folder) for word in args.source]
         result: dict[str, Any] = {"prior": args.folder, "words": found}
-        if asked:
-            result["translations"] = asked
-        text = "\n\n".join([*(word_text(word) for word in found), *(source_word_text(word) for word in asked)])
+        if translated:
+            result["translations"] = translated
+        text = "\n\n".join([*(word_text(word) for word in found), *(source_word_text(word) for word in translated)])
     else:
-        result = {"prior": args.folder, **view.summary()}
+        result = {"prior": args.folder, **of_prior.summary()}
         text = summary_text(result)
     print(json.dumps(result, ensure_ascii=False) if args.json else text)
     return 0

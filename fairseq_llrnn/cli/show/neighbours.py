@@ -12,6 +12,8 @@ from fairseq_llrnn.errors import OptionError
 if TYPE_CHECKING:
     from fairseq_llrnn.characters.neighbours import Neighbours
 
+ASKED = "--neighbours WORD"
+EXAMPLES = ("llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",)
 SHOWN = 8
 
 
@@ -26,15 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places(trained, of=" of the model")
 
 
-def is_meant(args: argparse.Namespace) -> bool:
-    """Whether an option of this file is given."""
-    return bool(args.neighbours or _of_a_model(args))
+def refuse_idle(args: argparse.Namespace) -> None:
+    """Raise OptionError where a checkpoint is named, or what is of one."""
+    given = [part for part in ("path", *PARTS, TRANSLATES) if getattr(args, part) is not None]
+    if given:
+        raise OptionError(f"--{given[0].replace('_', '-')}: it needs --neighbours WORD, found none; give both")
 
 
 def run(args: argparse.Namespace) -> int:
-    """args: those that `is_meant`."""
-    if not args.neighbours:
-        raise OptionError(f"{_of_a_model(args)[0]}: it needs --neighbours WORD, found none; give both")
     if args.path is None:
         raise OptionError("--neighbours: it needs --path FILE, found none; give both")
     if args.folder is not None or args.source:
@@ -58,12 +59,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(*one) for one in found))
     return 0
-
-
-def _of_a_model(args: argparse.Namespace) -> list[str]:
-    """The options given that are of a checkpoint."""
-    given = [part for part in ("path", *PARTS, TRANSLATES) if getattr(args, part) is not None]
-    return [f"--{part.replace('_', '-')}" for part in given]
 
 
 def _text(word: str, known: bool, found: "list[Neighbours]") -> str:

@@ -23,8 +23,9 @@ from fairseq.dataclass import FairseqDataclass
 Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
-# Places, whose models take the same options.
-HEAD = "head"  # every model that ends in a LogLinearHead
+# Places, whose models take the same options, and what these models are called.
+HEAD = "head"
+MODELS = {HEAD: "all models"}
 
 
 class Extension:
@@ -71,8 +72,12 @@ def takes(*places: str) -> Callable[[Config], Config]:
 def options_of(*places: str) -> list[Field[Any]]:
     """The options that extensions have for these places, each once."""
     kinds = [extension.options[place] for extension in EXTENSIONS for place in places if place in extension.options]
-    found = {option.name: option for kind in kinds for option in fields(kind) if not option.name.startswith("_")}
-    return list(found.values())
+    return list({option.name: option for kind in kinds for option in own_options(kind)}.values())
+
+
+def own_options(kind: type[FairseqDataclass]) -> list[Field[Any]]:
+    """The options of a dataclass without fairseq's own field."""
+    return [option for option in fields(kind) if not option.name.startswith("_")]
 
 
 def expected_modules() -> dict[str, str]:

@@ -3,5 +3,5 @@
     sentences.py  whole sentences, under any model
     text.py       bits of a text
     explainer.py  explanations from a checkpoint
-    word_vectors.py, output_tree.py  what else a checkpoint is asked for
+    word_vectors.py         what its network reads
 """

@@ -1,20 +1,18 @@
-"""What our models are told of a tree over the signatures, and the tree that is built from it."""
+"""What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
+
+    checkpoint_tree.py  the tree of a checkpoint, without its model
+"""
 
 import os
 from argparse import Namespace
-from dataclasses import dataclass, field, fields
-from typing import (  # fairseq reads Optional[X] from its dataclasses, and not X | None
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Optional,
-)
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, own_options
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.kinds import DEPTH, KINDS, REASSIGN, ROWS
 
@@ -74,7 +72,7 @@ class TreeConfig(FairseqDataclass):
     )
 
 
-OPTIONS = [option for option in fields(TreeConfig) if option.name in TreeConfig.__annotations__]
+OPTIONS = own_options(TreeConfig)
 
 
 class OutputTrees(Extension):

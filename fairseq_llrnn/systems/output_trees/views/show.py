@@ -21,8 +21,10 @@ from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree,
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
+ASKED = "--tree FILE"
+EXAMPLES = ("llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",)
 WORDS, NODES = 10, 12  # shown of a node, of a level
-OF_A_MODEL = ("neighbours", "path", "data", "expert", "source_prior", "source")
+OTHERS = ("path", "data", "expert", "source_prior", "source")  # options of other views
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,24 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_meant(args: argparse.Namespace) -> bool:
-    """Whether an option of this file is given."""
-    return args.tree is not None or args.picture is not None
+def refuse_idle(args: argparse.Namespace) -> None:
+    """Raise OptionError for --picture alone."""
+    if args.picture is not None:
+        raise OptionError(f"--picture {args.picture}: it needs --tree FILE, found none; give both")
 
 
 def run(args: argparse.Namespace) -> int:
-    """args: those that `is_meant`."""
-    if args.tree is None:
-        raise OptionError(f"--picture {args.picture}: it needs --tree FILE, found none; give both")
-    for option in OF_A_MODEL:
-        if getattr(args, option):
+    for option in OTHERS:
+        if getattr(args, option, None):
             raise OptionError(f"--{option.replace('_', '-')}: it says nothing of --tree; ask one after the other")
-    if args.folder is not None and args.prior is not None:
-        raise OptionError(f"--prior {args.prior}: expected one prior, found {args.folder} as well; leave one out")
+    prior_option = getattr(args, "prior", None)  # another view's
+    if args.folder is not None and prior_option is not None:
+        raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")
     if args.picture is not None:
         check_place(args.picture, f"--picture {args.picture}")
         need_matplotlib("--picture")
-    tree, prior = _read(args.tree, args.folder or args.prior)
+    tree, prior = _read(args.tree, args.folder or prior_option)
     check_tree(tree, prior, args.tree)
     nodes = words_of_nodes(tree, prior, WORDS)
     if args.picture is not None:
