@@ -19,7 +19,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import regex  # type: ignore[import-untyped]
@@ -90,6 +90,7 @@ def clipped(wanted: Iterable[str], given: Iterable[str]) -> Counter[str]:
 
 
 FAIRSEQ = FORMATS["fairseq"]
+_PRIOR = re.compile(r"\| INFO \|.* prior (llrnn:\S+)$")
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Texts:
     source: list[str]
     reference: list[str]
     systems: dict[str, list[str]]
+    priors: dict[str, str] = field(default_factory=dict)  # signatures by system, of logs
 
     def __len__(self) -> int:
         return len(self.reference)
@@ -117,8 +119,11 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
             texts = Texts(
                 _read(source, settle(source, scratch, "source")),
                 _read(reference, settle(reference, scratch, "reference")),
-                {name: _read_system(path, scratch, number) for number, (name, path) in enumerate(systems.items())},
+                {},
             )
+            for number, (name, path) in enumerate(systems.items()):
+                texts.systems[name], prior = _read_system(path, scratch, number)
+                texts.priors.update({} if prior is None else {name: prior})
     except OSError as error:
         raise DataError(
             f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or let "
@@ -152,12 +157,14 @@ def _read(path: str, file: Path) -> list[str]:
     return lines
 
 
-def _read_system(path: str, scratch: Path, number: int) -> list[str]:
+def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str | None]:
+    """The translations, and the signature of the prior, if fairseq's log says one."""
     own = scratch / str(number)  # for what this file needs
     own.mkdir()
     file = settle(path, own, "system")
     if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
-        return _read(path, file)
+        return _read(path, file), None
+    prior = next((found[1] for _, line in iter_lines(file) if (found := _PRIOR.search(line))), None)
     listed = open_nbest(file, own, FAIRSEQ.NAME)
     best: list[str] = []
     for sentence in listed:
@@ -169,4 +176,4 @@ def _read_system(path: str, scratch: Path, number: int) -> list[str]:
             f"{path}: expected a hypothesis of every sentence from 0 to {listed.last}, found none of {len(best)}; "
             "generate again with --required-batch-size-multiple 1, and without leaving out sentences"
         )
-    return best
+    return best, prior

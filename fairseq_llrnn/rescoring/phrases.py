@@ -114,6 +114,7 @@ class PhraseColumn:
         self.table, self.column, self.num_columns = table, column, num_columns
         self.notes: Counter[str] = table.notes if column == 0 else Counter()
         self.dictionaries: tuple[Path, ...] = ()
+        self.prior: str | None = None
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """The feature of each hypothesis."""

@@ -38,6 +38,7 @@ class Scorer(Protocol):
 
     notes: Counter[str]
     dictionaries: tuple[Path, ...]  # what the scores depend on, besides the model
+    prior: str | None  # the signature of a model's prior
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """log p(hypothesis </s> | source) in nats, −inf for those that it cannot score."""

@@ -64,7 +64,7 @@ def test_the_parts_of_a_probability(explain: Explain, world: World) -> None:
         better = sum(one["p"] > w["p"] * 1.000001 for one in w["predicted"])
         assert w["rank"] == better + 1 if w["rank"] <= 5 else better == 5
     nats = sum(w["nats"] for w in sentence["words"])
-    assert sentence["tokens"] == 7
+    assert sentence["tokens"] == 7 and sentence["prior"].startswith("llrnn:")
     assert sentence["nats_per_word"] == pytest.approx(nats / 7)
     assert sentence["perplexity"] == pytest.approx(math.exp(nats / 7))
 

@@ -210,11 +210,14 @@ def test_output_of_fairseq_generate_and_systems_given_one_by_one(
     llrnn: Llrnn, files: dict[str, Path], tmp_path: Path
 ) -> None:
     printed = [f"{letter}-{n}\t{rest}" for n in (2, 0, 1) for letter, rest in (("S", "x"), ("H", f"-0.5\t{SECOND[n]}"))]
-    generated = write(tmp_path / "generate-test.txt", ["INFO | log", *printed, "Generate test with beam=5"])
+    log = "2026 | INFO | base | prior llrnn:0.1.0|x", "Generate test with beam=5"
+    generated = write(tmp_path / "generate-test.txt", [log[0], *printed, log[1]])
     done = llrnn(*arguments(files, "--system", f"a={files['second']}", "--system", f"b=c={generated}"))
     assert done.error.startswith(f"c={generated}: cannot be read")  # the first = divides
     done = llrnn(*arguments(files, "--system", f"a={files['second']}", "--system", f"b={generated}"))
     assert ["BLEU", "100.00", "100.00"] in cells(done.out)
+    assert "\n\nprior of b: llrnn:0.1.0|x\n" in done.out
+    assert "<dt>prior of b</dt><dd>llrnn:0.1.0|x</dd>" in files["out"].read_text(encoding="utf-8")
     assert "They score alike in all." in files["out"].read_text(encoding="utf-8")
 
 

@@ -47,6 +47,8 @@ def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path
         "model        1.0000           4.3%",
         "words        0.0000",
         "",
+        f"prior of model  {loaded.task.prior.signature}",
+        "",
         "1 of 2 sentences with another best hypothesis than before",
     ]
 
@@ -185,6 +187,8 @@ def test_tuned_weights(
     assert written["weights"].keys() == {"list", "model", "words"}
     assert (round(written["before"], 2), round(written["after"], 2)) == (before, after)
     assert (written["metric"], written["sentences"], written["seed"]) == ("chrF2", 21, 1)
+    assert f"\nprior of model  {written['priors']['model']}\n" in done.out
+    assert re.fullmatch(r"llrnn:\d.*\|prior:[0-9a-f]{8}", written["priors"]["model"])
     assert sum(map(abs, written["weights"].values())) == pytest.approx(1)
     # sacrebleu's own figures of what was written
     chrf = sacrebleu.metrics.CHRF()

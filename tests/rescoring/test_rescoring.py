@@ -27,6 +27,7 @@ class Letters:
     """Scores a hypothesis by minus its length, plus a hundredth of its source's; what is bad, not at all."""
 
     dictionaries: tuple[Path, ...] = ()
+    prior: str | None = None
 
     def __init__(self) -> None:
         self.notes: Counter[str] = Counter()

@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
         _note_forbidden(explained, loaded.task.prior)
         if args.json:
-            facts = as_json(words, explained, source)
+            facts = {**as_json(words, explained, source), "prior": loaded.task.prior.signature}
             if source is not None:
                 facts["own_translation"] = header is not None
             print(json.dumps(facts, ensure_ascii=False), flush=True)

@@ -79,9 +79,11 @@ def run(args: argparse.Namespace) -> int:
         tokenize=args.tokenize,
     )
     made = tables(found, args.evidence)
+    priors = {f"prior of {name}": signature for name, signature in texts.priors.items()}
     with text_output(args.out) as file:
-        file.write(page(found, made, files))
-    print("\n\n".join([size(found), *map(as_text, made)]), file=beside(args.out))
+        file.write(page(found, made, files | priors))
+    said = [size(found), *map(as_text, made), *(f"{what}: {signature}" for what, signature in priors.items())]
+    print("\n\n".join(said), file=beside(args.out))
     return 0
 
 

@@ -115,6 +115,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
     need_fairseq()
     models = load_models(args, [job] if dev is None else [job, dev])
+    priors = {name: model.scorer.prior for name, model in models.items() if model.scorer.prior is not None}
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = dev_scores = None
@@ -122,12 +123,12 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
         if dev is not None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
-            weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric)
+            weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric, priors)
         scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
         changed, own, best = _write(args, job, scores, weighing)
         if job.references is not None:
             on_test = metric.compare(own, best, job.references)
-        table = report(job, scores, weighing, metric.name, on_dev, on_test, changed)
+        table = report(job, scores, weighing, metric.name, on_dev, on_test, changed, priors)
         print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
         scores.remove()
         if dev_scores is not None:
@@ -172,7 +173,8 @@ def _check_same_kind(dev: "Job", job: "Job") -> None:
 
 
 def _tune(
-    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric"
+    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
+    priors: Mapping[str, str],
 ) -> tuple["Weighing", "Comparison"]:  # fmt: skip
     """Weights that are best for the dev list, written beside --out, and the dev scores."""
     import numpy as np
@@ -189,7 +191,7 @@ def _tune(
     if args.out != STDIO:
         facts = {
             "metric": metric.name, "signature": result.signature, "seed": args.seed, "sentences": dev.sentences,
-            "before": found.before, "after": found.after,
+            "before": found.before, "after": found.after, "priors": priors,
         }  # fmt: skip
         write_weights(Path(args.out + ".weights.json"), weighing.names, found.weights, facts)
     return replace(weighing, weights=found.weights), result

@@ -1,5 +1,6 @@
 """What `llrnn rescore` says: notes on what was odd, and the table at the end."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import many, note, percent
@@ -47,8 +48,9 @@ def report(
     on_dev: "Comparison | None",
     on_test: "Comparison | None",
     changed: int,
+    priors: Mapping[str, str],
 ) -> str:
-    """The table."""
+    """The table. `priors`: signatures by model."""
     from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS
 
     lines = [f"{'score':<10} {'weight':>8}  unknown words"]
@@ -62,5 +64,6 @@ def report(
         for which, c in compared:
             p = "" if c.p is None else f"{c.p:.3f}"
             lines.append(f"{which:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
+    lines += [""] * bool(priors) + [f"prior of {name}  {signature}" for name, signature in priors.items()]
     lines += ["", f"{changed:,} of {many(job.sentences, 'sentence')} with another best hypothesis than before"]
     return "\n".join(lines)

@@ -66,10 +66,11 @@ class Encoded:
 class Scorer:
     """A model that scores sentences.
 
-    `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `notes`
-    counts what was met: the WORDS that models read and score; the UNKNOWN ones of them, scored as <unk>, which are in
-    no dictionary, nor evidence (in a translation: nor offered by its source); and hypotheses that were not scored,
-    because they or their source are TOO_LONG, or the model gives them no probability (IMPOSSIBLE).
+    `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `prior`
+    is the signature of a model of ours. `notes` counts what was met: the WORDS that models read and score; the UNKNOWN
+    ones of them, scored as <unk>, which are in no dictionary, nor evidence (in a translation: nor offered by its
+    source); and hypotheses that were not scored, because they or their source are TOO_LONG, or the model gives them no
+    probability (IMPOSSIBLE).
 
     Args:
         max_tokens: of a batch, padding included.
@@ -83,6 +84,8 @@ class Scorer:
         self.task = task
         self.max_tokens = max_tokens
         self.dictionaries = tuple(dictionaries)
+        decoder = model.decoder
+        self.prior = decoder.head.prior.signature if isinstance(decoder, LogLinearDecoder) else None
         is_translation = isinstance(model, TranslationModel)
         self.languages = (task.cfg.source_lang, task.cfg.target_lang) if is_translation else None
         self.notes: Counter[str] = Counter()

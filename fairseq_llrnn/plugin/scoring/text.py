@@ -33,9 +33,8 @@ class TextScorer:
         self.longest = scorer.limits[1]
         self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
-        decoder = self.model.decoder
+        decoder, self.prior = self.model.decoder, scorer.prior
         self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.find(OpenWords) is not None
-        self.prior = decoder.head.prior.signature if isinstance(decoder, LogLinearDecoder) else None
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.

@@ -144,6 +144,7 @@ def test_classify_agrees_with_validation(
     assert best_of(plain.out) == [row["labels"][0][0] for row in rows]
     assert f"P@1 {facts['p_at_1']:.2f} %" in plain.err and "2 of 62 right labels are unknown" in plain.err
     assert "1 text without words" in plain.err
+    assert facts["prior"].startswith("llrnn:") and f"note: prior {facts['prior']}\n" in plain.err
 
 
 def test_all_labels_and_odd_texts(shell: Shell, trained: dict[str, Path]) -> None:

@@ -73,15 +73,16 @@ def run(args: argparse.Namespace) -> int:
     if args.labels is None:
         _print(answers, args)
         return 0
-    hits, known = LabelHits(), predictor.known_labels
+    hits, known, prior = LabelHits(), predictor.known_labels, predictor.task.prior.signature
     _print(_counted(answers, args.labels, known, hits), args)
     if args.json:
-        print(json.dumps(hits.facts()))
+        print(json.dumps({**hits.facts(), "prior": prior}))
     else:
         note(
             f"{many(hits.texts, 'text')}: P@1 {hits.p_at_1:.2f} %, P@5 {hits.p_at_5:.2f} %, R@5 {hits.r_at_5:.2f} %; "
             f"{hits.unseen:,} of {many(hits.labels, 'right label')} are unknown to the model"
         )
+        note(f"prior {prior}")
     return 0
 
 

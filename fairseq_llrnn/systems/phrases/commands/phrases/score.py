@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         written = write_to(args.out, _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
     print(f"{many(written, 'phrase pair')} scored", file=beside(args.out))
+    if scorer.prior is not None:
+        print(f"prior  {scorer.prior}", file=beside(args.out))
     return 0
 
 
