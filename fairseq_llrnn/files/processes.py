@@ -25,6 +25,7 @@ from typing import IO, Any, TypeVar
 from fairseq_llrnn.errors import DataError
 
 MOST_BY_DEFAULT = 16  # processes: more have to wait for the one that reads and adds up; each takes about 100 MB
+MOST_WORKERS = 256  # processes that anybody may ask for
 FEW = 4  # inputs that are sooner done than a process is started
 AHEAD = 2  # inputs for each worker that wait or are worked on
 Input = TypeVar("Input")

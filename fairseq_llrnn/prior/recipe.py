@@ -23,7 +23,7 @@ from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
-from fairseq_llrnn.files.processes import MOST_BY_DEFAULT
+from fairseq_llrnn.files.processes import MOST_BY_DEFAULT, MOST_WORKERS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.settings import (
@@ -181,7 +181,7 @@ class Recipe(Settings):
         Annotated[np.ndarray, OBJECT] | None, Doc("(V,) counts in the place of those of a text; in Python alone")
     ] = None
     workers: Annotated[
-        Annotated[int, Ge(1)] | None,
+        Annotated[int, Ge(1), Le(MOST_WORKERS)] | None,
         NOT_KEPT,
         Option("--workers", OF_FILES, "N"),
         Doc(

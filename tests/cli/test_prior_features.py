@@ -31,6 +31,7 @@ def test_more_top_words_than_there_are(build: Build) -> None:
         ("--top-words", "-1", "a number of at least 0 or all or auto, found -1"),
         ("--top-words", "many", "a whole number or all or auto, found 'many'"),
         ("--workers", "0", "a number of at least 1, found 0"),
+        ("--workers", "1000000", "a number of at most 256, found 1000000"),
         ("--suffixes", "0", "a number of at least 1, found 0"),
         ("--suffixes", "-3", "a number of at least 1, found -3"),
     ],

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import subprocess
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -32,6 +33,19 @@ from fairseq_llrnn.prior.prior import Prior
 def test_a_dictionary_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes, says: str) -> None:
     path = corpus.write("broken.txt", text)
     assert build("--dict", path).error.startswith(f"{path}{says}")
+
+
+def test_a_dictionary_through_a_pipe(build: Build, corpus: Corpus) -> None:
+    """Which nobody can read twice."""
+    assert build().code == 0
+    expected, pipe = Prior.load(corpus.out), corpus.place / "pipe"
+    os.mkfifo(pipe)
+    content = Path(corpus.dictionary).read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=[content], daemon=True)
+    writer.start()
+    assert build("--dict", pipe, "--shapes", "--count-text", corpus.write("text", "le la\n")).code == 0
+    writer.join()
+    assert Prior.load(corpus.out).symbols == expected.symbols
 
 
 def test_a_dictionary_that_is_not_there(build: Build, corpus: Corpus) -> None:

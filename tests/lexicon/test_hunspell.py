@@ -190,14 +190,16 @@ def test_forms_one_by_one(
     assert not list(iter_hunspell(place / "a.dic", {"x"}))
 
 
-def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     rules = "SFX S Y 40\n" + "".join(f"SFX S 0 {'x' * n}/S .\n" for n in range(1, 41))
-    assert len(forms(tmp_path, rules, "cat/S")["cat"]) == 1 + 80
+    assert len(forms(tmp_path, rules, "cat/S")["cat"]) == 1 + 80 and not caplog.messages
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 50)
     assert forms(tmp_path, rules, "cat/S")["cat"] == ["cat" + "x" * n for n in range(50)]
+    assert caplog.messages.pop().endswith("a.dic: 1 words have too many forms ('cat'): those behind 50 are left out")
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 2000)
     monkeypatch.setattr(hunspell_affixes, "MOST_TRIES", 100)
     assert len(forms(tmp_path, rules, "cat/S")["cat"]) < 60
+    assert "are left out" in caplog.messages.pop()
     monkeypatch.setattr(hunspell_affixes, "MOST_RULES", 30)
     with pytest.raises(DataError, match="line 32: expected at most 30 rules, found more; take a smaller dictionary"):
         forms(tmp_path, rules, "cat/S")

@@ -197,6 +197,9 @@ class Base:
     def translated(self, background: str = "unigram", **numbers: Any) -> Recipe:
         return replace(self.of(background), translations=replace(self.translations, **numbers))
 
+    def known(self, **settings: Any) -> Recipe:
+        return replace(self.options, words=replace(self.options.words, **settings))
+
     def evident(self, **numbers: Any) -> Recipe:
         evidence = EvidenceOptions(("numbers", "names", "copies"), **numbers)
         return replace(self.options, evidence=evidence, source_dictionary=SYMBOLS)
@@ -282,17 +285,26 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
         lambda b, v: replace(b.evident(unsupported={"numbers": v}), background="ngram:2"),
     ),
     (OpenOptions, "floor"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=v, types=1)),),
+    **{
+        (Recipe, name): (lambda b, v, name=name: replace(b.options, **{name: v}),)
+        for name in ("workers", "suffixes", "top_words", "input_top_words")
+    },
+    (Recipe, "identity_floor"): (lambda b, v: replace(b.options, top_words="auto", identity_floor=v),),
+    (LexiconOptions, "lemma_floor"): (lambda b, v: b.known(language="fr", lemma_floor=v),),
+    (LexiconOptions, "morpheme_floor"): (
+        lambda b, v: b.known(morphemes={"chat": ["chat"], "chats": ["chat", "s"]}, morpheme_floor=v),
+    ),
     (OpenOptions, "types"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=2, types=v)),),
 }
 
 
 def owners() -> list[type]:
-    """All dataclasses of settings that change a background."""
+    """All dataclasses of settings that a prior is built from."""
     of_backgrounds = [named.options for named in named_backgrounds().values()]
     return [*get_args(expression.Expression), UnigramOptions, *of_backgrounds, *OF_PRIORS]
 
 
-OF_PRIORS = [TranslationOptions, EvidenceOptions, OpenOptions]
+OF_PRIORS = [Recipe, LexiconOptions, TranslationOptions, EvidenceOptions, OpenOptions]
 
 
 def numeric_settings() -> set[tuple[type, str]]:
@@ -343,7 +355,7 @@ FILES: Mapping[str, Callable[[Base, Path], Recipe]] = {
         for name in ("automaton", "grammar")
     },
     "n-grams": lambda base, path: base.of(f"ngram:{path}"),
-    "values": lambda base, path: replace(base.options, words=replace(base.options.words, values=path)),
+    "values": lambda base, path: base.known(values=path),
 }
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 

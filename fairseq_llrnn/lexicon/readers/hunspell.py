@@ -39,7 +39,8 @@ def iter_hunspell(
             how the text spells a form; it may not change its length. form: of text_lines.py, in which both files are
             read.
 
-    What has no effect, rules that apply to no word and flags that nothing defines, is counted in a warning at the end.
+    Words with too many forms, and what has no effect, rules that apply to no word and flags that nothing defines, are
+    counted in a warning at the end.
 
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
@@ -94,7 +95,7 @@ def iter_hunspell(
     count.done()
     if not count.found:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
-    notes = affixes.without_effect()
+    notes = affixes.notes()
     if not count.read and words is not None:
         notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language?")
     if notes:

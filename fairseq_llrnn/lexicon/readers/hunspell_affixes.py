@@ -106,6 +106,7 @@ class Affixes:
     patterns: str = ""  # of compounds
     rules: int = 0
     used: set[int] = field(default_factory=set)  # lines of the rules that apply to a word
+    cut: list[str] = field(default_factory=list)  # words that have more forms than were found
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
     _idle: dict[frozenset[str], list[_Idle]] = field(default_factory=dict)
     _known: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
@@ -115,9 +116,9 @@ class Affixes:
         return not flags.isdisjoint(self.special.get(what, ()))
 
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
-        """All forms of a word, itself first if it is one; the first MOST_FORMS of them."""
+        """All forms of a word, itself first if it is one; the first MOST_FORMS of them, and then it is among `cut`."""
         found = {} if self.has(flags, "bare") else {word: None}
-        tries = 0
+        tries, is_cut = 0, False
         # word and forms: whether a prefix may come before it, flags that bring prefixes, whether of a circumfix, and
         # flags that bring one more suffix
         stems = [(word, True, flags, False, flags)]
@@ -126,7 +127,7 @@ class Affixes:
             for stem, crosses, own, _, more in stems[begin:]:
                 rules = self._rules(more, True)
                 tries += len(rules)
-                if tries > MOST_TRIES or len(found) > MOST_FORMS:
+                if is_cut := tries > MOST_TRIES or len(found) > MOST_FORMS:
                     break
                 for rule in rules:
                     form = rule.of(stem, True)
@@ -139,7 +140,7 @@ class Affixes:
         for stem, crosses, own, both, _ in stems:
             rules = self._rules(own, False) if crosses else ()
             tries += len(rules)
-            if tries > MOST_TRIES or len(found) > MOST_FORMS:
+            if is_cut := is_cut or tries > MOST_TRIES or len(found) > MOST_FORMS:
                 break
             for rule in rules:
                 form = rule.of(stem, False)
@@ -156,6 +157,7 @@ class Affixes:
                     fits = self.has(suffix.flags, "circumfix") == around
                     if whole is not None and fits and not self.has(suffix.flags, "bare"):
                         found[whole] = None
+        self.cut += [word] * (is_cut or len(found) > MOST_FORMS)
         return list(found)[:MOST_FORMS]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
@@ -199,9 +201,15 @@ class Affixes:
         for idle in self._idle[flags]:
             idle.meet(word, self.used)
 
-    def without_effect(self) -> list[str]:
-        """What is worth telling when all words were met: rules that apply to none, and flags that nothing defines."""
+    def notes(self) -> list[str]:
+        """What is worth telling when all words were met: those that are cut, rules that apply to none, and flags that
+        nothing defines."""
         notes = []
+        if self.cut:
+            some = ", ".join(map(shown, self.cut[:3])) + (", …" if len(self.cut) > 3 else "")
+            notes.append(
+                f"{len(self.cut):,} words have too many forms ({some}): those behind {MOST_FORMS:,} are left out"
+            )
         every = [rule for rules in (self.suffixes, self.prefixes) for own in rules.values() for rule in own]
         if idle := sorted(rule.line for rule in every if rule.line not in self.used):
             some = ", ".join(map(str, idle[:5])) + (", …" if len(idle) > 5 else "")
