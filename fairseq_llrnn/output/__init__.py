@@ -9,5 +9,4 @@ sampled_log_linear.py   log Z over a sample of the signatures (class_sampling.py
 learned_temperature.py  the network chooses how far a background counts
 context_classes.py      classes that exist in one context only
 context_sources.py      … the contract of their sources
-context_words.py        … which words they have
 """

@@ -15,36 +15,106 @@ words that leave (`Background.log_mass_without`): as a difference it would lose 
 gain, log B₁(σ) − log B(σ), in their log shares.
 
 A source says which words these are, by context; slots of evidence and exceptions of experts are sources. Sources nest:
-one background of context classes may stand in front of another.
+one background of context classes may stand in front of another. What depends on the contexts alone is found once for
+all that a batch begins with; anything else not again for the states that it was asked for last (`recalled`).
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.output.context_sources import ContextClassSource
-from fairseq_llrnn.output.context_words import ContextWords, recalled
+from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
+
+Found = TypeVar("Found", Tensor, "OwnClasses")
 
 
-class ContextClasses(ContextWords):
-    """The background `base` with the context classes of `source`."""
+@dataclass(frozen=True)
+class OwnClasses:
+    """The context classes of N states and what they leave below, (N, J) each; "some word" where a class has none."""
+
+    words: Tensor  # NO_WORD where there are fewer
+    leave: Tensor  # whether they leave a class below
+    known: Tensor  # those that leave a class below, and some word for the others
+    former: Tensor  # the classes that they have left, of some word for the others
+    first: Tensor  # whether each is the first to leave its class, and so says what is left of it
+    share_below: Tensor  # log shares below, −inf for words that leave no class
+    mass: Tensor  # log mass of each context class, −inf where there is none
+    rest: Tensor  # that of each former class without all that leave it
+    gain: Tensor  # what the log shares gain of those who stay in it; 0 but for the first
+
+    def index_select(self, dim: int, rows: Tensor) -> OwnClasses:
+        """As of a tensor."""
+        return OwnClasses(*(getattr(self, field.name).index_select(dim, rows) for field in fields(self)))
+
+
+def recalled(find: Callable[[Any, Tensor], Found]) -> Callable[[Any, Tensor], Found]:
+    """find(self, state): first dimension N, or 1 where all states are alike (module docstring)."""
+    name = find.__name__
+
+    @wraps(find)
+    def recall(self: ContextClasses, state: Tensor) -> Found:
+        memory = self._reached if name in OF_REACH else self._memory
+        width, last = self.source.width, memory.get(name)
+        key = self.contexts_of(state) if self.by_context else state
+        if last is not None and last[1] == width and (last[0] is key or torch.equal(last[0], key)):
+            found: Found = last[2]
+        elif self.by_context:
+            table = memory.get((name, "of contexts"))
+            if table is None:
+                table = find(self, self._begin)
+                table = table.expand(self.source.rows, -1) if isinstance(table, Tensor) else table
+                memory[name, "of contexts"] = table
+            found = table.index_select(0, key)
+        else:
+            found = find(self, state)
+        memory[name] = key, width, found
+        return found
+
+    return recall
+
+
+OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
+
+
+class ContextClasses(Background):
+    """The background `base` with the context classes of `source`.
+
+    A hypothesis' state: the number of its context (and more, in a subclass), then the state below.
+    """
+
+    own_columns = 1  # of a state
 
     def __init__(self, base: Background, source: ContextClassSource) -> None:
-        super().__init__(base, source)
+        super().__init__(base.class_of, base.num_classes)
+        self.base, self.source = base, source
+        self.num_below = base.num_classes  # C
+        self.by_context = base.constant and not source.changes  # whether contexts decide what `recalled` finds
+        self.constant = self.by_context
+        self.growth = base.growth
         self._reach = (base,)  # what a limit leaves of it, for shares; in a tuple: copies share sub-modules
         self._remaining: int | None = None
+        self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
+        self._base_shape: torch.Size | None = None
+        self._asked: tuple[Tensor, Tensor] | None = None  # the state whose contexts were asked for last, and these
+        self._memory: dict[Any, Any] = {}  # of `recalled`
+        self._reached: dict[Any, Any] = {}  # … and what depends on the limit
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
+        self._grow()
 
-    def with_hidden(self, hidden: Tensor) -> Background:
-        return self._over(self.base.with_hidden(hidden))
+    def _grow(self) -> None:
+        self.num_classes = self.num_below + self.source.width
+        self.sparse = self.base.sparse and not self.source.width
 
-    def for_rows(self, index: Tensor) -> Background:
-        return self._over(self.base.for_rows(index))
+    # ---- in front of another background -----------------------------------------------------------------------------
 
     def _over(self, base: Background) -> Background:
         """The same in front of another background, that of the same sentences; itself where it is the same."""
@@ -53,14 +123,197 @@ class ContextClasses(ContextWords):
         made = type(self)(base, self.source)
         return made if self._remaining is None else made.within(self._remaining)
 
+    def cross_fitted(self, tokens: Tensor) -> Background:
+        return self._over(self.base.cross_fitted(self._known(tokens)))
+
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
+        return self._over(self.base.given(source, leave_out))
+
+    def with_hidden(self, hidden: Tensor) -> Background:
+        return self._over(self.base.with_hidden(hidden))
+
+    def for_rows(self, index: Tensor) -> Background:
+        return self._over(self.base.for_rows(index))
+
+    def gates(self, hidden_size: int) -> None:
+        self.base.gates(hidden_size)
+
     def within(self, remaining: int) -> Background:
         base = self.base.within(remaining)
         if base is self.base:
             return self
         limited = copy.copy(self)
         limited._reach, limited._remaining = (base,), remaining
-        limited._tables, limited._last, limited._ranked = {}, {}, {}
+        limited._reached, limited._ranked = {}, {}
         return limited
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return self.base.steps_to_end(self.below(state))
+
+    # ---- states -----------------------------------------------------------------------------------------------------
+
+    def start(self, n: int) -> Tensor:
+        return self._joined(self._own_start(n), self.base.start(n))
+
+    @cached_property
+    def _begin(self) -> Tensor:
+        """The states of all contexts that a batch begins with."""
+        return self.start(self.source.rows)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        if self.constant:
+            return state
+        below = self.below(state)
+        if not self.base.constant:
+            below = self.base.advance(below, self._known(tokens, state))
+        own = self._own_after(state, tokens)
+        self._grow()
+        return self._joined(own, below)
+
+    def _own_start(self, n: int) -> Tensor:
+        """The columns of n states that begin: (n, own_columns)."""
+        return self.source.start(n).to(self.class_of.device).unsqueeze(1)
+
+    def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+        """Those after the tokens (N,)."""
+        return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
+
+    def _own_per_position(self, previous: Tensor) -> Tensor:
+        """Those before each position: (B, T) -> (B, T, own_columns)."""
+        return self.source.per_position(previous).unsqueeze(2)
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        read = previous[:, 1:]
+        if self._flat is None or not torch.equal(self._flat[0], read):
+            own = self._own_per_position(previous)
+            self._grow()
+            self._flat = read, self._joined(own.flatten(0, 1), self.base.flat_states(self._known(previous)))
+        return self._flat[1]
+
+    def _joined(self, own: Tensor, below: Tensor) -> Tensor:
+        self._base_shape = below.shape[1:]
+        return torch.cat([own.to(below.dtype), below.reshape(len(below), -1)], dim=1)
+
+    def contexts_of(self, state: Tensor) -> Tensor:
+        """The contexts of the hypotheses: (N,)."""
+        if self._asked is None or self._asked[0] is not state:
+            self._asked = state, state[:, 0].long()
+        return self._asked[1]
+
+    def below(self, state: Tensor) -> Tensor:
+        """The state of the background below, in the shape that it has there."""
+        if self.growth:
+            return state[:, self.own_columns :]
+        if self._base_shape is None:
+            self._base_shape = self.base.start(self.source.rows).shape[1:]
+        return state[:, self.own_columns :].reshape(len(state), *self._base_shape)
+
+    # ---- words, their classes and columns ---------------------------------------------------------------------------
+
+    @recalled
+    def own(self, state: Tensor) -> OwnClasses:
+        """The context classes of each state, and what they leave below."""
+        below, unk, base = self.below(state), self.source.unk, self.base
+        words = self.source.words(self.contexts_of(state))
+        knows = base.knows(words, below)
+        words = words if unk is not None else words.masked_fill(~knows, NO_WORD)
+        leave = knows & (words != NO_WORD)
+        known = words.masked_fill(~leave, unk or 0)
+        former = base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
+        beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
+        first = leave & ~beside.tril(-1).any(2)
+        before = self._mass_below(state).expand(len(state), -1).gather(1, former)
+        share = _each(base, below, known).masked_fill(~leave, NEGATIVE_INFINITY)
+        mass = torch.where(share.isneginf(), share, before + share)
+        if unk is not None:
+            mass = torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(mass.dtype), mass)
+        rest = base.log_mass_without(below, known, leave)
+        gain = torch.where(first & ~rest.isneginf(), before - rest, 0.0)
+        return OwnClasses(words, leave, known, former, first, share, mass, rest, gain)
+
+    def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Which context class each token (N, …) is in, and whether it is in one."""
+        if not self.source.width:
+            return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
+        if state is not None:
+            words = self.own(state).words
+        else:
+            words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
+            words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
+        same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
+        return same.long().argmax(-1), same.any(-1)
+
+    def _known(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        """The tokens (N, …) as the background below knows them."""
+        if self.source.unk is None:
+            return tokens
+        known = self.base.knows(tokens, None if state is None else self.below(state))
+        return tokens.masked_fill(~known, self.source.unk)
+
+    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        known = self.base.knows(tokens, None if state is None else self.below(state))
+        return known if self.source.unk is None else known | self._which(tokens, state)[1]
+
+    def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
+        which, own = self._which(tokens, state)
+        below = self.base.classes(self.below(state), self._known(tokens, state))
+        return torch.where(own, self.num_below + which, below)
+
+    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+        base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
+        if not self.source.width:
+            return base
+        words = self.own(state).words.clamp_min(0)
+        return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
+
+    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        read = self.base.readable(self._known(tokens, state), None if state is None else self.below(state))
+        if self.source.unk is None:
+            return read
+        which, own = self._which(tokens, state)
+        contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
+        in_place = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
+        return torch.where(own & (in_place != tokens), in_place, read)
+
+    def columns(self, state: Tensor) -> Tensor:
+        base = self.base.columns(self.below(state)).expand(len(state), -1)
+        if self.source.unk is None or not self.source.width:
+            return base
+        return torch.cat([base, self.own(state).words.clamp_min(0)], dim=1)
+
+    def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        below = None if state is None else self.below(state)
+        column = self.base.column_of(self._known(tokens, state), below)
+        if self.source.unk is None:
+            return column
+        which, own = self._which(tokens, state)
+        return torch.where(own & ~self.base.knows(tokens, below), self.base.num_columns + which, column)
+
+    def column_classes(self, state: Tensor) -> Tensor:
+        base = self.base.column_classes(self.below(state)).expand(len(state), -1)
+        return self._in_columns(base, self._own_classes.expand(len(state), -1), state)
+
+    @property
+    def num_columns(self) -> int:
+        return self.base.num_columns + (0 if self.source.unk is None else self.source.width)
+
+    @property
+    def _own_classes(self) -> Tensor:
+        """(J,)"""
+        return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
+
+    def _in_columns(self, of_words: Tensor, own: Tensor, state: Tensor) -> Tensor:
+        """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
+        if not own.size(1):
+            return of_words.expand(len(state), -1)
+        size, mine = of_words.size(1), self.own(state)
+        # strings have columns of their own behind those below, which void places and what they hold fall out of
+        more = size + torch.arange(own.size(1), device=own.device)
+        column = self.base.column_of(mine.known, self.below(state))
+        column = torch.where(mine.leave, column, more)
+        none = NEGATIVE_INFINITY if own.is_floating_point() else 0
+        wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
+        return wide.scatter(1, column, own.to(wide.dtype))[:, : self.num_columns]
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
@@ -74,54 +327,22 @@ class ContextClasses(ContextWords):
         masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
         return states, masses.repeated(previous.size(1))
 
+    @recalled
+    def _mass_below(self, state: Tensor) -> Tensor:
+        return self.base.log_mass(self.below(state))
+
     def log_mass(self, state: Tensor) -> Tensor:
         return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))
 
     @recalled
     def _log_mass(self, state: Tensor) -> Tensor:
-        own = self._own_mass(state)
-        mass = torch.cat([self._mass_below(state).expand(len(state), -1), own], dim=1)
+        own = self.own(state)
+        mass = torch.cat([self._mass_below(state).expand(len(state), -1), own.mass], dim=1)
         if self.source.unk is not None:
             mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(state).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
-        first = self._first(state)
-        place = torch.where(first, self.former_classes(state), self._own_classes)
-        return mass.scatter_(1, place, torch.where(first, self._rest(state), own))
-
-    @recalled
-    def _mass_below(self, state: Tensor) -> Tensor:
-        return self.base.log_mass(self.below(state))
-
-    @recalled
-    def _rest(self, state: Tensor) -> Tensor:
-        """The log mass of each former class without all that leave it: (N, J)."""
-        return self.base.log_mass_without(self.below(state), self._known_words(state), self._leave(state))
-
-    @recalled
-    def _before(self, state: Tensor) -> Tensor:
-        """Its log mass below: (N, J)."""
-        return self._mass_below(state).expand(len(state), -1).gather(1, self.former_classes(state))
-
-    @recalled
-    def _gains(self, state: Tensor) -> Tensor:
-        """What the log shares gain of those who stay in it: (N, J); 0 but for `_first`."""
-        rest = self._rest(state)
-        return torch.where(self._first(state) & ~rest.isneginf(), self._before(state) - rest, 0.0)
-
-    @recalled
-    def _share_below(self, state: Tensor) -> Tensor:
-        """The log shares below of the words that leave a class, −inf for the others: (N, J)."""
-        share = _each(self.base, self.below(state), self._known_words(state))
-        return share.masked_fill(~self._leave(state), NEGATIVE_INFINITY)
-
-    @recalled
-    def _own_mass(self, state: Tensor) -> Tensor:
-        """The log mass of each context class, −inf where there is none: (N, J)."""
-        share = self._share_below(state)
-        own = torch.where(share.isneginf(), share, self._before(state) + share)
-        if self.source.unk is None:
-            return own
-        return torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(own.dtype), own)
+        place = torch.where(own.first, own.former, self._own_classes)
+        return mass.scatter_(1, place, torch.where(own.first, own.rest, own.mass))
 
     def _unk_factor(self, state: Tensor) -> Tensor:
         """(N, 1)"""
@@ -129,17 +350,15 @@ class ContextClasses(ContextWords):
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
-        which, is_own = self._which(words, state)
+        if not self.source.width:
+            return self.base.log_mass_without(self.below(state), words, taken)
+        own, (which, is_own) = self.own(state), self._which(words, state)
         others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
-        both = torch.cat([self._known_words(state), others], dim=1)
-        out = torch.cat([self._leave(state), taken & ~is_own], dim=1)
+        both, out = torch.cat([own.known, others], dim=1), torch.cat([own.leave, taken & ~is_own], dim=1)
         rest = self.base.log_mass_without(self.below(state), both, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
-        if not self.source.width:
-            return rest
-        own = self._own_mass(state).gather(1, which).masked_fill(taken, NEGATIVE_INFINITY)
-        return torch.where(is_own, own, rest)
+        return torch.where(is_own, own.mass.gather(1, which).masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         below, known = self.below(state), self._known(tokens, state)
@@ -153,22 +372,22 @@ class ContextClasses(ContextWords):
 
     def _gain(self, state: Tensor, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        former, gain = self.former_classes(state), self._gains(state)
-        return torch.where(classes.unsqueeze(2) == former.unsqueeze(1), gain.unsqueeze(1), 0.0).sum(2)
+        own = self.own(state)
+        return torch.where(classes.unsqueeze(2) == own.former.unsqueeze(1), own.gain.unsqueeze(1), 0.0).sum(2)
 
     @recalled
     def _own_shares(self, state: Tensor) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        mass = self._own_mass(state)
-        shares = mass.masked_fill(~mass.isneginf(), 0.0)
+        own = self.own(state)
+        shares = own.mass.masked_fill(~own.mass.isneginf(), 0.0)
         if self._remaining is None or self._reach[0] is self.base:
             return shares
-        below, words = self.below(state), self._known_words(state)
-        lost = _each(self._reach[0], below, words).isneginf()
+        below = self.below(state)
+        lost = _each(self._reach[0], below, own.known).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
-            after = self.base.advance(below.repeat_interleave(words.size(1), 0), words.flatten())
-            far = self.base.steps_to_end(after).view_as(words) >= self._remaining
-            lost = torch.where(self._share_below(state).isneginf(), far, lost)
+            after = self.base.advance(below.repeat_interleave(self.source.width, 0), own.known.flatten())
+            far = self.base.steps_to_end(after).view_as(own.known) >= self._remaining
+            lost = torch.where(own.share_below.isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -180,10 +399,11 @@ class ContextClasses(ContextWords):
 
     @recalled
     def _best_share(self, state: Tensor) -> Tensor:
-        former, own, leave = self.former_classes(state), self._own_shares(state), self._leave(state)
-        first = self._staying(state, former, 1)[0].squeeze(2)  # shape: (N, J)
-        best = torch.cat([self._reach[0].best_share(self.below(state)).expand(len(state), -1), own], dim=1)
-        return best.scatter_(1, torch.where(leave, former, self._own_classes), torch.where(leave, first, own))
+        own, shares = self.own(state), self._own_shares(state)
+        first = self._staying(state, own.former, 1)[0].squeeze(2)  # shape: (N, J)
+        best = torch.cat([self._reach[0].best_share(self.below(state)).expand(len(state), -1), shares], dim=1)
+        place = torch.where(own.leave, own.former, self._own_classes)
+        return best.scatter_(1, place, torch.where(own.leave, first, shares))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
@@ -213,14 +433,14 @@ class ContextClasses(ContextWords):
         is_own, which = (own >= 0).unsqueeze(2), own.clamp_min(0)
         shares, words = self._staying(state, classes.masked_fill(own >= 0, 0), k)
         alone = self._own_shares(state).gather(1, which).unsqueeze(2)
-        word = self._words(state).gather(1, which).unsqueeze(2)
+        word = self.own(state).words.gather(1, which).unsqueeze(2)
         shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
 
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach[0].best_members(self.below(state), classes, k + self.source.width)
-        own = self._words(state).sort(1).values  # shape: (N, J)
+        own = self.own(state).words.sort(1).values  # shape: (N, J)
         place = torch.searchsorted(own, words.flatten(1)).clamp_max(own.size(1) - 1)
         gone = (own.gather(1, place) == words.flatten(1)).view_as(words)
         values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
@@ -231,26 +451,32 @@ class ContextClasses(ContextWords):
     def log_weights(self, state: Tensor) -> Tensor:
         """(N, K), and J columns more where the source brings strings."""
         weights = self.base.log_weights(self.below(state)).expand(len(state), -1)
+        if not self.source.width:
+            return weights
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        return self._in_columns(weights, self._own_mass(state), state)
+        return self._in_columns(weights, self.own(state).mass, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach[0].log_shares(self.below(state))
+        if not self.source.width:
+            return shares
         return self._in_columns(self._lifted(shares, state), self._own_shares(state), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
         words = self._reach[0].word_log_probs(classes[:, : self.num_below], self.below(state))
+        if not self.source.width:
+            return words
         own = classes[:, self.num_below :] + self._own_shares(state).to(classes.dtype)
         return self._in_columns(self._lifted(words, state), own, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
-        former, gain = self.former_classes(state), self._gains(state)
-        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, former, gain.to(of_words.dtype))
+        own = self.own(state)
+        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, own.former, own.gain.to(of_words.dtype))
         return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
 
 
