@@ -27,7 +27,7 @@ from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.characters.embedding import CharacterEmbedding
+    from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
 
 FINGERPRINT = "source_prior_fingerprint"  # the end of its name in a checkpoint
 OPTION = "--source-prior"

@@ -14,8 +14,8 @@ import json
 from typing import Any
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.cli.show import neighbours
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.systems.characters.views import show as neighbours
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"

@@ -7,9 +7,7 @@ from fairseq.models import FairseqLanguageModel, register_model, register_model_
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.characters import LARGE, SMALL, written
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.character_options import CNN
 from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
@@ -21,6 +19,8 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
+from fairseq_llrnn.systems.characters.network import LARGE, SMALL, written
+from fairseq_llrnn.systems.characters.plugin import CNN
 
 
 @dataclass

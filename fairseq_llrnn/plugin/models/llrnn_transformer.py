@@ -20,9 +20,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.character_options import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 from fairseq_llrnn.plugin.models.extensions import HEAD, takes
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -44,6 +42,8 @@ from fairseq_llrnn.plugin.models.transformer_parts import (
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
+from fairseq_llrnn.systems.characters.network import CharacterOptions
+from fairseq_llrnn.systems.characters.plugin import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).

@@ -12,24 +12,24 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.characters import CharacterOptions
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
-from fairseq_llrnn.plugin.models.character_options import (
-    CharacterConfig,
-    character_options,
-    check_tied,
-    reads_features,
-)
 from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.plugin.models.extensions import HEAD, of_heads, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.characters.network import CharacterOptions
+from fairseq_llrnn.systems.characters.plugin import (
+    CharacterConfig,
+    character_options,
+    check_tied,
+    reads_features,
+)
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.characters.input import CharacterInput
+    from fairseq_llrnn.systems.characters.input import CharacterInput
 
 CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
@@ -169,7 +169,7 @@ def input_of(
     """What a head reads words by: features, characters, or both; None: neither."""
     if characters is None:
         return features
-    from fairseq_llrnn.characters.input import CharacterInput
+    from fairseq_llrnn.systems.characters.input import CharacterInput
 
     return CharacterInput(characters, features)
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE, CharacterSizes, source_character_options
 from fairseq_llrnn.source_embedding import SourceEmbedding
+from fairseq_llrnn.systems.characters.plugin import CNN, NONE, CharacterSizes, source_character_options
 
 SOURCE_CHARACTERS = {
     "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; beside "
@@ -38,8 +38,8 @@ def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -
     characters, options = None, source_character_options(args, size)
     if options is not None:
         both = getattr(args, "input_characters", NONE) == CNN
-        from fairseq_llrnn.characters.embedding import CharacterEmbedding
-        from fairseq_llrnn.characters.source import SourceCharacters
+        from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
+        from fairseq_llrnn.systems.characters.source import SourceCharacters
 
         kind = SourceCharacters if both else CharacterEmbedding
         characters = kind(task.source_words, options, task.source_dictionary.pad())

@@ -22,7 +22,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
@@ -45,6 +44,7 @@ from fairseq_llrnn.plugin.tasks.evidence_options import (
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
+from fairseq_llrnn.systems.characters.plugin import CNN, NONE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings

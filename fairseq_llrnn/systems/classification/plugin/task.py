@@ -29,10 +29,10 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
-from fairseq_llrnn.plugin.models.character_options import CNN, NONE
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.prior.labels import LABELS
+from fairseq_llrnn.systems.characters.plugin import CNN, NONE
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.labelled_texts import ALL, ONE, LabelledTexts, Labels

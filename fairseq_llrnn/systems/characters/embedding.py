@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.characters.kept_rows import KeptRows, state_of
-from fairseq_llrnn.characters.spellings import Spellings
 from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters.kept_rows import KeptRows, state_of
+from fairseq_llrnn.systems.characters.network import CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters.spellings import Spellings
 
 AT_ONCE = 4096  # words, where no gradient is kept
 

@@ -13,8 +13,8 @@ from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.characters.input import CharacterWords
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.systems.characters.input import CharacterWords
 
 SMALL = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
 ADDED = [*SMALL, "--character-mode", "add"]

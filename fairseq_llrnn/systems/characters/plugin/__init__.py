@@ -7,7 +7,7 @@ from typing import Any
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.networks.characters import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
+from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
 ONLY, ADD = "only", "add"

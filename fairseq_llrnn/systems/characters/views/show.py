@@ -10,7 +10,7 @@ from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.characters.neighbours import Neighbours
+    from fairseq_llrnn.systems.characters.neighbours import Neighbours
 
 ASKED = "--neighbours WORD"
 EXAMPLES = ("llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",)
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
             "of a model as --prior DIR"
         )
     need_fairseq()
-    from fairseq_llrnn.characters.neighbours import FEATURES, as_json, neighbours
     from fairseq_llrnn.plugin.compat.loading import Places
-    from fairseq_llrnn.plugin.scoring.word_vectors import load_head
+    from fairseq_llrnn.systems.characters.neighbours import FEATURES, as_json, neighbours
+    from fairseq_llrnn.systems.characters.plugin.word_vectors import load_head
 
     head = load_head(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
     symbols = set(head.prior.symbols)

@@ -6,11 +6,11 @@ import pytest
 import torch
 from small_priors import SYMBOLS, make_prior
 
-from fairseq_llrnn.characters.input import CharacterInput
-from fairseq_llrnn.characters.neighbours import AFTER, BEFORE, FEATURES, nearest, neighbours
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.networks.characters import CharacterOptions
+from fairseq_llrnn.systems.characters.input import CharacterInput
+from fairseq_llrnn.systems.characters.neighbours import AFTER, BEFORE, FEATURES, nearest, neighbours
+from fairseq_llrnn.systems.characters.network import CharacterOptions
 
 OPTIONS = CharacterOptions(4, ((1, 3), (2, 5)))
 

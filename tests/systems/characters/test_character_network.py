@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.characters import (
+from fairseq_llrnn.systems.characters.network import (
     LARGE,
     SMALL,
     CharacterNetwork,

@@ -11,11 +11,11 @@ from shell import Shell
 from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
-from fairseq_llrnn.characters.embedding import CharacterEmbedding
-from fairseq_llrnn.characters.input import CharacterWords
-from fairseq_llrnn.characters.source import SourceCharacters
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.characters import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
+from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.systems.characters.input import CharacterWords
+from fairseq_llrnn.systems.characters.network import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
+from fairseq_llrnn.systems.characters.source import SourceCharacters
 
 SOURCE = ["--source-characters", "cnn"]
 INPUT = ["--input-characters", "cnn"]

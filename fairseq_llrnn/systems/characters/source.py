@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.networks.characters import CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.systems.characters.network import CharacterNetwork, CharacterOptions
 
 
 class SourceCharacters(CharacterEmbedding):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.head.embedding import FeatureInput, ReadAs, WordFeatures
-from fairseq_llrnn.networks.characters import CharacterOptions
+from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
+from fairseq_llrnn.systems.characters.network import CharacterOptions
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead
