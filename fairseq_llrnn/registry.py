@@ -38,6 +38,10 @@ FILES = {  # of a group, in this package
 # Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
 # are its own: for who has deleted its folder.
 OFFERED = {
+    "characters": (
+        "llrnn_lm_char_small llrnn_lm_char_large cnn characters --input-characters --source-characters "
+        "--character-mode --character-embed-dim --character-filters --highway-layers --neighbours"
+    ),
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
     "discourse": "discourse discourse_encoder encode",
     "markov_field": "markov_field mrf",

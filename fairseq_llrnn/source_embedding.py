@@ -2,18 +2,18 @@
 
     read = SourceEmbedding(Prior.load("data-bin/prior.de"), 256)
     vectors = read(read.encode(["ein Haus steht dort ."]))                   # (B, L) -> (B, L, 256)
-    read = SourceEmbedding(prior, 256, CharacterEmbedding(prior.session.target, CharacterOptions(size=256)))
+    read = SourceEmbedding(prior, 256, beside)                               # vectors of both are added
 
 Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as a decoder reads the target's words; a prior
 built with input_top_words all gives every word a row of its own beside those of its features. Padding is the zero
-vector, and strings outside the dictionary are `<unk>`; `characters`, whose vectors are added, read them as well. What
-else the prior knows, its background and the parts after it, is about words to come: nothing asks for it here.
+vector, and strings outside the dictionary are `<unk>`; what is `beside` may read them as well. What else the prior
+knows, its background and the parts after it, is about words to come: nothing asks for it here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +26,6 @@ from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
-
 FINGERPRINT = "source_prior_fingerprint"  # the end of its name in a checkpoint
 OPTION = "--source-prior"
 CALLED = "source prior"
@@ -39,15 +36,15 @@ class SourceEmbedding(nn.Module):
 
     source_prior_fingerprint: Tensor
 
-    def __init__(self, prior: Prior, size: int, characters: CharacterEmbedding | None = None) -> None:
-        """prior: of the source's dictionary. size: D. characters: of the same words and width."""
+    def __init__(self, prior: Prior, size: int, beside: nn.Module | None = None) -> None:
+        """prior: of the source's dictionary. size: D. beside: another embedding of that width, with its `words`."""
         super().__init__()
         self.prior = prior
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
         self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders ask for
         class_of = torch.from_numpy(prior.input.class_of.copy())
         self.features = FeatureEmbedding(prior.input.features, class_of, size)
-        self.characters = characters
+        self.characters = beside  # as checkpoints call it
         self.register_buffer(FINGERPRINT, fingerprint_of(prior))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -60,7 +57,7 @@ class SourceEmbedding(nn.Module):
 
     def encode(self, lines: Sequence[str]) -> Tensor:
         """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
-        words = self.prior.session.target if self.characters is None else self.characters.spellings.words
+        words: Any = self.prior.session.target if self.characters is None else self.characters.words
         index = None if self.characters is None else words.index
         return numbers(lines, words, index).to(self.features.weight.device)
 

@@ -84,6 +84,19 @@ class WordFeatures(FeatureEmbedding):
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
 
 
+class InputOf(Protocol):
+    """Makes the embedding of a head."""
+
+    option: ClassVar[str]  # what messages call it
+
+    @property
+    def size(self) -> int:
+        """D"""
+        ...
+
+    def __call__(self, head: LogLinearHead) -> torch.nn.Module: ...
+
+
 @dataclass(frozen=True)
 class FeatureInput:
     """Makes the embedding of a head by features.
@@ -94,6 +107,7 @@ class FeatureInput:
 
     size: int
     tied: bool = False
+    option: ClassVar[str] = "--feature-input"
 
     def __call__(self, head: LogLinearHead) -> WordFeatures:
         """Raises OptionError where the weights cannot be shared."""

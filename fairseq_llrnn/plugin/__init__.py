@@ -32,7 +32,6 @@ for name in ("language_modeling", "translation"):
 for name in ("lm", "lbl", "lstm"):
     announce(register_model, f"{__name__}.models.llrnn_{name}", f"llrnn_{name}")
 for module, names in {
-    "llrnn_lm": ("llrnn_lm_char_small", "llrnn_lm_char_large"),
     "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
     "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),
 }.items():

@@ -1,43 +1,6 @@
 """Models trained in the tiny worlds, once a session."""
 
-from pathlib import Path
-
-import pytest
-from evidence_world import EvidenceWorld
 from expert_models import expert_file as expert_file
-from expert_models import options
-from shell import Shell
-from tiny_world import World
-from translation_world import SIZES, TRAINING, TranslationWorld
-
-
-@pytest.fixture(scope="session")
-def trained(shell: Shell, world: World) -> Path:
-    """The folder of a model that fairseq-train trained for two epochs: checkpoint_best.pt and checkpoint_last.pt."""
-    place = world.place / "trained"
-    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 2)
-    return place
-
-
-@pytest.fixture(scope="session")
-def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
-    """Checkpoints: two of ours with evidence, and one of fairseq's own Transformer over the same dictionaries."""
-    places = {name: evidence.place / name for name in ("lstm", "transformer", "stock")}
-    shell.run("fairseq-train", *evidence.train_args(save_dir=places["lstm"]), "--max-epoch", 6)
-    arguments = evidence.train_args("llrnn_transformer", save_dir=places["transformer"])
-    shell.run("fairseq-train", *arguments, "--lr", 0.005, "--max-epoch", 12)
-    shell.run(
-        "fairseq-train", evidence.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
-        "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", places["stock"],
-        "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
-    )  # fmt: skip
-    return {name: place / "checkpoint_last.pt" for name, place in places.items()}
-
-
-@pytest.fixture(scope="session")
-def trained_with_expert(shell: Shell, translation: TranslationWorld, expert_file: Path) -> Path:
-    place = translation.place / "with-expert"
-    args = [*translation.train_args(save_dir=place), *options(expert_file, "Mirror", "Said")]
-    shell.run("fairseq-train", *args, "--max-epoch", 1)
-    shell.run("fairseq-train", *args, "--max-epoch", 2)
-    return place / "checkpoint_last.pt"
+from trained_models import evidence_models as evidence_models
+from trained_models import trained as trained
+from trained_models import trained_with_expert as trained_with_expert

@@ -68,6 +68,10 @@ torch.save(state, checkpoint)
 llrnn("explain", "--path", checkpoint, "le chat", code=2)
 llrnn("train", place / "data-bin", "--prior", place / "prior", *small, "--output-tree", "huffman", code=2)
 state["cfg"]["model"]["_name"] = "llrnn_lm"
+state["cfg"]["model"]["source_characters"] = "cnn"
+torch.save(state, checkpoint)
+llrnn("explain", "--path", checkpoint, "le chat", code=2)
+state["cfg"]["model"]["source_characters"] = "none"
 state["model"]["decoder.head.tree.parent"] = torch.zeros(3)
 torch.save(state, checkpoint)
 llrnn("explain", "--path", checkpoint, "le chat", code=2)
@@ -134,6 +138,7 @@ def test_without_any_system_the_core_works(without: Without, world: World, root:
     lost_trees = "it is of the system output_trees, which was deleted: put the folder"
     assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
     assert f"the checkpoint was trained with `tree`: {lost_trees}" in said
+    assert "found --source-characters cnn; it is of the system characters, which was deleted: put the folder" in said
     assert "the prior has a part 'markov_field'; it is of the system markov_field, which was deleted" in said
     for folder in ("tests", "scripts", "examples"):
         shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "systems", "runs"))

@@ -15,11 +15,10 @@ from typing import Any
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.characters.views import show as neighbours
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
-VIEWS = [neighbours, *registry.load_all("show")]
+VIEWS = registry.load_all("show")
 EXAMPLES = (
     "llrnn show data-bin/prior",
     "llrnn show data-bin/prior le la --json",

@@ -19,13 +19,16 @@ from dataclasses import Field, field, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
+from torch import nn
+
+from fairseq_llrnn.head.embedding import InputOf
 
 Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
 # Places, whose models take the same options, and what these models are called.
-HEAD = "head"
-MODELS = {HEAD: "all models"}
+HEAD, INPUT, SOURCE = "head", "input", "source"
+MODELS = {HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder"}
 
 
 class Extension:
@@ -50,6 +53,28 @@ class Extension:
             OptionError: options out of range, or that exclude each other.
         """
         return {}
+
+    def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
+        """What a head reads words with in the place of `features`; None: it leaves them.
+
+        Args:
+            features: None: a table with a row per word, beside the head. size: the width that it must have; None: any.
+
+        Raises:
+            OptionError: as `of_head`.
+        """
+        return None
+
+    def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
+        """What an encoder reads words with, in the place of a table or beside features of a source prior; None: none.
+
+        Args:
+            task: with its dictionaries, and `source_words`. size: the width of the vectors.
+
+        Raises:
+            OptionError: as `of_head`.
+        """
+        return None
 
 
 EXTENSIONS: list[Extension] = []
@@ -91,3 +116,10 @@ def of_heads(args: Args, task: Any) -> dict[str, Any]:
     for extension in EXTENSIONS:
         given |= extension.of_head(args, task)
     return given
+
+
+def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:
+    """What a head reads words with; features, size: as of `Extension.embedding`."""
+    for extension in EXTENSIONS:
+        features = extension.embedding(args, features, size) or features
+    return features

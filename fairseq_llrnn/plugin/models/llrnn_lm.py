@@ -3,7 +3,7 @@
 from argparse import Namespace
 from dataclasses import dataclass, field
 
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
@@ -15,12 +15,9 @@ from fairseq_llrnn.plugin.models.options import (
     build_network,
     check_decoder,
     prior_of,
-    set_defaults,
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
-from fairseq_llrnn.systems.characters.network import LARGE, SMALL, written
-from fairseq_llrnn.systems.characters.plugin import CNN
 
 
 @dataclass
@@ -65,30 +62,3 @@ class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
         head = build_head(args, task)
         window, reduced = args.context_window, args.bf16_products
         return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))
-
-
-@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_small")
-def char_small(args: Namespace) -> None:
-    """Words by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
-    _by_characters(args, written(SMALL), "1", 300)
-
-
-@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_large")
-def char_large(args: Namespace) -> None:
-    """Words by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
-    _by_characters(args, written(LARGE), "2", 650)
-
-
-def _by_characters(args: Namespace, filters: str, highway_layers: str, hidden_size: int) -> None:
-    """Dropout of the thesis (§2.3): none on what the characters say, a half elsewhere."""
-    set_defaults(
-        args,
-        input_characters=CNN,
-        character_embed_dim=15,
-        character_filters=filters,
-        highway_layers=highway_layers,
-        decoder_hidden_size=hidden_size,
-        decoder_layers=2,
-        dropout=0.5,
-        dropout_in=0.0,
-    )

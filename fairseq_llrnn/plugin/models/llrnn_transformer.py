@@ -21,13 +21,12 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.extensions import HEAD, takes
+from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, input_of, takes
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     check_same_features,
-    input_of,
     parts_of_head,
     prior_of,
     set_defaults,
@@ -35,15 +34,13 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.source_side import SOURCE_CHARACTERS, source_embedding
+from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig
 from fairseq_llrnn.plugin.models.transformer_parts import (
     PaddedFeatureEmbedding,
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
-from fairseq_llrnn.systems.characters.network import CharacterOptions
-from fairseq_llrnn.systems.characters.plugin import ADD, CNN, NONE, ONLY, CharacterConfig, character_options
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
@@ -60,7 +57,7 @@ REFUSED = {
 
 
 @dataclass
-@takes(HEAD)
+@takes(HEAD, INPUT, SOURCE)
 class LLRNNTransformerConfig(SpellerConfig):
     """Options beside those of fairseq's Transformer and those below."""
 
@@ -82,8 +79,6 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
             "--tie-features", action="store_true",
             help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
         )  # fmt: skip
-        gen_parser_from_dataclass(parser, CharacterConfig())
-        parser.add_argument("--source-characters", choices=(NONE, CNN), default=NONE, help=SOURCE_CHARACTERS["help"])
         parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
         parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
         parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
@@ -114,25 +109,24 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
             )
         if args.tie_features:
             check_same_features(prior)
-        characters = _characters(args, cfg.decoder.embed_dim)
-        composed = args.feature_input or characters is not None
-        if composed and args.decoder_embed_path:
+        features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
+        reads = input_of(args, features, cfg.decoder.embed_dim)
+        if reads is not None and args.decoder_embed_path:
             raise OptionError(
                 "--decoder-embed-path: expected a decoder that reads a table of words; leave out one of "
-                f"--decoder-embed-path and {'--feature-input' if args.feature_input else '--input-characters'}"
+                f"--decoder-embed-path and {reads.option}"
             )
         source, target = task.source_dictionary, task.target_dictionary
-        features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
         head = LogLinearHead(
             prior,
             cfg.decoder.output_dim,
-            embedding=input_of(features, characters),
+            embedding=reads,
             source_size=cfg.encoder.embed_dim,
             **parts_of_head(args, task),
         )
         warm_up_lexicon(args, head)
         read: nn.Module
-        if composed:
+        if reads is not None:
             read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
         else:
             read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
@@ -140,7 +134,7 @@ class LLRNNTransformerModel(OwnModel, TransformerModel):
         if composed_source is not None and args.encoder_embed_path:
             raise OptionError(
                 "--encoder-embed-path: expected an encoder that reads a table of words; leave out one of "
-                "--encoder-embed-path and --source-prior or --source-characters"
+                "--encoder-embed-path and of what the encoder reads in its place, as --source-prior"
             )
         written: nn.Module = composed_source or cls.build_embedding(
             args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path
@@ -171,22 +165,6 @@ def _check(args: Namespace) -> None:
             )
         check_dropouts(args, f"{side}_layerdrop")
     check_dropouts(args, "dropout", "attention_dropout", "activation_dropout", "relu_dropout")
-
-
-def _characters(args: Namespace, size: int) -> CharacterOptions | None:
-    """The network over the target's characters. Raises OptionError where --feature-input says otherwise."""
-    options = character_options(args, size)
-    if options is None:
-        return None
-    add = getattr(args, "character_mode", ONLY) == ADD
-    if add != args.feature_input:
-        raise OptionError(
-            "--character-mode add: expected --feature-input beside it, found none; give it, so that features are read"
-            if add
-            else "--feature-input: expected --character-mode add beside --input-characters, which reads characters "
-            "only; give it, or leave --feature-input out"
-        )
-    return options
 
 
 def _configuration(args: Namespace) -> TransformerConfig:

@@ -33,7 +33,6 @@ IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
 OPTIONS = {  # what messages say of modules of a head that are not there
     "experts": "--expert: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
-    "characters": "--input-characters: expected cnn",
 }
 
 

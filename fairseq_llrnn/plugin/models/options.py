@@ -2,34 +2,24 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.embedding import FeatureInput
+from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.computation_options import metadata
-from fairseq_llrnn.plugin.models.extensions import HEAD, of_heads, takes
+from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, input_of, of_heads, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.characters.network import CharacterOptions
-from fairseq_llrnn.systems.characters.plugin import (
-    CharacterConfig,
-    character_options,
-    check_tied,
-    reads_features,
-)
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.characters.input import CharacterInput
 
 CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
@@ -51,9 +41,9 @@ HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's 
 
 
 @dataclass
-@takes(HEAD)
-class DecoderConfig(SpellerConfig, CharacterConfig):
-    """Options of a decoder that reads words by features or characters and has a head of its own."""
+@takes(HEAD, INPUT)
+class DecoderConfig(SpellerConfig):
+    """Options of a decoder that reads words by features and has a head of its own."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the hidden states"})
@@ -123,10 +113,8 @@ def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
 def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> RecurrentNetwork:
     """The network of a recurrent decoder. beside: the width of what it reads beside each word."""
     check_sizes(args, "decoder_layers")
-    characters = None if reads_features(args) else character_options(args, None)
-    input_size = beside + (args.decoder_embed_dim if characters is None else characters.output_size)
     return RecurrentNetwork(
-        input_size,
+        beside + read_by(args).size,
         args.decoder_hidden_size,
         args.decoder_layers,
         args.cell,
@@ -149,11 +137,10 @@ def build_head(
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
         speller_input: the width of what unknown words are spelled from; None: that of the input.
     """
-    features = FeatureInput(args.decoder_embed_dim, args.tie_features) if reads_features(args) else None
     head = LogLinearHead(
         task.prior,
         getattr(args, output),
-        embedding=input_of(features, character_options(args, None)),
+        embedding=read_by(args),
         source_size=source_size,
         **parts_of_head(args, task, speller_input),
     )
@@ -163,15 +150,10 @@ def build_head(
     return head
 
 
-def input_of(
-    features: FeatureInput | None, characters: CharacterOptions | None
-) -> "FeatureInput | CharacterInput | None":
-    """What a head reads words by: features, characters, or both; None: neither."""
-    if characters is None:
-        return features
-    from fairseq_llrnn.systems.characters.input import CharacterInput
-
-    return CharacterInput(characters, features)
+def read_by(args: Namespace | DecoderConfig) -> InputOf:
+    """What such a decoder reads words by: their features, or what an extension says."""
+    features = FeatureInput(args.decoder_embed_dim, args.tie_features)
+    return input_of(args, features) or features
 
 
 def parts_of_head(args: Namespace | FairseqDataclass, task: Any, speller_input: int | None = None) -> dict[str, Any]:
@@ -225,7 +207,6 @@ def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = H
     """Raise OptionError for values out of range and options that exclude each other. output: as of `build_head`."""
     check_sizes(args, "decoder_embed_dim", HIDDEN_SIZE, output)
     check_dropouts(args, "dropout", "dropout_in")
-    check_tied(args)
     if not args.tie_features:
         return
     if getattr(args, "start_at_background", False):

@@ -3,5 +3,4 @@
     sentences.py  whole sentences, under any model
     text.py       bits of a text
     explainer.py  explanations from a checkpoint
-    word_vectors.py         what its network reads
 """

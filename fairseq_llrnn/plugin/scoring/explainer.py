@@ -33,7 +33,7 @@ from fairseq_llrnn.plugin.compat.loading import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import COMPUTATION
-from fairseq_llrnn.plugin.models.source_side import reads_characters
+from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.terms import open_terms
@@ -120,7 +120,7 @@ class TranslationExplainer(Explainer):
     def read_as(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
         dictionary = self.task.source_dictionary
-        if reads_characters(self.model.encoder):
+        if reads_strings(self.model.encoder):
             return list(source)
         return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
 

@@ -24,6 +24,7 @@ from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_f
 from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.length import search_where_there_are_words
 from fairseq_llrnn.plugin.tasks.base import (
@@ -44,7 +45,6 @@ from fairseq_llrnn.plugin.tasks.evidence_options import (
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
-from fairseq_llrnn.systems.characters.plugin import CNN, NONE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
@@ -182,7 +182,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
                 "it; use an --arch of ours, as llrnn_lstm"
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
-        if getattr(cfg, "source_characters", NONE) == CNN:
+        if reads_strings(model.encoder):
             self.keep_unknown_source_words()
         return model
 

@@ -42,6 +42,11 @@ class CharacterEmbedding(nn.Module):
         self.padding_idx = padding_idx
         self._kept: KeptRows | None = None
 
+    @property
+    def words(self) -> OpenWords:
+        """Whose ids it reads."""
+        return self.spellings.words
+
     def forward(self, tokens: Tensor) -> Tensor:
         """(…,) -> (…, D)"""
         different, place = tokens.unique(return_inverse=True)

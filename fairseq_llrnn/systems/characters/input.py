@@ -9,7 +9,7 @@ Sizes: V words, D embedding width, h filters of characters (D = h where characte
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -79,6 +79,12 @@ class CharacterInput:
 
     options: CharacterOptions
     features: FeatureInput | None = None
+    option: ClassVar[str] = "--input-characters"
+
+    @property
+    def size(self) -> int:
+        """D"""
+        return self.options.output_size if self.features is None else self.features.size
 
     def __call__(self, head: LogLinearHead) -> CharacterWords:
         """Raises OptionError as FeatureInput does."""

@@ -1,12 +1,21 @@
-"""What our models are told of words that are read by their characters."""
+"""What the system adds to our models: options of words that are read by their characters, and what reads them so.
+
+    presets.py       named architectures that are llrnn_lm with these options
+    word_vectors.py  the head of a trained model, for questions about what it reads
+"""
 
 from argparse import Namespace
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, cast
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import register_model_architecture
+from torch import nn
 
 from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.head.embedding import FeatureInput, InputOf
+from fairseq_llrnn.plugin.announced import announce
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, own_options
 from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
@@ -43,25 +52,65 @@ class CharacterConfig(CharacterSizes):
     )
 
 
-SIZES = [option for option in fields(CharacterSizes) if option.name in CharacterSizes.__annotations__]
-INPUT_ONLY = [option for option in fields(CharacterConfig) if option.name == "character_mode"]
+@dataclass
+class SourceCharacterConfig(CharacterSizes):
+    """Options of a model whose source may be read by characters."""
+
+    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
+        default=NONE,
+        metadata={
+            "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; "
+            "beside --source-prior, both are read, and added; --character-embed-dim, --character-filters and "
+            "--highway-layers are its sizes, too"
+        },
+    )
 
 
-def character_options(args: Namespace | FairseqDataclass, size: int | None) -> CharacterOptions | None:
-    """The sizes of the network over the input's characters; None: there is none, as in older checkpoints.
-
-    Args:
-        size: the width that the network behind it expects; None: any.
-
-    Raises:
-        OptionError: sizes out of range, or options without a network that they speak of.
-    """
-    return _options(args, size, "input_characters", INPUT_ONLY)
+SIZES = own_options(CharacterSizes)
+INPUT_ONLY = [option for option in own_options(CharacterConfig) if option.name == "character_mode"]
 
 
-def source_character_options(args: Namespace | FairseqDataclass, size: int) -> CharacterOptions | None:
-    """Those of the network over the source's characters, as `character_options`."""
-    return _options(args, size, "source_characters", [])
+class Characters(Extension):
+    """Words that are read by their characters, on either side."""
+
+    options: ClassVar = {INPUT: CharacterConfig, SOURCE: SourceCharacterConfig}
+    modules: ClassVar = {"characters": "--input-characters: expected cnn"}
+
+    def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
+        """Options of sizes hold for the source as well. Older checkpoints lack them."""
+        options = _options(args, size, "input_characters", INPUT_ONLY)
+        if options is None:
+            return None
+        add = getattr(args, "character_mode", ONLY) == ADD
+        if add and features is None:
+            raise OptionError(
+                "--character-mode add: expected --feature-input beside it, found none; give it, so that features are "
+                "read"
+            )
+        if not add and getattr(args, "feature_input", False):
+            raise OptionError(
+                "--feature-input: expected --character-mode add beside --input-characters, which reads characters "
+                "only; give it, or leave --feature-input out"
+            )
+        if not add and getattr(args, "tie_features", False):
+            raise OptionError(
+                "--tie-features: expected a network that reads features, found --input-characters cnn, which reads "
+                "characters only; give --character-mode add, or leave one of them out"
+            )
+        from fairseq_llrnn.systems.characters.input import CharacterInput
+
+        return CharacterInput(options, cast("FeatureInput | None", features) if add else None)
+
+    def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
+        options = _options(args, size, "source_characters", [])
+        if options is None:
+            return None
+        both = getattr(args, "input_characters", NONE) == CNN
+        from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
+        from fairseq_llrnn.systems.characters.source import SourceCharacters
+
+        kind = SourceCharacters if both else CharacterEmbedding
+        return kind(task.source_words, options, task.source_dictionary.pad())
 
 
 def _options(
@@ -95,15 +144,5 @@ def _refuse_idle(args: Namespace | FairseqDataclass, options: list[Field[Any]], 
             )
 
 
-def reads_features(args: Namespace | FairseqDataclass) -> bool:
-    """Whether a recurrent network reads features ψ, alone or beside characters."""
-    return getattr(args, "input_characters", NONE) == NONE or getattr(args, "character_mode", ONLY) == ADD
-
-
-def check_tied(args: Namespace | FairseqDataclass) -> None:
-    """Raise OptionError where the weights of features would be shared with an input that reads none."""
-    if getattr(args, "tie_features", False) and not reads_features(args):
-        raise OptionError(
-            "--tie-features: expected a network that reads features, found --input-characters cnn, which reads "
-            "characters only; give --character-mode add, or leave one of them out"
-        )
+EXTENSIONS.append(Characters())
+announce(register_model_architecture, f"{__name__}.presets", "llrnn_lm_char_small", "llrnn_lm_char_large")

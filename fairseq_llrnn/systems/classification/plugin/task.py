@@ -29,10 +29,10 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
+from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.prior.labels import LABELS
-from fairseq_llrnn.systems.characters.plugin import CNN, NONE
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.labelled_texts import ALL, ONE, LabelledTexts, Labels
@@ -188,7 +188,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
                 f"{type(model).__name__}: expected a classifier, as --task llrnn_classification needs, found another "
                 "kind; use --arch llrnn_bag or llrnn_classifier"
             )
-        if getattr(cfg, "source_characters", NONE) == CNN:
+        if reads_strings(model.encoder):
             self.keep_unknown_source_words()
         return model
 

@@ -15,7 +15,7 @@ from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import places_of, save_dir_of, say_found, search
 from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
-from fairseq_llrnn.plugin.models.source_side import reads_characters
+from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.source_embedding import OPTION
 from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
 from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
@@ -48,7 +48,7 @@ class Encoder:
             DataError: an empty sentence, with its line.
         """
         words_of = self.task.source_words
-        open_ids = reads_characters(self.model.encoder.embedding)  # to others, all that is unknown is alike
+        open_ids = reads_strings(self.model.encoder.embedding)  # to others, all that is unknown is alike
         waiting: list[list[int]] = []
         for number, line in enumerate(lines, 1):
             words = (line.lower() if self.lower else line).split()[: self.task.cfg.max_words]

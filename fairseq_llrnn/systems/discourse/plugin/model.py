@@ -16,9 +16,8 @@ from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.source_side import readable, source_embedding
+from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
-from fairseq_llrnn.systems.characters.plugin import CNN, NONE, CharacterSizes
 from fairseq_llrnn.systems.discourse.classifiers import Classifiers
 from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, build_encoder, word_table
 from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
@@ -27,7 +26,7 @@ FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."
 
 
 @dataclass
-class DiscourseEncoderConfig(CharacterSizes):
+class DiscourseEncoderConfig(SourceConfig):
     """Options of the model."""
 
     encoder: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]
@@ -41,13 +40,6 @@ class DiscourseEncoderConfig(CharacterSizes):
     dropout: float = field(
         default=0.0,
         metadata={"help": "of the words' vectors, in training; helps where examples are few and soon known by heart"},
-    )
-    source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
-        default=NONE,
-        metadata={
-            "help": "`cnn`: words are read by their characters, also those that the dictionary lacks; beside "
-            "--source-prior, both are read, and added"
-        },
     )
 
 

@@ -1,0 +1,1 @@
+"""What the system adds to sub-commands: show.py to `llrnn show`."""
