@@ -55,8 +55,7 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, best_words, class_log_probs
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior

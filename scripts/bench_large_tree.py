@@ -39,8 +39,7 @@ from measuring import Rounds, add_device_option, add_threads_option, check_devic
 from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput

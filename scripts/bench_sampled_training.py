@@ -31,10 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 from measuring import add_threads_option, clock
 
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.class_sampling import ClassSampler
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
+from fairseq_llrnn.output.sampled import ClassSampler, SampledOutput
 
 V, F, A, C, H, N = 100_000, 300, 20, 200, 64, 512
 HELD_OUT, BATCHES = 1000, 256

@@ -20,8 +20,7 @@ from zipf_law import zipf
 
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
 from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree

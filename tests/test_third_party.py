@@ -28,7 +28,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior import Part, register_part
 from fairseq_llrnn.prior.named_backgrounds import register_background
 

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
 from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
 from fairseq_llrnn.systems.output_trees.fixed_depth import complete_tree

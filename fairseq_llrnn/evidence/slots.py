@@ -24,8 +24,7 @@ from fairseq_llrnn.evidence.table import EvidenceTable, Offer
 from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
 from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
-from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32
 
 if TYPE_CHECKING:

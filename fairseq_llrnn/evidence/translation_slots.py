@@ -29,7 +29,7 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import Slots
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
-from fairseq_llrnn.output.context_sources import NO_WORD
+from fairseq_llrnn.output.context_classes import NO_WORD
 
 # slots of a sentence, beside those of other evidence
 MOST_RARE = 96  # words without an identity

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.experts.panel import Answer, Panel, Words
-from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 
 
 class Contexts(ContextClassSource):

@@ -26,8 +26,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.class_source import layers_of
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
-from fairseq_llrnn.output.log_linear import LogLinearOutput, class_log_probs
-from fairseq_llrnn.output.normalisers import ClassPath, Detail
+from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
 CLASS = "Class"  # the score of a class that is no expert's, in the list of a word's features: Class:SOURCE

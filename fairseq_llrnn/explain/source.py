@@ -24,7 +24,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, Slots
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import LogLinearOutput
 
 PLACE = "Evidence:Place"  # h·P s_j, in the list of a slot's features
 

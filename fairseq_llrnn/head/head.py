@@ -45,8 +45,7 @@ from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place, layers_of
 from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
-from fairseq_llrnn.output.normalisers import Exact, Normaliser, NormaliserOf
+from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
 from fairseq_llrnn.prior.prior import Prior
 

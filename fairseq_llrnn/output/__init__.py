@@ -3,10 +3,10 @@
 records.py              what travels between a network, a head, a criterion and a search
 class_source.py         the contract: rows and scores of classes beside the signatures
 normalisers.py          the contract: how log Z is summed; the exact sum
-log_linear.py           p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over signatures
+normalisers.py           p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over signatures
 feature_weights.py      a row of weights per feature, composed into a row per signature
-sampled_log_linear.py   log Z over a sample of the signatures (class_sampling.py)
+sampled.py   log Z over a sample of the signatures (sampled.py)
 learned_temperature.py  the network chooses how far a background counts
 context_classes.py      classes that exist in one context only
-context_sources.py      … the contract of their sources
+context_classes.py      … the contract of their sources
 """

@@ -32,9 +32,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_sources import ContextClassSource
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.normalisers import LogLinearOutput
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair, Rows

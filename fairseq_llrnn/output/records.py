@@ -20,8 +20,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
-from fairseq_llrnn.output.log_linear import SlotScores
-from fairseq_llrnn.output.normalisers import Distribution, Normalised
+from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
 
 CELLS = 1 << 22  # positions × classes or words that are looked at together
 

@@ -19,8 +19,7 @@ from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, best_words
 from fairseq_llrnn.testing import check_background
 
 HISTORY = torch.tensor([[2, 4, 5, 6], [2, 7, 7, 2], [2, 3, 11, 4], [2, 9, 10, 8], [2, 5, 2, 5]])

@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.lexical_mixture import LexicalMixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import LogLinearOutput, best_words, class_log_probs
 from fairseq_llrnn.testing import check_background
 
 INF = float("inf")

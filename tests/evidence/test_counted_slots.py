@@ -27,7 +27,7 @@ from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, Quotas, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.output.log_linear import best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import best_words, class_log_probs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 # the groups of each sentence: one of several strings that share some, and groups that are asked for more than once

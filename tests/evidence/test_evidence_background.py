@@ -26,8 +26,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
 
 
 def make(

@@ -37,8 +37,7 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import row_scores_at
 from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
 from fairseq_llrnn.output.records import Rows
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]

@@ -9,7 +9,7 @@ import torch
 
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import LogLinearOutput
 from fairseq_llrnn.prior.prior import Prior
 
 # Two words share a row, one value is not 1, one word is forbidden, and b does not sum to one.

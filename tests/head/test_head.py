@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.output.sampled_log_linear import Sampled
+from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior.build import PriorSettings
 
 H, B, T = 5, 3, 4

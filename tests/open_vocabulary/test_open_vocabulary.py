@@ -23,8 +23,7 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart

@@ -17,8 +17,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import EvidenceMixture, slots_of
 from fairseq_llrnn.explain.explanation import _layers
-from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_sources import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 
 V, B = len(TARGET_WORDS), len(SENTENCES)
 TABLE = new_table()

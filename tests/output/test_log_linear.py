@@ -16,8 +16,7 @@ from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores, best_words, class_log_probs
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
 
 WIDTH = 5
 ROWS = [

@@ -12,11 +12,9 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.output.class_sampling import ClassSampler, Sample, inclusion_probabilities, sampled_log_prob
 from fairseq_llrnn.output.feature_weights import SparseRows
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
-from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.sampled_log_linear import SampledOutput
+from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
+from fairseq_llrnn.output.sampled import ClassSampler, Sample, SampledOutput, inclusion_probabilities, sampled_log_prob
 
 S, WIDTH, N = 8, 3, 4
 TARGETS = torch.tensor([0, 3, 5, 3])

@@ -40,7 +40,7 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("fairseq", "f
 import torch
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import ExactRows
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import LogLinearOutput
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.prior.prior import Prior
 

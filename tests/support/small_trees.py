@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.log_linear import LogLinearOutput
+from fairseq_llrnn.output.normalisers import LogLinearOutput
 from fairseq_llrnn.systems.output_trees.tree import Tree, numbered
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput

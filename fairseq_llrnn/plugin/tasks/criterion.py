@@ -100,7 +100,7 @@ class LogLinearCriterion(FairseqCriterion):
         if sampled_classes < 0:
             raise OptionError(f"--sampled-classes {sampled_classes}: expected 0 (all) or a number, e.g. 1000")
         if sampled_classes and label_smoothing:
-            from fairseq_llrnn.output.sampled_log_linear import NOT_SMOOTHED
+            from fairseq_llrnn.output.sampled import NOT_SMOOTHED
 
             raise OptionError(NOT_SMOOTHED)
         self.prior, self.sampled_classes = prior, sampled_classes
@@ -124,7 +124,7 @@ class LogLinearCriterion(FairseqCriterion):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         head = decoder.head
         if self.sampled_classes and model.training:
-            from fairseq_llrnn.output.sampled_log_linear import Sampled, SampledSum
+            from fairseq_llrnn.output.sampled import Sampled, SampledSum
 
             if not isinstance(head.normaliser, SampledSum):
                 head.normalise(Sampled(self.sampled_classes))

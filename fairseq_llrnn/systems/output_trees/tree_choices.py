@@ -15,8 +15,7 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.feature_weights import row_scores
-from fairseq_llrnn.output.log_linear import SlotScores
-from fairseq_llrnn.output.normalisers import ClassPath, Detail
+from fairseq_llrnn.output.normalisers import ClassPath, Detail, SlotScores
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 from fairseq_llrnn.systems.output_trees.tree_masses import node_masses
 from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeDistribution

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.output.log_linear import LogLinearOutput
-from fairseq_llrnn.output.normalisers import Normalised, Normaliser
+from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised, Normaliser
 from fairseq_llrnn.systems.output_trees.kinds import ROWS
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 

@@ -23,7 +23,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.masses import Masses, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
-from fairseq_llrnn.output.log_linear import LogLinearOutput, SlotScores
+from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
 from fairseq_llrnn.systems.output_trees.tree_all_classes import all_log_probs
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import entries_of, kept_masses

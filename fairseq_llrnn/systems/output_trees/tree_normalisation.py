@@ -16,8 +16,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.output.log_linear import SlotScores, best_words_of
-from fairseq_llrnn.output.normalisers import Distribution
+from fairseq_llrnn.output.normalisers import Distribution, SlotScores, best_words_of
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 from fairseq_llrnn.systems.output_trees.tree_statistics import VisitProbabilities
 

@@ -19,7 +19,7 @@ from fairseq_llrnn.head import Exact, LogLinearHead
 from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.output.learned_temperature import learned_temperature
-from fairseq_llrnn.output.sampled_log_linear import Sampled
+from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 from fairseq_llrnn.systems.output_trees.options import TreeOptions

@@ -10,8 +10,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.output.log_linear import SlotScores
-from fairseq_llrnn.output.normalisers import ExactRows
+from fairseq_llrnn.output.normalisers import ExactRows, SlotScores
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput

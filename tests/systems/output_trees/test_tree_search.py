@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_trees import TreeCase, corrections_of
 
-from fairseq_llrnn.output.log_linear import SlotScores
+from fairseq_llrnn.output.normalisers import SlotScores
 
 
 @pytest.mark.parametrize("k", [1, 3, 50])
