@@ -55,7 +55,7 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -256,7 +256,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     def output_layer() -> None:
         fresh = model.output.class_scores(hidden, composed)
         classes = class_log_probs(fresh, static.log_mass(state))
-        best_words(classes, static, static.start(HYPOTHESES), BEST)
+        Distribution(classes).best_words(static, static.start(HYPOTHESES), BEST)
 
     def step(of: Background, before: Tensor, changed: Tensor) -> None:
         of.masses(of.advance(before, tokens)).correct(changed)

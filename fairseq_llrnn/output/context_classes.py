@@ -1,9 +1,4 @@
-"""What a source of context classes is: the words that have a class of their own in a sentence or at a step.
-
-Sizes: N hypotheses, B sentences, T time, J context classes of the context that has most of them. What a background
-makes of a source is in context_classes.py, which rows the output layer has for it in output/class_source.py.
-
-Context classes: classes of one word each that exist only in a sentence or at a step, in front of any background.
+"""Context classes: classes of one word each that exist only in a sentence or at a step, in front of any background.
 
 Sizes: N hypotheses, B sentences, T time, V words, C classes of the background below, J context classes of the context
 that has most of them, K columns of the background below (V, and more where it brings strings of its own).
@@ -19,7 +14,8 @@ class sum to one (tests/support/context_class_laws.py). The mass that is left of
 words that leave (`Background.log_mass_without`): as a difference it would lose its digits. Those that stay share the
 gain, log B₁(σ) − log B(σ), in their log shares.
 
-A source says which words these are, by context; slots of evidence and exceptions of experts are sources. Sources nest:
+A source says which words these are, by context; slots of evidence and exceptions of experts are sources. Which rows the
+output layer has for them is in class_source.py. Sources nest:
 one background of context classes may stand in front of another. What depends on the contexts alone is found once for
 all that a batch begins with; anything else not again for the states that it was asked for last (`recalled`).
 """

@@ -65,21 +65,10 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
     return functional.log_softmax(grouped.flatten(0, 1), dim=-1)
 
 
-def best_words(classes: Tensor, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable words, exactly, without a V-sized tensor: log p(σ | K) (N, S) -> log p and tokens (N, k).
-
-    A word among the k best lies in one of the k classes whose best members are best: if its class were not among
-    them, k other classes would each hold a better word.
-    """
-    best = classes + background.best_share(state).to(classes.dtype)
-    values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
-    return best_words_of(classes.gather(1, chosen), chosen, values, background, state, k)
-
-
 def best_words_of(
     log_probs: Tensor, chosen: Tensor, best: Tensor, background: Background, state: Tensor, k: int
 ) -> tuple[Tensor, Tensor]:
-    """As `best_words`, of the k classes whose best members are best.
+    """The k most probable words of the k classes whose best members are best: log p and tokens, (N, k) each.
 
     Args:
         log_probs, chosen: log p(σ | K), and which classes these are, (N, C). best: log p of their best members.
@@ -182,8 +171,14 @@ class Distribution:
         return self.log_probs.gather(1, classes)
 
     def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable words, exactly, without a V-sized tensor: log p and tokens, (N, k) each."""
-        return best_words(self.log_probs, background, state, k)
+        """The k most probable words, exactly, without a V-sized tensor: log p and tokens, (N, k) each.
+
+        A word among the k best lies in one of the k classes whose best members are best: if its class were not among
+        them, k other classes would each hold a better word.
+        """
+        best = self.log_probs + background.best_share(state).to(self.log_probs.dtype)
+        values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
+        return best_words_of(self.log_probs.gather(1, chosen), chosen, values, background, state, k)
 
 
 class Normalised(Protocol):
@@ -359,7 +354,7 @@ class ExactRows:
 
     def scores(self, hidden: Tensor, slots: SlotScores | None) -> Tensor:
         """aᵀφ of all classes: (N, H') -> (N, S + J), at least float32. Nothing is made of `log_mass`."""
-        scores = self.output.class_scores(hidden, self.composed)
+        scores = row_scores(hidden, *self.composed)
         if slots is None:
             return scores
         context = slots.scores

@@ -1,7 +1,7 @@
 """Sampled training, for priors whose signatures are too many to sum: a random part of the classes stands for all.
 
-Sizes: N positions, S classes, U sampled classes, H hidden width, J slots. With w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that
-Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself, with the probability
+Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (masses.py). With w(σ) = B_K(σ)
+exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself, with the probability
 
     π(σ) = min(1, c·B(σ)),   B the background without context,   c such that Σ_σ π(σ) = n
 
@@ -20,11 +20,7 @@ What is true of it (tests/output/test_sampling.py goes through all samples of sm
 Training follows ∇ log Ẑ. What is reported at validation is exact.
 Importance sampling from the background, in training neural language models: Bengio & Senécal 2003; Jean et al. 2015.
 
-The log-linear output over a sample of its classes: only rows of these, and of the targets, are composed.
-
-    LogLinearHead(prior, H, normaliser=Sampled(8192))
-
-Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/masses.py).
+    LogLinearHead(prior, H, normaliser=Sampled(8192))           only rows of the sample, and of targets, are composed
 """
 
 from __future__ import annotations

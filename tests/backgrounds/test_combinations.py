@@ -19,7 +19,7 @@ from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.backgrounds.simplified import product, tempered
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, best_words
+from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput
 from fairseq_llrnn.testing import check_background
 
 HISTORY = torch.tensor([[2, 4, 5, 6], [2, 7, 7, 2], [2, 3, 11, 4], [2, 9, 10, 8], [2, 5, 2, 5]])
@@ -105,7 +105,7 @@ def check_search(background: Background) -> None:
         for state in positions.states(made, HISTORY):
             for limit in (made, made.within(2)):
                 scores = classes + limit.log_mass(state)
-                values, tokens = best_words(scores, limit, state, 5)
+                values, tokens = Distribution(scores).best_words(limit, state, 5)
                 whole = scores[:, CLASS_OF] + limit.log_shares(state)
                 torch.testing.assert_close(values, whole.topk(5).values)
                 torch.testing.assert_close(whole.gather(1, tokens)[~values.isneginf()], values[~values.isneginf()])

@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.lexical_mixture import LexicalMixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
-from fairseq_llrnn.output.normalisers import LogLinearOutput, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, LogLinearOutput, class_log_probs
 from fairseq_llrnn.testing import check_background
 
 INF = float("inf")
@@ -274,7 +274,7 @@ def test_the_best_words_of_a_search_are_those_of_the_whole_distribution(k: int) 
     bound = background(0.9).given(SOURCE)
     state = bound.start(5)
     everything = bound.word_log_probs(class_log_probs(scores, bound.log_mass(state)), state)
-    values, tokens = best_words(class_log_probs(scores, bound.log_mass(state)), bound, state, k)
+    values, tokens = Distribution(class_log_probs(scores, bound.log_mass(state))).best_words(bound, state, k)
     expected = everything.topk(min(k, len(CLASS_OF))).values
     torch.testing.assert_close(values[:, : expected.size(1)], expected)
     real = ~values.isneginf()

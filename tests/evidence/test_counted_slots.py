@@ -27,7 +27,7 @@ from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, Quotas, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.output.normalisers import best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, class_log_probs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 # the groups of each sentence: one of several strings that share some, and groups that are asked for more than once
@@ -205,7 +205,7 @@ def finished(limit: int, beam: int) -> dict[tuple[str, ...], float]:
         for t in range(limit):
             limited = bound.within(limit - t)
             classes = class_log_probs(scores[t : t + 1].expand(len(states), -1), bound.log_mass(states).double())
-            values, tokens = best_words(classes, limited, states, beam)
+            values, tokens = Distribution(classes).best_words(limited, states, beam)
             rows, after, words = [], [], []
             for n, (said, log_p) in enumerate(alive):
                 for value, token in zip(values[n].tolist(), tokens[n].tolist(), strict=True):

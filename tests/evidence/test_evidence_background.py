@@ -26,7 +26,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
-from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 
 
 def make(
@@ -110,7 +110,7 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
     everything = bound.word_log_probs(classes, state)
     torch.testing.assert_close(everything.exp().sum(1), torch.ones(5, dtype=torch.float64))
     k = 4
-    values, tokens = best_words(classes, bound, state, k)
+    values, tokens = Distribution(classes).best_words(bound, state, k)
     torch.testing.assert_close(values, everything.topk(k, dim=1).values)
     for i in range(5):
         of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))

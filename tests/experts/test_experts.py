@@ -37,7 +37,7 @@ from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import row_scores_at
 from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 from fairseq_llrnn.output.records import Rows
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
@@ -248,7 +248,7 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
             torch.testing.assert_close(case.bound.log_mass(state[order]), mass[order, t])
             words = case.bound.word_log_probs(classes[:, t], state)
             torch.testing.assert_close(words, along[:, t])
-            values, tokens = best_words(classes[:, t], case.bound, state, 4)
+            values, tokens = Distribution(classes[:, t]).best_words(case.bound, state, 4)
             torch.testing.assert_close(values, words.topk(4, dim=1).values)
             each, found = state.repeat_interleave(4, 0), tokens.flatten()
             of_class = classes[:, t].gather(1, case.bound.classes(each, found).view(5, 4))

@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll
-from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores, best_words, class_log_probs
+from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 
 WIDTH = 5
 ROWS = [
@@ -194,7 +194,7 @@ def test_a_background_that_depends_on_the_hypothesis() -> None:
     one = targets_in(output, background, state, hidden, targets)
     torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
     classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = best_words(classes, background, state, 3)
+    values, tokens = Distribution(classes).best_words(background, state, 3)
     torch.testing.assert_close(values, expected.topk(3).values)
     torch.testing.assert_close(expected.gather(1, tokens), values)
 
@@ -216,7 +216,7 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(3))
     state = background.start(3)
     classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = best_words(classes, background, state, k)
+    values, tokens = Distribution(classes).best_words(background, state, k)
     k = min(k, len(rows))
     torch.testing.assert_close(values[:, :k], full.topk(k).values)
     torch.testing.assert_close(full.gather(1, tokens[:, :k]), values[:, :k])
