@@ -14,7 +14,7 @@ from functools import partial
 
 from torch import nn
 
-from fairseq_llrnn.networks.variable_computation import VCGRU, VCRNN
+from fairseq_llrnn.systems.variable_computation.variable_cells import VCGRU, VCRNN
 
 
 @dataclass(frozen=True)

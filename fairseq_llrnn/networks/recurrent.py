@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.networks.cells import find_cell
-from fairseq_llrnn.networks.variable_computation import Sharpness, VariableCell
+from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, VariableCell
 
 ATTENTIONS = ("dot", "general", "additive")
 

@@ -15,8 +15,8 @@ from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.explain.computation_picture import ReadSentence, draw_computation
 from fairseq_llrnn.explain.pictures import need_matplotlib
+from fairseq_llrnn.systems.variable_computation.computation_picture import ReadSentence, draw_computation
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation

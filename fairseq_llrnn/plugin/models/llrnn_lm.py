@@ -8,7 +8,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
     build_head,
@@ -18,6 +17,7 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
+from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass

@@ -10,7 +10,6 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_decoders import AttentionDecoder
 from fairseq_llrnn.plugin.models.recurrent_translation import (
@@ -26,6 +25,7 @@ from fairseq_llrnn.plugin.models.speller_options import (
     refuse_start_without_speller,
     spells_from_context,
 )
+from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass

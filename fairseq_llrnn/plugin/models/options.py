@@ -15,11 +15,11 @@ from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
-from fairseq_llrnn.plugin.models.computation_options import metadata
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, input_of, of_heads, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.variable_computation.plugin import metadata
 
 CELL = {
     "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "

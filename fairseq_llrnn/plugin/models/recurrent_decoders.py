@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import equivalent_rnn
-from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentNetwork, Run, dropout
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
@@ -25,6 +24,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     LogLinearDecoder,
     Term,
 )
+from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 
 WINDOWS = 2048  # that are read together where no gradient is kept
 COMPUTATION = "computation"  # the name of the share m of the dimensions

@@ -9,7 +9,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     CELL,
     build_head,
@@ -25,6 +24,7 @@ from fairseq_llrnn.plugin.models.recurrent_translation import (
     recurrent_reader,
 )
 from fairseq_llrnn.systems.translators.plugin.maxout_decoder import MaxoutDecoder
+from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass

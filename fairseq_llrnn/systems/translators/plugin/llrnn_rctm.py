@@ -11,7 +11,6 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.computation_options import computation_target
 from fairseq_llrnn.plugin.models.options import (
     CELL,
     build_head,
@@ -25,6 +24,7 @@ from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslati
 from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.systems.translators.plugin.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
+from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 CSM, CGM = "csm", "cgm"
 LAYERS = 2  # of a CGM, where --cgm-layers is not given

@@ -18,11 +18,11 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.systems.translators.maxout import Maxout
+from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 
 
 class MaxoutDecoder(SourceDecoder):

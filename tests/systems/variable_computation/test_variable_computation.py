@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.networks.variable_computation import THRESHOLD, Sharpness, VariableCell, soft_mask
+from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
+from fairseq_llrnn.systems.variable_computation.variable_cells import THRESHOLD, Sharpness, VariableCell, soft_mask
 
 VARIABLE = ["vcgru", "vcrnn"]
 

@@ -10,8 +10,13 @@ import torch
 from shell import Shell, run_script, script
 from tiny_world import World
 
-from fairseq_llrnn.explain.computation_picture import LINE, ReadSentence, draw_computation, lines_of
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
+from fairseq_llrnn.systems.variable_computation.computation_picture import (
+    LINE,
+    ReadSentence,
+    draw_computation,
+    lines_of,
+)
 
 SENTENCE = "le chat vert voit la mer"
 PNG = b"\x89PNG\r\n"

@@ -1,4 +1,4 @@
-"""What networks of variable computation are told on the command line (networks/variable_computation.py)."""
+"""What networks of variable computation are told on the command line (systems/variable_computation/variable_cells.py)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import CELLS
-from fairseq_llrnn.networks.computation_target import ComputationTarget
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.networks.variable_computation import Sharpness
+from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
+from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 HELP = {
