@@ -7,6 +7,7 @@
     plugins    fairseq tasks, models, criteria, options of models: a       plugin.py, or a folder plugin/
                module that registers them
     show       what `llrnn show` can show besides: a module (cli/show)     views/show.py
+    explain    what `llrnn explain` says besides: a module (cli/explain)   views/explain.py
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
@@ -33,6 +34,7 @@ FILES = {  # of a group, in this package
     "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
     "show": ("systems/*/views/show.py",),
+    "explain": ("systems/*/views/explain.py",),
     "readers": (),
 }
 # Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
@@ -52,6 +54,9 @@ OFFERED = {
     "phrases": "phrases",
     "rare_words": "rare-words",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
+    "variable_computation": (
+        "vcgru vcrnn --vc-target --vc-penalty --vc-sharpness --vc-sharpen-updates --vc-guide --computation"
+    ),
 }
 
 

@@ -45,7 +45,7 @@ OF_SYSTEM = f"""# Options
 
 {MADE}
 """
-VIEWED = ("show",)  # sub-commands that systems add to
+VIEWED = ("show", "explain")  # sub-commands that systems add to
 PREFIX = f"{systems.__name__}."
 REGISTRIES = (
     ("--task", TASK_DATACLASS_REGISTRY),

@@ -4,5 +4,4 @@
     source.py       the words of the source that count, and evidence slots
     experts.py      gates and values of experts
     pictures.py     PNG files, and matplotlib
-    computation_picture.py  how much was computed at each token, as a picture
 """

@@ -58,7 +58,6 @@ class Explanation:
     experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
     details: tuple[Detail, ...] = ()
-    computation: float | None = None  # share m of the dimensions computed to read it; None: all, or nothing reads it
 
 
 @torch.inference_mode()

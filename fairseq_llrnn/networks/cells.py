@@ -14,8 +14,6 @@ from functools import partial
 
 from torch import nn
 
-from fairseq_llrnn.systems.variable_computation.variable_cells import VCGRU, VCRNN
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -24,19 +22,19 @@ class Cell:
     build: Callable[[int, int], nn.Module]  # D, H -> a layer
     states: int  # G
     gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
-    constant: str | None = None  # of a cell of variable computation: the one that computes everything
+    constant: str | None = None  # of a cell whose computation varies: the one that computes everything
+    about: str = ""  # what --help says of its name
 
     def multiplications(self, input_size: int, hidden_size: int) -> int:
         """Those of a step of a layer in which every dimension counts."""
         return self.gates * hidden_size * (input_size + hidden_size)
 
 
+# Systems add theirs.
 CELLS = {
     "gru": Cell(partial(nn.GRU, batch_first=True), states=1, gates=3),
     "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4),
-    "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1),  # Elman 1990
-    "vcgru": Cell(VCGRU, states=1, gates=3, constant="gru"),
-    "vcrnn": Cell(VCRNN, states=1, gates=1, constant="rnn"),
+    "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1, about="Elman's"),  # Elman 1990
 }
 
 

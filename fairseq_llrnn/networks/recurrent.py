@@ -9,14 +9,15 @@ the combination tanh(W [context; h])).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.networks.cells import find_cell
-from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, VariableCell
 
 ATTENTIONS = ("dot", "general", "additive")
 
@@ -52,11 +53,16 @@ class Run:
 class RecurrentNetwork(nn.Module):
     """A stack of recurrent layers.
 
+    Attributes:
+        terms: what a criterion should know of a run, and of the tokens that were read, (B, T); None: nothing.
+
     Args:
         input_size: D. hidden_size: H. num_layers: R. cell: a name of cells.py.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output.
         variational: one mask per sequence. layer_norm: normalise each layer's output.
     """
+
+    terms: Callable[[Run, Tensor], Sequence[Any]] | None = None
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class RecurrentNetwork(nn.Module):
         kind = find_cell(cell)
         self.cell = cell
         self.num_states = kind.states  # G
+        self.varies = kind.constant is not None
         self.dropouts = [dropout_in] + [dropout_between] * (num_layers - 1)
         self.dropout_out = dropout_out
         self.variational = variational
@@ -99,7 +106,7 @@ class RecurrentNetwork(nn.Module):
         return run.hidden, run.state
 
     def run(self, x: Tensor, state: Tensor | None = None) -> Run:
-        """As `forward`; of cells of variable computation also how much they computed."""
+        """As `forward`; of cells whose computation varies also how much they computed."""
         after: list[Tensor] = []
         shares, multiplications = list[Tensor](), list[Tensor]()
         for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
@@ -109,11 +116,10 @@ class RecurrentNetwork(nn.Module):
                 # shape of each: (1, B, H), as torch wants them
                 parts = [s.unsqueeze(0).contiguous() for s in state[:, :, i].unbind(1)]
                 before = tuple(parts) if self.num_states > 1 else parts[0]
-            if isinstance(layer, VariableCell):
-                assert not isinstance(before, tuple)
-                x, last, computation = layer.run(x, before)
-                shares.append(computation.share)
-                multiplications.append(layer.multiplications(computation))
+            if self.varies:
+                x, last, computed = layer.run(x, before)  # type: ignore[operator]
+                shares.append(computed.share)
+                multiplications.append(computed.multiplications)
             else:
                 x, last = layer(x, before)
             parts = list(last) if self.num_states > 1 else [last]
@@ -123,13 +129,6 @@ class RecurrentNetwork(nn.Module):
         of_shares = torch.stack(shares, -1) if shares else None
         total = torch.stack(multiplications).sum(0) if multiplications else None
         return Run(x, torch.stack(after, dim=2), of_shares, total)
-
-    def sharpen(self, sharpness: Sharpness) -> None:
-        """Give the cells of variable computation the λ of their masks. Raises ValueError for a network of others."""
-        for layer in self.layers:
-            if not isinstance(layer, VariableCell):
-                raise ValueError(f"expected a cell of variable computation, found {self.cell!r}")
-            layer.sharpness = sharpness
 
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:

@@ -67,6 +67,7 @@ state["cfg"]["model"]["_name"] = "llrnn_rctm"
 torch.save(state, checkpoint)
 llrnn("explain", "--path", checkpoint, "le chat", code=2)
 llrnn("train", place / "data-bin", "--prior", place / "prior", *small, "--output-tree", "huffman", code=2)
+llrnn("train", place / "data-bin", "--prior", place / "prior", *small, "--cell", "vcgru", code=2)
 state["cfg"]["model"]["_name"] = "llrnn_lm"
 state["cfg"]["model"]["source_characters"] = "cnn"
 torch.save(state, checkpoint)
@@ -138,6 +139,7 @@ def test_without_any_system_the_core_works(without: Without, world: World, root:
     lost_trees = "it is of the system output_trees, which was deleted: put the folder"
     assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
     assert f"the checkpoint was trained with `tree`: {lost_trees}" in said
+    assert "invalid choice: 'vcgru' (choose from 'gru', 'lstm', 'rnn'); it is of the system variable_comput" in said
     assert "found --source-characters cnn; it is of the system characters, which was deleted: put the folder" in said
     assert "the prior has a part 'markov_field'; it is of the system markov_field, which was deleted" in said
     for folder in ("tests", "scripts", "examples"):

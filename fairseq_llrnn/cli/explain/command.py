@@ -1,22 +1,27 @@
-"""`llrnn explain`: why a trained model gave each word of a sentence, or of a translation, its probability."""
+"""`llrnn explain`: why a trained model gave each word of a sentence, or of a translation, its probability.
+
+A view is a module that a system, or another package, has for this command (registry.py):
+
+    def add_arguments(parser): …           options, and how to read what is added to the table
+    def begin(args) -> view | None         None: it has nothing to do; OptionError, before the model is loaded
+
+What it begins is given each sentence with its explanations, `view.add(words, explained)`, and `view.end()` is last.
+"""
 
 import argparse
 import difflib
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_llrnn import registry
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places
-from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.explain.pictures import need_matplotlib
-from fairseq_llrnn.systems.variable_computation.computation_picture import ReadSentence, draw_computation
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
@@ -63,22 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
-    results.add_argument(
-        "--computation", metavar="FILE.png",
-        help="of a model with --cell vcgru or vcrnn: also draw what share of its dimensions it computed to read each "
-        "word, which the table has as `computes` (needs matplotlib)",
-    )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
     parser.add_argument_group(
         "how to read the table",
         "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
         "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
         "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
-        "`computes`: the share of its dimensions that a network of variable computation computed as it read the word. "
-        "Background:Power, among `its features`, is what a learned temperature adds. `choices`: those that lead to the "
-        "word in an output tree, as `3 of 15 0.02→0.07`: the third of 15 children, with its probability by the "
-        "background → by the model; Tree:1, Tree:2, … among its features are the scores of those above the word, and "
-        "the normaliser is that of these nodes.",
+        "Background:Power, among `its features`, is what a learned temperature adds.",
     )
     parser.add_argument_group(
         "how to read it for translations",
@@ -96,12 +92,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`experts`: of each, a × v. a is its gate, the same for all words; v is its value for "
         "this word. a·v counts among the word's features, as Expert:NAME.",
     )
+    for view in registry.load_all("explain"):
+        view.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     check_least("--top", args.top, 1)
-    if args.computation is not None:
-        _check_picture(args.computation)
+    views = [view for module in registry.load_all("explain") if (view := module.begin(args)) is not None]
     if args.source is not None:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
@@ -114,13 +111,12 @@ def run(args: argparse.Namespace) -> int:
     source = _source(args, loaded)
     offered = "" if source is None or not loaded.task.prior.offered_kinds else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
-    read = list[ReadSentence]()
     for words, header in _targets(args, loaded, source):
         read_from = source.words if source else None
         words = loaded.as_written(words, read_from)
         explained = loaded.explain(words, args.top, read_from)
-        if args.computation is not None:
-            read.append(_computed(args, words, explained))
+        for view in views:
+            view.add(words, explained)
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
         _note_forbidden(explained, loaded.task.prior)
@@ -141,29 +137,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
     if not args.json:
         print(f"\n{LEGEND}")
-    if any(sentence.tokens for sentence in read):
-        with writing_to(f"--computation {args.computation}"):
-            draw_computation(read, Path(args.computation))
+    for view in views:
+        view.end()
     return 0
-
-
-def _check_picture(path: str) -> None:
-    """Before the model is loaded, which takes a while."""
-    if Path(path).suffix.lower() != ".png":
-        raise OptionError(f"--computation {path}: expected the name of a PNG; let it end in .png")
-    check_place(path, f"--computation {path}")
-    need_matplotlib("--computation")
-
-
-def _computed(args: argparse.Namespace, words: Sequence[str], explained: Sequence["Explanation"]) -> ReadSentence:
-    """What was computed for each word. Raises OptionError for a model that always computes everything."""
-    shares = [e.computation for e in explained[: len(words)] if e.computation is not None]
-    if len(shares) < len(words):
-        raise OptionError(
-            f"--computation: expected a model of --cell vcgru or vcrnn, found {args.path}, which computes everything "
-            "for every word; leave it out"
-        )
-    return ReadSentence(words, shares)
 
 
 def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:

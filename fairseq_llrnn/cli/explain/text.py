@@ -76,8 +76,6 @@ def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int,
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
             own.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
-        if e.computation is not None:
-            lines.append(labelled("computes", [f"{e.computation:.2f} of its dimensions to read it"]))
         lines.append(labelled("predicted", (f"{printable(w)} {probability(math.exp(v))}" for w, v in e.predictions)))
         if e.expected:
             changes = (f"{printable(n)} {probability(b)}→{probability(p)}" for n, b, p in e.expected)
@@ -114,7 +112,6 @@ def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: So
                 **_slot_facts(e, source),
                 **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
                 **{detail.name: detail.facts for detail in e.details},
-                **({} if e.computation is None else {"computation": e.computation}),
             }
             for word, e in zip([*words, None], explained, strict=True)
         ],

@@ -12,6 +12,6 @@
     own.py                 what every model does
     extensions.py          options that systems and other packages add, and what they make
     options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
-    experts.py             --expert; computation_options.py, speller_options.py
+    experts.py             --expert; speller_options.py
     frozen_lm.py           another model as a background
 """

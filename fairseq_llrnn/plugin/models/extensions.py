@@ -18,17 +18,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_llrnn.head.embedding import InputOf
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 
 Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
 # Places, whose models take the same options, and what these models are called.
-HEAD, INPUT, SOURCE = "head", "input", "source"
-MODELS = {HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder"}
+HEAD, INPUT, SOURCE, RECURRENT = "head", "input", "source", "recurrent"
+MODELS = {
+    HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder",
+    RECURRENT: "models with a recurrent network",
+}  # fmt: skip
 
 
 class Extension:
@@ -75,6 +80,16 @@ class Extension:
             OptionError: as `of_head`.
         """
         return None
+
+    def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
+        """Change a recurrent network that was made by --cell, or let it have `terms`.
+
+        Args:
+            dictionary: of the words that it reads.
+
+        Raises:
+            OptionError: as `of_head`.
+        """
 
 
 EXTENSIONS: list[Extension] = []
@@ -123,3 +138,9 @@ def input_of(args: Args, features: InputOf | None, size: int | None = None) -> I
     for extension in EXTENSIONS:
         features = extension.embedding(args, features, size) or features
     return features
+
+
+def set_up_network(args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
+    """Let all extensions change a recurrent network."""
+    for extension in EXTENSIONS:
+        extension.set_up_network(args, network, dictionary)

@@ -17,7 +17,6 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
-from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass
@@ -52,13 +51,12 @@ class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
                 f"--context-window {args.context_window}: expected 0 (no limit) or a number of words up to "
                 f"{WIDEST_WINDOW:,}"
             )
-        network = build_network(args)
-        computation = computation_target(args, network, task.dictionary)
-        if computation is not None and args.context_window:
+        network = build_network(args, task.dictionary)
+        if network.varies and args.context_window:
             raise OptionError(
                 f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
                 "on what a word does not change; leave it out"
             )
         head = build_head(args, task)
         window, reduced = args.context_window, args.bf16_products
-        return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced, computation))
+        return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced))

@@ -25,7 +25,6 @@ from fairseq_llrnn.plugin.models.speller_options import (
     refuse_start_without_speller,
     spells_from_context,
 )
-from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass
@@ -67,8 +66,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         source, target = task.source_dictionary, task.target_dictionary
         reader = recurrent_reader(args, task, args.encoder_bidirectional, args.reverse_source)
         context_size = reader.output_size if args.context_every_step else 0
-        network = build_network(args, context_size)
-        computation = computation_target(args, network, target)
+        network = build_network(args, target, context_size)
         spells_apart = spells_from_context(args)
         joined = reader.output_size + args.decoder_hidden_size
         head = build_head(args, task, reader.output_size, speller_input=joined if spells_apart else None)
@@ -82,7 +80,6 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
-            computation,
             spells_apart,
         )
         encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)

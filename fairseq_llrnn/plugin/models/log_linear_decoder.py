@@ -10,7 +10,7 @@ criterion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
+from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import expected_modules
@@ -40,13 +41,15 @@ OPTIONS = {  # what messages say of modules of a head that are not there
 class Term:
     """Something that a network says of every position, for the criterion (plugin/tasks/criterion.py).
 
-    The log shows its mean over the positions under its name, or, of `squares`, the root of the mean.
+    The log shows its mean over the positions under its name, or, of `squares`, the root of the mean. An explanation
+    shows `detail` of the value at the position where a word was read.
     """
 
     name: str
     values: Tensor  # (B, T); those of padding do not count
     in_loss: bool = False  # add the values to the loss of training: nats, with gradients
     squares: bool = False
+    detail: Callable[[float], Detail] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
@@ -15,16 +16,13 @@ from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
-from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, input_of, of_heads, takes
+from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, RECURRENT, input_of, of_heads, set_up_network, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.variable_computation.plugin import metadata
 
-CELL = {
-    "help": "kind of recurrent cell; rnn: Elman's; vcgru, vcrnn: a GRU and Elman's that choose at every step how many "
-    "of their dimensions they compute"
-}
+OF_CELLS = (f"; {name}: {cell.about}" for name, cell in CELLS.items() if cell.about)
+CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
 LEARN_TEMPERATURE = {
     "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
     "state and on the signature, and begins at 1"
@@ -63,6 +61,7 @@ class DecoderConfig(SpellerConfig):
 
 
 @dataclass
+@takes(RECURRENT)
 class RecurrentDecoderConfig(DecoderConfig):
     """Options of a recurrent decoder."""
 
@@ -77,11 +76,6 @@ class RecurrentDecoderConfig(DecoderConfig):
         default=False, metadata={"help": "one dropout mask for all time steps of a sequence"}
     )
     layer_norm: bool = field(default=False, metadata={"help": "layer normalisation after each recurrent layer"})
-    vc_target: Optional[float] = field(default=None, metadata=metadata("vc_target"))
-    vc_penalty: Optional[float] = field(default=None, metadata=metadata("vc_penalty"))
-    vc_sharpness: Optional[float] = field(default=None, metadata=metadata("vc_sharpness"))
-    vc_sharpen_updates: Optional[int] = field(default=None, metadata=metadata("vc_sharpen_updates"))
-    vc_guide: Optional[str] = field(default=None, metadata=metadata("vc_guide"))
 
 
 def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
@@ -110,10 +104,16 @@ def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> RecurrentNetwork:
-    """The network of a recurrent decoder. beside: the width of what it reads beside each word."""
+def build_network(
+    args: Namespace | RecurrentDecoderConfig, dictionary: Dictionary, beside: int = 0
+) -> RecurrentNetwork:
+    """The network of a recurrent decoder.
+
+    Args:
+        dictionary: of the words that it reads. beside: the width of what it reads beside each of them.
+    """
     check_sizes(args, "decoder_layers")
-    return RecurrentNetwork(
+    network = RecurrentNetwork(
         beside + read_by(args).size,
         args.decoder_hidden_size,
         args.decoder_layers,
@@ -121,6 +121,8 @@ def build_network(args: Namespace | RecurrentDecoderConfig, beside: int = 0) -> 
         **dropouts(args),
         layer_norm=args.layer_norm,
     )
+    set_up_network(args, network, dictionary)
+    return network
 
 
 def build_head(

@@ -15,31 +15,15 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.cells import equivalent_rnn
-from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentNetwork, Run, dropout
+from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentNetwork, dropout
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    Term,
 )
-from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 
 WINDOWS = 2048  # that are read together where no gradient is kept
-COMPUTATION = "computation"  # the name of the share m of the dimensions
-
-
-def computation_terms(run: Run, num_layers: int, target: ComputationTarget | None, tokens: Tensor) -> list[Term]:
-    """How much cells of variable computation computed as they read the tokens (B, T)."""
-    assert run.shares is not None and run.multiplications is not None
-    terms = [
-        Term(COMPUTATION, run.shares.detach().mean(-1)),
-        Term("rnn_dimension", run.multiplications * equivalent_rnn(1, num_layers) ** 2, squares=True),
-    ]
-    if target is not None:
-        terms.append(Term("computation_penalty", target.penalty(run.shares, tokens), in_loss=True))
-    return terms
 
 
 class RecurrentDecoder(LogLinearDecoder):
@@ -52,16 +36,13 @@ class RecurrentDecoder(LogLinearDecoder):
         head: LogLinearHead,
         context_window: int,
         bf16_products: bool,
-        computation: ComputationTarget | None = None,
     ) -> None:
         """Keep the parts.
 
         Args:
             head: with embeddings. context_window: W, or 0 for the whole prefix.
-            computation: how much a network of variable computation should compute.
         """
         super().__init__(dictionary, head, bf16_products)
-        self.computation = computation
         self.network = network
         self.context_window = context_window
 
@@ -80,9 +61,7 @@ class RecurrentDecoder(LogLinearDecoder):
     def _hidden_of_sequence(self, tokens: Tensor) -> HiddenStates:
         if not self.context_window:
             run = self.network.run(self.head.embed(tokens))
-            many = len(self.network.layers)
-            terms = [] if run.shares is None else computation_terms(run, many, self.computation, tokens)
-            return HiddenStates(run.hidden, terms=terms)
+            return HiddenStates(run.hidden, terms=() if self.network.terms is None else self.network.terms(run, tokens))
         width = self.context_window
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
         return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), self.head.embedding_rows()))
@@ -111,7 +90,6 @@ class SourceDecoder(LogLinearDecoder):
     Args:
         head: with embeddings.
         max_positions: the longest target that fairseq may give.
-        computation: how much a network of variable computation should compute.
     """
 
     def __init__(
@@ -121,10 +99,8 @@ class SourceDecoder(LogLinearDecoder):
         head: LogLinearHead,
         max_positions: int,
         bf16_products: bool,
-        computation: ComputationTarget | None = None,
     ) -> None:
         super().__init__(dictionary, head, bf16_products)
-        self.computation = computation
         self.network = network
         self.longest = max_positions
 
@@ -159,9 +135,8 @@ class SourceDecoder(LogLinearDecoder):
         if beside is not None:
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
-        many = len(self.network.layers)
-        terms = [] if run.shares is None else computation_terms(run, many, self.computation, unread)
         if search is None:
+            terms = () if self.network.terms is None else self.network.terms(run, unread)
             return replace(self.read_out(run.hidden, read, encoder_out), terms=terms)
         search.network = run.state
         return self.read_out(run.hidden[:, -1:], read[:, -1:], encoder_out)
@@ -178,7 +153,6 @@ class AttentionDecoder(SourceDecoder):
         attention: None to live on the summary alone.
         context_every_step: the network reads the summary beside every word (Cho et al. 2014).
         max_positions: the longest target that fairseq may give.
-        computation: how much a network of variable computation should compute.
         spell_from_context: unknown words are spelled from [context; h], by a way of their own, and not from the
             attentional state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
     """
@@ -193,10 +167,9 @@ class AttentionDecoder(SourceDecoder):
         context_every_step: bool,
         max_positions: int,
         bf16_products: bool,
-        computation: ComputationTarget | None = None,
         spell_from_context: bool = False,
     ) -> None:
-        super().__init__(dictionary, network, head, max_positions, bf16_products, computation)
+        super().__init__(dictionary, network, head, max_positions, bf16_products)
         self.attention = attention
         self.context_every_step = context_every_step
         self.spell_from_context = spell_from_context

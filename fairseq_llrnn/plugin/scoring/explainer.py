@@ -32,7 +32,6 @@ from fairseq_llrnn.plugin.compat.loading import (
     take_places,
 )
 from fairseq_llrnn.plugin.models.own import OwnModel
-from fairseq_llrnn.plugin.models.recurrent_decoders import COMPUTATION
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
@@ -78,7 +77,7 @@ class LanguageModelExplainer(Explainer):
         tokens = known_words(read, self.task.dictionary)
         previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         _, extra = self.model.decoder.extract_features(previous)
-        return _with_computation(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
+        return _with_terms(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
 
 
 class TranslationExplainer(Explainer):
@@ -174,7 +173,7 @@ class TranslationExplainer(Explainer):
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it
             _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
-        explained = _with_computation(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
+        explained = _with_terms(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
@@ -198,13 +197,14 @@ class TranslationExplainer(Explainer):
         return limits[side]
 
 
-def _with_computation(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
-    """With the share of the dimensions that was computed to read each word: one step later than to predict it."""
-    of_steps = next((term.values[0] for term in extra["terms"] if term.name == COMPUTATION), None)
-    if of_steps is None:
-        return explained
-    shares = [*of_steps[1:].tolist(), None]  # nothing reads the end
-    return [replace(e, computation=share) for e, share in zip(explained, shares, strict=True)]
+def _with_terms(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
+    """With what the network says of each word as it reads it: one step later than it predicts it."""
+    for term in extra["terms"]:
+        if term.detail is not None:  # of the end, which nothing reads, there is none
+            details = [term.detail(value) for value in term.values[0][1:].tolist()]
+            read = [replace(e, details=(*e.details, more)) for e, more in zip(explained, details, strict=False)]
+            explained = [*read, *explained[len(read) :]]
+    return explained
 
 
 def _as_batch(source: Tensor) -> dict[str, Tensor]:

@@ -156,8 +156,8 @@ class PriorTask(OwnTask):
     prior: Prior
     panel: "Panel | None" = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
-    aims_at_computation = False  # whether it has cells whose computation has a target, in the loss of our criterion
-    learns_a_tree = False  # from what our criterion asks
+    adds_to_loss = False  # whether its network has terms for our criterion
+    counts = ""  # the option of a normaliser that learns from what our criterion asks
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
@@ -167,8 +167,9 @@ class PriorTask(OwnTask):
             raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
         self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
         decoder = getattr(model, "decoder", None)
-        self.aims_at_computation = getattr(decoder, "computation", None) is not None
-        self.learns_a_tree = isinstance(decoder, LogLinearDecoder) and decoder.head.normaliser.counts
+        self.adds_to_loss = getattr(getattr(decoder, "network", None), "terms", None) is not None
+        normaliser = decoder.head.normaliser if isinstance(decoder, LogLinearDecoder) else None
+        self.counts = normaliser.option if normaliser is not None and normaliser.counts else ""
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
@@ -194,15 +195,14 @@ class PriorTask(OwnTask):
                 f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
                 "cross_entropy"
             )
-        if self.aims_at_computation and name == "cross_entropy":
+        if self.adds_to_loss and name == "cross_entropy":
             raise OptionError(
-                "--criterion cross_entropy: a cell that chooses how much it computes needs the loss with --vc-penalty; "
-                "use --criterion log_linear"
+                "--criterion cross_entropy: expected a network that adds nothing to the loss, found one that does, by "
+                "its --cell; use --criterion log_linear"
             )
-        if self.learns_a_tree and name == "cross_entropy":
+        if self.counts and name == "cross_entropy":
             raise OptionError(
-                "--criterion cross_entropy: with --output-tree learned, the tree learns from the loss of --criterion "
-                "log_linear; use that, or another tree"
+                f"--criterion cross_entropy: {self.counts} learns from the loss of --criterion log_linear; use that"
             )
         return criterion
 

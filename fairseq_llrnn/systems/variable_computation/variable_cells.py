@@ -25,6 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+
 THRESHOLD = 1e-3  # ε of equation 2.9
 
 
@@ -46,6 +48,7 @@ class Computation:
 
     share: Tensor  # m, (B, T), float32 or better, with its gradient
     width: Tensor  # n, the dimensions that had a part in the step, (B, T), integers
+    multiplications: Tensor  # that may not be zero, (B, T)
 
 
 def soft_mask(reach: Tensor, index: Tensor, sharpness: float) -> Tensor:
@@ -117,12 +120,12 @@ class VariableCell(nn.Module):
             shares.append(share)
         share = torch.cat(shares, 1)
         width = masked_in(share.detach() * self.hidden_size, sharpness).clamp(0, self.hidden_size).long()
-        return torch.stack(hidden, 1), h.unsqueeze(0), Computation(share, width)
+        return torch.stack(hidden, 1), h.unsqueeze(0), Computation(share, width, self.multiplications(width))
 
-    def multiplications(self, computation: Computation) -> Tensor:
-        """Those of each step that may not be zero, (B, T): matrices of n×n, the scheduler, the projection if any."""
+    def multiplications(self, width: Tensor) -> Tensor:
+        """Those of each step that may not be zero: matrices of n×n, the scheduler, the projection; width: n, (B, T)."""
         project = 0 if self.project is None else self.project.weight.numel()
-        return 2 * self.gates * computation.width**2 + 2 * self.hidden_size + project
+        return 2 * self.gates * width**2 + 2 * self.hidden_size + project
 
     def _step(self, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
         """All dimensions of a step, masked: x, h and e (B, H) -> (B, H)."""
@@ -184,3 +187,11 @@ def products(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Sequence
         flat = functional.linear(x, weights.flatten(0, 1), None if bias is None else bias.flatten())
         return flat.chunk(len(weights), 1)
     return [functional.linear(x, w, None if bias is None else bias[k]) for k, w in enumerate(weights)]
+
+
+def sharpen(network: RecurrentNetwork, sharpness: Sharpness) -> None:
+    """Give the cells of a network the λ of their masks. Raises ValueError for a network of others."""
+    for layer in network.layers:
+        if not isinstance(layer, VariableCell):
+            raise ValueError(f"expected a cell of variable computation, found {network.cell!r}")
+        layer.sharpness = sharpness

@@ -24,7 +24,6 @@ from fairseq_llrnn.plugin.models.recurrent_translation import (
     recurrent_reader,
 )
 from fairseq_llrnn.systems.translators.plugin.maxout_decoder import MaxoutDecoder
-from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 
 @dataclass
@@ -68,8 +67,7 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
         check_sizes(args, "maxout_units")
         source, target = task.source_dictionary, task.target_dictionary
         reader = recurrent_reader(args, task)
-        network = build_network(args, reader.output_size)
-        computation = computation_target(args, network, target)
+        network = build_network(args, target, reader.output_size)
         head = build_head(args, task, reader.output_size, output="decoder_output_dim")
         decoder = MaxoutDecoder(
             target,
@@ -80,6 +78,5 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
             args.maxout_units,
             task.cfg.max_target_positions,
             args.bf16_products,
-            computation,
         )
         return cls(SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)

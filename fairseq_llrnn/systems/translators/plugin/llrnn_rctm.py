@@ -24,7 +24,6 @@ from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslati
 from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.systems.translators.plugin.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
-from fairseq_llrnn.systems.variable_computation.plugin import computation_target
 
 CSM, CGM = "csm", "cgm"
 LAYERS = 2  # of a CGM, where --cgm-layers is not given
@@ -84,11 +83,10 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
             dropped["variational"],
             source_embedding(args, task, args.encoder_embed_dim),
         )
-        network = build_network(args, reader.output_size)
-        computation = computation_target(args, network, target)
+        network = build_network(args, target, reader.output_size)
         head = build_head(args, task, reader.output_size)
         longest = task.cfg.max_target_positions
-        decoder = ConvolutionalDecoder(target, network, head, longest, args.bf16_products, computation)
+        decoder = ConvolutionalDecoder(target, network, head, longest, args.bf16_products)
         return cls(ConvolutionalEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)
 
 

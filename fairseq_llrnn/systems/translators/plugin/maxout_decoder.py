@@ -22,7 +22,6 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.systems.translators.maxout import Maxout
-from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 
 
 class MaxoutDecoder(SourceDecoder):
@@ -33,7 +32,6 @@ class MaxoutDecoder(SourceDecoder):
         head: with embeddings; its hidden width is K.
         encoder_size: E. state_size: H. units: M.
         max_positions: the longest target that fairseq may give.
-        computation: how much a network of variable computation should compute.
     """
 
     def __init__(
@@ -46,9 +44,8 @@ class MaxoutDecoder(SourceDecoder):
         units: int,
         max_positions: int,
         bf16_products: bool,
-        computation: ComputationTarget | None = None,
     ) -> None:
-        super().__init__(dictionary, network, head, max_positions, bf16_products, computation)
+        super().__init__(dictionary, network, head, max_positions, bf16_products)
         self.state_shape = (network.num_states, len(network.layers), state_size)  # (G, R, H)
         self.context = nn.Linear(encoder_size, encoder_size)  # V
         self.bridge = nn.Linear(encoder_size, network.num_states * len(network.layers) * state_size)  # V'

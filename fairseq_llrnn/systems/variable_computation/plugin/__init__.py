@@ -1,10 +1,13 @@
-"""What networks of variable computation are told on the command line (systems/variable_computation/variable_cells.py)."""
+"""What the system adds to our models: the options of its cells, and what a network of them says of its computation.
 
-from __future__ import annotations
+    computation_terms.py  … for the criterion and for explanations
+"""
 
 import math
 from argparse import Namespace
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
@@ -13,37 +16,70 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
-from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, own_options
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
-HELP = {
-    "vc_target": f"share of its dimensions that --cell vcgru or vcrnn should compute at a step (default: {TARGET:g})",
-    "vc_penalty": "weight, in nats, of the distance of that share to its target; 0: the network computes what it likes "
-    f"(default: {PENALTY:g})",
-    "vc_sharpness": "λ of the mask between what is computed and what is kept, at its largest; about 14/λ dimensions "
-    f"are between the two (default: {SHARPNESS:g}, made for 1,024 dimensions)",
-    "vc_sharpen_updates": "updates in which λ rises to it, from a tenth: at first the network learns with soft masks "
-    f"(default: {UPDATES:,}; half of the training's updates is a good choice)",
-    "vc_guide": "words at which everything should be computed, separated by spaces, as the one that marks a space in a "
-    "text in characters: the target is 1 as one of them is read (default: none)",
-}
 
 
-def metadata(name: str) -> dict[str, Any]:
-    """Of the option's field."""
-    return {"help": HELP[name]}
+@dataclass
+class ComputationConfig(FairseqDataclass):
+    """Options of cells that vary their computation. None, as in old checkpoints: the usual."""
+
+    vc_target: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": f"share of its dimensions that --cell vcgru or vcrnn should compute at a step (default: {TARGET:g})"
+        },
+    )
+    vc_penalty: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "weight, in nats, of the distance of that share to its target; 0: the network computes what it "
+            f"likes (default: {PENALTY:g})"
+        },
+    )
+    vc_sharpness: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "λ of the mask between what is computed and what is kept, at its largest; about 14/λ dimensions "
+            f"are between the two (default: {SHARPNESS:g}, made for 1,024 dimensions)"
+        },
+    )
+    vc_sharpen_updates: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "updates in which λ rises to it, from a tenth: at first the network learns with soft masks "
+            f"(default: {UPDATES:,}; half of the training's updates is a good choice)"
+        },
+    )
+    vc_guide: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "words at which everything should be computed, separated by spaces, as the one that marks a space "
+            "in a text in characters: the target is 1 as one of them is read (default: none)"
+        },
+    )
 
 
-def computation_target(
-    args: Namespace | FairseqDataclass, network: RecurrentNetwork, dictionary: Dictionary
-) -> ComputationTarget | None:
-    """Do what the options say, which old checkpoints lack; None for a cell that computes everything at every step.
+OPTIONS = [option.name for option in own_options(ComputationConfig)]
+
+
+class VariableComputation(Extension):
+    """Networks of these cells."""
+
+    options: ClassVar = {RECURRENT: ComputationConfig}
+
+    def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
+        _set_up(args, network, dictionary)
+
+
+def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dictionary: Dictionary) -> None:
+    """Do what the options say, which old checkpoints lack.
 
     Raises:
         OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
     """
-    given = {name: getattr(args, name, None) for name in HELP}
+    given = {name: getattr(args, name, None) for name in OPTIONS}
     if CELLS[args.cell].constant is None:
         for name, value in given.items():
             if value is not None:
@@ -51,7 +87,11 @@ def computation_target(
                     f"{_option(name)} {value}: expected --cell vcgru or vcrnn, found {args.cell}, which computes "
                     "everything at every step; leave one of them out"
                 )
-        return None
+        return
+    from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
+    from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import computation_terms
+    from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
+
     target, penalty = _value(given["vc_target"], TARGET), _value(given["vc_penalty"], PENALTY)
     sharpness, updates = _value(given["vc_sharpness"], SHARPNESS), _value(given["vc_sharpen_updates"], UPDATES)
     if not 0.0 <= target <= 1.0:
@@ -63,7 +103,7 @@ def computation_target(
         raise OptionError(
             f"--vc-sharpen-updates {updates}: expected 0 or a number of updates, e.g. half of the training's"
         )
-    network.sharpen(Sharpness(sharpness, updates))
+    sharpen(network, Sharpness(sharpness, updates))
     boundaries = []
     for word in (given["vc_guide"] or "").split():
         if word not in dictionary:
@@ -72,7 +112,8 @@ def computation_target(
                 "the training text has them"
             )
         boundaries.append(dictionary.index(word))
-    return ComputationTarget(target, penalty, tuple(boundaries))
+    aim = ComputationTarget(target, penalty, tuple(boundaries))
+    network.terms = partial(computation_terms, aim, len(network.layers))
 
 
 def _option(name: str) -> str:
@@ -81,3 +122,6 @@ def _option(name: str) -> str:
 
 def _value(given: Any, default: Any) -> Any:
     return default if given is None else given
+
+
+EXTENSIONS.append(VariableComputation())
