@@ -6,10 +6,8 @@
     recurrent_translation.py  what recurrent translation models share
     recurrent_decoders.py  decoders with a recurrent network
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
-    log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead
-    target_probs.py        what fairseq's scorer gets of it
+    log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead, and what every model does
     source_side.py         what encoders read with
-    own.py                 what every model does
     extensions.py          options that systems and other packages add, and what they make
     options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
     experts.py             --expert; speller_options.py

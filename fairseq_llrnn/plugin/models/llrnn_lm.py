@@ -8,6 +8,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
     build_head,
@@ -15,7 +16,6 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.own import OwnModel
 from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
 
 

@@ -10,13 +10,14 @@ criterion.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqIncrementalDecoder
+from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
@@ -24,9 +25,9 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
+from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import expected_modules
-from fairseq_llrnn.plugin.models.target_probs import TargetProbs
 
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
@@ -232,3 +233,47 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
                 refuse_other_experts("--expert", "the checkpoint", weights, 0)
         self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
         return state_dict
+
+
+class TargetProbs:
+    """What fairseq's scorer gets instead of the probabilities of all words: those of the targets, for which it asks.
+
+    As a tensor (B, T, words) for fairseq.sequence_scorer.SequenceScorer (--softmax-batch: B = 1, some positions).
+    """
+
+    def __init__(self, of_targets: Tensor, targets: Tensor) -> None:
+        """Both (B, T)."""
+        self.of_targets, self.targets = of_targets, targets
+
+    @property
+    def data(self) -> TargetProbs:
+        """What a tensor has here has no gradient; nor has this."""
+        return self
+
+    def size(self, dim: int) -> int:
+        """Of (B, T, 1)."""
+        return self.of_targets.unsqueeze(2).size(dim)
+
+    def view(self, *shape: Any) -> TargetProbs:
+        """The scorer gives it the shape that it has."""
+        return self
+
+    def new(self, size: int) -> Tensor:
+        """An empty tensor of the same kind: (size,)."""
+        return self.of_targets.new_empty(size)
+
+    def gather(self, dim: int, index: Tensor) -> Tensor:
+        """The probabilities of the targets: index (B, T, 1) -> (B, T, 1)."""
+        if dim != 2 or not index.squeeze(2).equal(self.targets):
+            raise ValueError("expected the targets of the sample that was handed over; hand over none for all words")
+        return self.of_targets.unsqueeze(2)
+
+
+class OwnModel(BaseFairseqModel):
+    """A model that ends in a log-linear layer over the prior of its task."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """The model's options. fairseq asks for them when a command line names the model."""
+        enter_command()
+        super().add_args(parser)

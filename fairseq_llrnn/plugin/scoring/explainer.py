@@ -31,7 +31,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     read_checkpoint,
     take_places,
 )
-from fairseq_llrnn.plugin.models.own import OwnModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
