@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
+from fairseq_llrnn.systems.terms.stored import EntriesByKey, TermEntry
 
 LIMIT = 200  # MB
 EACH = 50  # hypotheses of a sentence
@@ -70,19 +70,19 @@ def phrases(lines: int) -> Iterator[str]:
 
 
 def read_terms_of(path: Path) -> int:
-    from fairseq_llrnn.evidence.terms_file import read_terms
+    from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
     return found_in_sentences(read_terms(path))
 
 
 def read_tbx_of(path: Path) -> int:
-    from fairseq_llrnn.evidence.terms_tbx import read_tbx
+    from fairseq_llrnn.systems.terms.tbx_file import read_tbx
 
     return found_in_sentences(read_tbx(path, ("en", "fr")))
 
 
 def found_in_sentences(terms: Sequence[TermEntry]) -> int:
-    """As evidence/terms.py finds them."""
+    """As systems/terms/terms.py finds them."""
     by_key = EntriesByKey()
     for row, entry in enumerate(terms):
         by_key.add(row, (entry.source[0], f"\t{entry.source[0]}"))

@@ -22,16 +22,16 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, set_seed
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.evidence.term_table import plain
-from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.evidence.terms_file import read_terms
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.prior.term_words import phrase_forms
+from fairseq_llrnn.systems.terms.terms import Terms
+from fairseq_llrnn.systems.terms.tsv_file import read_terms
+from fairseq_llrnn.systems.terms.words import phrase_forms
 
 SOFTMAX = "softmax"  # a file in OUT, where the model has none of our heads
 SOURCE = "source.txt"  # … and one with the source's words, where the prior does not know them
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
             add_options(made)
         else:
             made.add_argument("--to", type=Path, required=True, help="where translations are written")
-            made.add_argument("--terms", type=Path, help="terms that translations must have (docs/guides/terms.md)")
+            made.add_argument("--terms", type=Path, help="terms that translations must have (fairseq_llrnn/systems/terms/README.md)")
             made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
             made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
             made.add_argument("--beam", type=int, default=5)

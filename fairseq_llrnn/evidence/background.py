@@ -25,9 +25,9 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.source import BySource
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.groups import SHIFT, plain
 from fairseq_llrnn.evidence.slots import kept_offers
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_slots import asked_terms
-from fairseq_llrnn.evidence.term_table import SHIFT, plain
 from fairseq_llrnn.evidence.word_spans import WordSpans
 
 

@@ -2,7 +2,7 @@
 
 A source token has one kind at most, the first of those chosen that holds for it:
 
-    terms     none by itself: what a terms file asks for (evidence/term_table.py)
+    terms     none by itself: what a terms file asks for (evidence/groups.py)
     mapped    the user's table says what it becomes
     patterns  one of the user's expressions matches the whole token
     numbers   12 · 1.234,5 · -3

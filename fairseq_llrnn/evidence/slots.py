@@ -20,9 +20,9 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.group_slots import Groups, asked_terms, groups_of, sentence_slots
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.evidence.term_slots import Groups, asked_terms, groups_of, sentence_slots
-from fairseq_llrnn.evidence.term_table import plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 from fairseq_llrnn.output.feature_weights import at_least_float32

@@ -17,13 +17,13 @@ import numpy as np
 
 from fairseq_llrnn.defaults import MAX_SLOTS as MAX_SLOTS
 from fairseq_llrnn.evidence.features import unknown_word_features
+from fairseq_llrnn.evidence.groups import TermTable
 from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
-from fairseq_llrnn.evidence.term_phrases import has_case_or_gender, head_of
-from fairseq_llrnn.evidence.term_table import TermTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import UNK, OpenWords
 from fairseq_llrnn.features.feature_table import Signatures
+from fairseq_llrnn.systems.terms.phrases import has_case_or_gender, head_of
 
 NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
 MODIFIERS = frozenset(("POS:ADJ", "POS:DET", "POS:NUM"))

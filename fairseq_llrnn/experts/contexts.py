@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.evidence.term_table import plain
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.experts.panel import Answer, Panel, Words
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 

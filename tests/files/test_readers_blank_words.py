@@ -10,8 +10,6 @@ from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.terms_file import read_terms
-from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import is_blank
@@ -19,6 +17,8 @@ from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
 from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
 BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]
 WITHOUT_WIDTH = ["\u200b", "\u2060", "\ufeff", "\u00ad", "\u200d\u200d", "\u3164", "\u2800", "\ufe0f", "\u200b\u00a0"]

@@ -13,13 +13,13 @@ from fairseq_llrnn.cli.stdin import text_lines
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.terms_file import read_terms
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.text_words import count_words, read_ids
 from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
 # what str.splitlines, or Python's text files, take for an end
 ENDS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

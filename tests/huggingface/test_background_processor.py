@@ -13,12 +13,12 @@ from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.terms import Terms
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.terms import Terms
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 

@@ -67,7 +67,8 @@ def shortened(block: str) -> str:
 
 def pages_to_run() -> list[Page]:
     """README.md and the guides that have blocks to run."""
-    pages = (read_page(path) for path in (README, *sorted((ROOT / "docs" / "guides").glob("*.md"))))
+    guides = *(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "fairseq_llrnn" / "systems").glob("*/README.md")
+    pages = (read_page(path) for path in (README, *sorted(guides)))
     return [page for page in pages if page.blocks]
 
 

@@ -25,8 +25,6 @@ from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.facts import read_facts
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.terms_file import read_terms
-from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -48,6 +46,8 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
+from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)

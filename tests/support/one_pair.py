@@ -10,10 +10,10 @@ from torch.utils.data import Dataset
 
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.lexicon.word_forms import WordForms
-from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
-from fairseq_llrnn.plugin.data.invented_terms import InventedTerms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.plugin.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.plugin.invented_terms import InventedTerms
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
 EPOCHS = 40  # that a test draws terms in

@@ -25,16 +25,16 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.term_table import plain
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evidence.run_terms import RunTerms
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.systems.terms.run import RunTerms
 
 
 def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:

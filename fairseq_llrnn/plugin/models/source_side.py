@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
-from fairseq_llrnn.evidence.term_table import plain
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, SOURCE, takes
 from fairseq_llrnn.source_embedding import SourceEmbedding

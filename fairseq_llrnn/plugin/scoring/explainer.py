@@ -17,7 +17,7 @@ from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.term_table import plain
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.announced import find_model, find_task
@@ -35,8 +35,8 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
-from fairseq_llrnn.plugin.tasks.terms import open_terms
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
+from fairseq_llrnn.systems.terms.plugin.extension import open_terms
 
 BEAM = 5  # of the model's own translation; fairseq's default
 

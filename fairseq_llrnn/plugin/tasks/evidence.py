@@ -19,12 +19,12 @@ from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets, UnknownAliases, warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
-from fairseq_llrnn.plugin.data.invented_groups import InventedGroups
-from fairseq_llrnn.plugin.data.invented_terms import InventedTerms, TermMarks
-from fairseq_llrnn.plugin.data.term_columns import before_tab
 from fairseq_llrnn.plugin.tasks.evidence_options import has_terms
-from fairseq_llrnn.plugin.tasks.terms import open_terms, word_forms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.plugin.columns import before_tab
+from fairseq_llrnn.systems.terms.plugin.extension import open_terms, word_forms
+from fairseq_llrnn.systems.terms.plugin.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.plugin.invented_terms import InventedTerms, TermMarks
 
 logger = logging.getLogger(__name__)
 

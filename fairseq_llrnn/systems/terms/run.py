@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from fairseq_llrnn.evidence.terms import Terms
+from fairseq_llrnn.systems.terms.terms import Terms
 
 logger = logging.getLogger(__name__)
 

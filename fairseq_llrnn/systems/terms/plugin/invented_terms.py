@@ -1,7 +1,7 @@
 """Training with terms: lemmas of words of the target, required as if a user had asked for them.
 
 Of a share of the pairs, some content words and phrases of the target are looked up among the groups that may be asked
-for (plugin/data/invented_groups.py). The words of the source that translate one best carry the mark of its group, or,
+for (invented_groups.py). The words of the source that translate one best carry the mark of its group, or,
 where none does and now and then, any word, without being its place: so the model learns to place a term, and to choose
 its form by the context. Which ones depends on the seed, the epoch and the sentence's number alone.
 
@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
-from fairseq_llrnn.evidence.run_terms import RunTerms
-from fairseq_llrnn.evidence.term_table import marked, plain
+from fairseq_llrnn.evidence.groups import marked, plain
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
-from fairseq_llrnn.plugin.data.invented_groups import STREAM, InventedGroups, runs
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.plugin.invented_groups import STREAM, InventedGroups, runs
+from fairseq_llrnn.systems.terms.run import RunTerms
 
 MOST = 3  # words of a sentence's terms; a phrase may be more
 PHRASES_FIRST = 0.5  # share of the sentences that ask for phrases before words

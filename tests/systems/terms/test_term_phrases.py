@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from fairseq_llrnn.evidence import term_phrases
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
 
 FRENCH = """
 maison maison NOUN Gender=Fem|Number=Sing

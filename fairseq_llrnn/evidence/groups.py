@@ -4,12 +4,12 @@ A sentence's terms travel inside its source ids, so that whatever sorts, splits 
 
     id  =  (mark + 1) · 2³²  +  the token's own id
 
-A mark is a number of a `TermTable` (evidence/term_table.py). Who reads a source token asks for its own id (`plain`).
+A mark is a number of a `TermTable` (evidence/groups.py). Who reads a source token asks for its own id (`plain`).
 
 Terms that sentences may carry: groups of forms of which a translation has to have one, and marks of source tokens.
 
 A group is a lemma (or phrase) of the target with the forms in which it may be said: target ids, each with the row of
-its features. A mark says which groups are asked for at a source token (evidence/term_table.py). Both have numbers that
+its features. A mark says which groups are asked for at a source token (evidence/groups.py). Both have numbers that
 live as long as the session's evidence table, whose part this is.
 """
 

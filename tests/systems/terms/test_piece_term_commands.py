@@ -10,7 +10,7 @@ from shell import Result, Shell
 from term_world import BAD, FORMS, SOURCES, TERMS, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE, World
 
-from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_terms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 

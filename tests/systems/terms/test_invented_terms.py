@@ -8,8 +8,8 @@ from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.evidence.term_slots import asked_terms
-from fairseq_llrnn.evidence.term_table import MOST_FORMS, plain
+from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.groups import MOST_FORMS, plain
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

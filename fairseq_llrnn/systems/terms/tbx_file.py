@@ -26,11 +26,11 @@ from typing import Any
 from xml.parsers import expat
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.stored_terms import StoredTerms, TermEntry
-from fairseq_llrnn.evidence.terms_file import check_entry
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import is_blank, opened, place, shown
 from fairseq_llrnn.lexicon.ud import UPOS
+from fairseq_llrnn.systems.terms.stored import StoredTerms, TermEntry
+from fairseq_llrnn.systems.terms.tsv_file import check_entry
 
 ENTRIES = ("termEntry", "conceptEntry")
 LANGUAGES = ("langSet", "langSec")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.stored_terms import TermEntry
-from fairseq_llrnn.evidence.terms_file import read_terms, refuse_misplaced_kinds
-from fairseq_llrnn.evidence.terms_tbx import read_tbx
+from fairseq_llrnn.systems.terms.stored import TermEntry
+from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.tsv_file import read_terms, refuse_misplaced_kinds
 
 
 def read(tmp_path: Path, text: str) -> list[TermEntry]:

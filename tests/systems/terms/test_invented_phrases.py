@@ -8,12 +8,12 @@ import pytest
 from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
 
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.evidence.term_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_terms
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
-from fairseq_llrnn.plugin.data.invented_groups import invented_phrases, runs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
+from fairseq_llrnn.systems.terms.plugin.invented_groups import invented_phrases, runs
 
 CZECH = {
     "malý": ("ADJ", {"malý": "Nom", "malého": "Gen", "malým": "Ins"}),

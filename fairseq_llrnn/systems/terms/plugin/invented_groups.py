@@ -5,7 +5,7 @@ the words of a phrase agree, and all of them change with its forms; elsewhere, i
 
 The groups of terms that training may ask for, made once of a run: lemmas, and phrases of the first training data.
 
-All forms of a lemma, or of a phrase whose words agree (plugin/data/invented_groups.py), are a group. Every group takes
+All forms of a lemma, or of a phrase whose words agree (invented_groups.py), are a group. Every group takes
 tokens that the session keeps; so data in several folders, of which an epoch reads one, has the phrases of the first.
 """
 
@@ -20,13 +20,13 @@ from itertools import chain
 import numpy as np
 from fairseq.data import FairseqDataset
 
+from fairseq_llrnn.evidence.groups import MOST_FORMS, Use
 from fairseq_llrnn.evidence.table import FUNCTION_WORDS, LEAST_GUESS, NOUNS
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.term_words import phrase_forms, target_shares
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
+from fairseq_llrnn.systems.terms.words import phrase_forms, target_shares
 
 MOST_PHRASES = 2000  # each takes some milliseconds, and a token for each form
 LONGEST = 3  # words

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fairseq_llrnn.evidence.groups import SHIFT, TermGroup, TermTable
 from fairseq_llrnn.evidence.table import Offer
-from fairseq_llrnn.evidence.term_table import SHIFT, TermGroup, TermTable
 from fairseq_llrnn.features.dictionary import UNK, OpenWords
 
 

@@ -5,7 +5,7 @@ lower-cased text it matches in any case. Where matches overlap, the longest coun
 Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
 however many pieces the dictionary has for it (evidence/piece_table.py).
 The forms of a term are those that its row gives; else those that are known of the lemma (lexicon/word_forms.py), of
-the part of speech that the row says; else, of a phrase, those of its words that agree (evidence/term_phrases.py); else
+the part of speech that the row says; else, of a phrase, those of its words that agree (systems/terms/phrases.py); else
 the lemma alone, with a warning.
 """
 
@@ -20,14 +20,14 @@ from functools import lru_cache
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, as_one_line
-from fairseq_llrnn.evidence.stored_terms import EntriesByKey, TermEntry
+from fairseq_llrnn.evidence.groups import MOST_FORMS, Use, plain
 from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.evidence.term_table import MOST_FORMS, Use, plain
-from fairseq_llrnn.evidence.terms_file import check_entry, refuse_lists, refuse_misplaced_kinds, refuse_other
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
+from fairseq_llrnn.systems.terms.stored import EntriesByKey, TermEntry
+from fairseq_llrnn.systems.terms.tsv_file import check_entry, refuse_lists, refuse_misplaced_kinds, refuse_other
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Terms:
         """
         Args:
             entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
-            phrases: what finds the forms of phrases (`phrase_forms` of prior/term_words.py); without, from `forms`.
+            phrases: what finds the forms of phrases (`phrase_forms` of systems/terms/words.py); without, from `forms`.
         """
         self.table, self.forms, self.must = table, forms, must
         self.phrases = PhraseForms(forms) if phrases is None else phrases

@@ -4,18 +4,18 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairseq_llrnn.evidence.run_terms import RunTerms
-from fairseq_llrnn.evidence.stored_terms import TermEntry
-from fairseq_llrnn.evidence.terms import Terms
-from fairseq_llrnn.evidence.terms_file import read_terms
-from fairseq_llrnn.evidence.terms_tbx import read_tbx
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.plugin.tasks.evidence_options import MUST, SOURCE_LEXICON, TERM_FORMS
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.term_words import phrase_forms, source_words, target_shares, word_features
+from fairseq_llrnn.systems.terms.run import RunTerms
+from fairseq_llrnn.systems.terms.stored import TermEntry
+from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.terms import Terms
+from fairseq_llrnn.systems.terms.tsv_file import read_terms
+from fairseq_llrnn.systems.terms.words import phrase_forms, source_words, target_shares, word_features
 
 logger = logging.getLogger(__name__)
 TBX = (".tbx", ".tbx.gz")

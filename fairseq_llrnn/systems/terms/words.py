@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.form_analyses import RELEVANT
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
 
 MOSTLY = 0.5
 

@@ -17,18 +17,18 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.features import with_slot_features
-from fairseq_llrnn.evidence.run_terms import RunTerms
+from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.groups import marks_of, plain
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
-from fairseq_llrnn.evidence.stored_terms import TermEntry
 from fairseq_llrnn.evidence.table import EvidenceTable
-from fairseq_llrnn.evidence.term_phrases import PhraseForms
-from fairseq_llrnn.evidence.term_slots import asked_terms
-from fairseq_llrnn.evidence.term_table import marks_of, plain
-from fairseq_llrnn.evidence.terms import Terms
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.phrases import PhraseForms
+from fairseq_llrnn.systems.terms.run import RunTerms
+from fairseq_llrnn.systems.terms.stored import TermEntry
+from fairseq_llrnn.systems.terms.terms import Terms
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
 SLOTTED = with_slot_features(OUTPUT, TERM_RULES)

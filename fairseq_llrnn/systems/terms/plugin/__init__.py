@@ -1,0 +1,1 @@
+"""What the system brings for fairseq."""
