@@ -4,10 +4,12 @@
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
     parts      parts of priors and the backgrounds that make them:         part.py (ours: prior/parts/NAME.py)
                a module that registers them (prior/part.py)
-    plugins    fairseq tasks, models, criteria, options of models: a       plugin.py, or a folder plugin/
+    plugins    fairseq tasks, models, criteria, their options: a           plugin.py, or a folder plugin/
                module that registers them
     show       what `llrnn show` can show besides: a module (cli/show)     views/show.py
     explain    what `llrnn explain` says besides: a module (cli/explain)   views/explain.py
+    evidence   kinds of strings that a translation is to have: a module    evidence.py
+               that registers them (evidence/rules.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
@@ -34,6 +36,7 @@ FILES = {  # of a group, in this package
     "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
     "show": ("systems/*/views/show.py",),
+    "evidence": ("systems/*/evidence.py",),
     "explain": ("systems/*/views/explain.py",),
     "readers": (),
 }
@@ -53,6 +56,7 @@ OFFERED = {
     ),
     "phrases": "phrases",
     "rare_words": "rare-words",
+    "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
     "variable_computation": (
         "vcgru vcrnn --vc-target --vc-penalty --vc-sharpness --vc-sharpen-updates --vc-guide --computation"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing_extensions import Doc
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files import reading
+from fairseq_llrnn.registry import lost
 
 _NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
 IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
@@ -50,6 +51,18 @@ class _AsItIs:
 
 
 OBJECT = _AsItIs()  # of what only Python can give
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """That a text is one of some words, which are asked for when a value is checked."""
+
+    words: Callable[[], Iterable[str]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: object) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.literal_schema([*self.words()])
 
 
 class Settings:
@@ -205,7 +218,7 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     shown = given if not isinstance(given, str) or _NUMBER.fullmatch(given) else repr(given)
     known = [word for entry in same if entry["type"] == "literal_error" for word in _words_of(entry)]
     near = difflib.get_close_matches(str(given), known, n=1)
-    advice = f"did you mean {near[0]}?" if near else "correct it"
+    advice = (known and lost(str(given))) or (f"did you mean {near[0]}?" if near else "correct it")
     return f"{called(name)}: expected {expected}, found {shown}; {advice}"
 
 

@@ -109,7 +109,7 @@ def added_to_models(system: str | None = None) -> dict[str, list[dataclasses.Fie
         of_system = system_of(type(extension).__module__)
         if of_system and system in (None, of_system):
             for place, options in extension.options.items():
-                found.setdefault(MODELS[place], []).extend(own_options(options))
+                found.setdefault(MODELS.get(place, f"the task {place}"), []).extend(own_options(options))
     return found
 
 

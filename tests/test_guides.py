@@ -50,7 +50,7 @@ def _run_blocks(page: Page, folder: Path, commands: Mapping[str, str]) -> str:
     return said
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: "-".join((page.path.parent.name, page.path.stem)))
 def test_the_blocks_of_a_page_run_one_after_the_other(run_page: Run, page: Page) -> None:
     run_page(page)
 

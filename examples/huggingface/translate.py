@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
             add_options(made)
         else:
             made.add_argument("--to", type=Path, required=True, help="where translations are written")
-            made.add_argument("--terms", type=Path, help="terms that translations must have (fairseq_llrnn/systems/terms/README.md)")
+            made.add_argument("--terms", type=Path, help="terms that translations must have (systems/terms)")
             made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
             made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
             made.add_argument("--beam", type=int, default=5)

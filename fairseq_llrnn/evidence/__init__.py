@@ -9,14 +9,8 @@
     merged_targets.py   target sentences in which slots stand for the words that spell them
     background.py       their weight: b(C; x) = b₁(C; x) + ε/J
     counted_slots.py    groups of slots, how often each is to be said, and hypotheses that know what they have said
-    stored_terms.py     terms on disk, of which a sentence needs a few
-    terms_file.py       files of terms: a phrase of the source, a lemma of the target, and no parts of speech
-    terms_tbx.py        those in TBX
-    terms.py            which phrases of a sentence ask for which term, and the forms of terms
-    run_terms.py        the terms of a run, and whether they matched
-    term_phrases.py     the forms of phrases, from those of their words
-    term_table.py       groups of forms by number, what a source token may carry, and ids of those that do
-    term_slots.py       the terms of a batch, and their slots beside evidence
+    groups.py           strings of which a translation has to have one, and marks that ask for them
+    group_slots.py      the groups of a batch, and their slots beside evidence
     translation_slots.py  slots of translations of source words
     features.py         the features of a string outside the vocabulary
     synthetic_words.py  invented unknown words, for training

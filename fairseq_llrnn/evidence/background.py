@@ -67,6 +67,6 @@ class EvidenceBackground(BySource):
         return next(part for part in self.base.modules() if isinstance(part, LexicalBackground))
 
     def within(self, remaining: int) -> Background:
-        """Another one where terms must be said: without a source it says only that there may be a limit."""
+        """Another one where strings must be said: without a source it says only that there may be a limit."""
         limited = super().within(remaining)
-        return copy.copy(self) if limited is self and self.table.terms.required else limited
+        return copy.copy(self) if limited is self and self.table.groups.required else limited

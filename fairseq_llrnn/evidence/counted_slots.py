@@ -11,8 +11,8 @@ room. Three kinds of groups:
     wanted    as `must`, but softly: a thousandth of the weight is left to the slots, a hundredth to </s>
     others    at most as often as the quota says, softly
 
-Over pieces, a piece that spells a form of a term, whose token is another (evidence/piece_table.py), keeps a thousandth
-of its weight, too.
+A token that spells a string of a group whose own token is another (`Group.beside`) keeps a thousandth of its weight,
+too.
 
 What a hypothesis has said is a row of its state: how often each group may still be said. Every slot is alone in its
 class, and so is </s>. So the weights are those of the mixture, times a factor of J + 1 classes:
@@ -54,15 +54,15 @@ class Quotas:
 
 
 def quotas_of(slots: Slots, once: bool) -> Quotas | None:
-    """The terms of a batch, and, if each string of the evidence is to be said `once`, a group for each; None: nothing.
+    """The groups of a batch, and, if each string of the evidence is to be said `once`, a group for each; None: nothing.
 
     A string of the evidence is said as often as it stands in the source; wanted where no dictionary has the word.
     """
     batch, many = slots.words.shape
     found = []
-    if slots.terms is not None:
-        none = torch.zeros_like(slots.terms.must)
-        found.append(Quotas(slots.terms.member, slots.terms.most, slots.terms.must, none))
+    if slots.groups is not None:
+        none = torch.zeros_like(slots.groups.must)
+        found.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
     if once:
         counted = (slots.times > 0).any(0)  # shape: (J,); translations, which are many, are not
         alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
@@ -88,7 +88,7 @@ class QuotaSlots(EvidenceSlots):
         forbidden = (self.member & self.must.unsqueeze(1)).any(2)
         some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # … and in any case: a form that is another token is not to be written as a piece
-        beside = torch.zeros_like(forbidden) if slots.terms is None else slots.terms.beside
+        beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
         self.log_open = torch.where(beside, LOG_KEEPS, 0.0)
         full = (self.member & (self.most > 0).unsqueeze(1)).any(2)
         self.log_full = torch.where(full, some, 0.0) + self.log_open

@@ -1,4 +1,4 @@
-"""The terms of a batch of sentences: which groups are asked for, how often, where, and what their slots weigh.
+"""The groups that a batch of sentences asks for: how often, where, and what their slots weigh.
 
 Sizes: B sentences, L source length, J slots, G groups of the sentence that has most of them.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.evidence.groups import SHIFT, TermGroup, TermTable
+from fairseq_llrnn.evidence.groups import SHIFT, Group, GroupTable
 from fairseq_llrnn.evidence.table import Offer
 from fairseq_llrnn.features.dictionary import UNK, OpenWords
 
@@ -23,14 +23,14 @@ from fairseq_llrnn.features.dictionary import UNK, OpenWords
 class Asked:
     """A group that a sentence asks for."""
 
-    group: TermGroup
+    group: Group
     most: int  # how often
     places: tuple[int, ...]  # where its translation is to be looked for
 
 
 @dataclass(frozen=True)
 class SentenceSlot:
-    """A slot of one sentence: a string that its source offers, or a form of a term, or both."""
+    """A slot of one sentence: a string that its source offers, or one of a group that is asked for, or both."""
 
     word: int
     row: int
@@ -40,18 +40,18 @@ class SentenceSlot:
     places: tuple[int, ...]
     log_part: float  # of the weight ε, as a logarithm
     times: int = 0  # how many words of the source offer it, as evidence
-    groups: tuple[int, ...] = field(default=())  # of the sentence's terms; evidence has none
-    is_beside: bool = False  # a piece or word that spells a form, or a part of one, whose token is another
+    groups: tuple[int, ...] = field(default=())  # of the sentence's groups; evidence has none
+    is_beside: bool = False  # a piece or word that spells a group's string, or a part, whose token is another
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The terms of a batch by slot."""
+    """The groups of a batch by slot."""
 
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 where there is no group
     must: Tensor  # (B, G) bool
-    beside: Tensor  # (B, J) bool, which slots spell forms whose tokens are others
+    beside: Tensor  # (B, J) bool, which slots spell strings whose tokens are others
 
     def widened(self, slots: int) -> Groups:
         """The same for more slots, those that come last of no group."""
@@ -60,56 +60,56 @@ class Groups:
         return replace(self, member=member, beside=beside)
 
 
-def asked_terms(terms: TermTable, sources: np.ndarray) -> list[list[Asked]]:
-    """The groups that each of the sentences (B, L) asks for, those that must be said and have few forms first."""
+def asked_groups(table: GroupTable, sources: np.ndarray) -> list[list[Asked]]:
+    """The groups that each of the sentences (B, L) asks for, those that must be said and have few strings first."""
     found: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
     for sentence, place in zip(*(sources >> SHIFT).nonzero(), strict=True):
-        for use in terms.uses(int(sources[sentence, place])):
+        for use in table.uses(int(sources[sentence, place])):
             most, places = found[sentence].setdefault(use.group, (0, []))
             found[sentence][use.group] = most + use.counts, [*places, int(place)] if use.is_place else places
-    rows = [[Asked(terms.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in found]
+    rows = [[Asked(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in found]
     return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
 
 
 def sentence_slots(
     kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], asked: Sequence[Asked], target: OpenWords
 ) -> list[SentenceSlot]:
-    """The slots of a sentence: its evidence shares ε, and so do the forms of each term.
+    """The slots of a sentence: its evidence shares ε, and so do the strings of each group.
 
     Args:
-        kept: its evidence, with the places of each word that offers it. asked: its terms.
+        kept: its evidence, with the places of each word that offers it. asked: its groups.
     """
     unk = target.known_index[UNK]
-    forms: dict[int, list[int]] = {}  # target id -> groups
+    grouped: dict[int, list[int]] = {}  # target id -> groups
     for number, one in enumerate(asked):
         for word in one.group.words:
-            forms.setdefault(word, []).append(number)
+            grouped.setdefault(word, []).append(number)
     part = -math.log(max(1, len(kept)))
     at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
     slots = [
         SentenceSlot(o.word, o.row, o.unknown, unk if o.unknown else o.word, o.unknown, at[o.word], part, len(words))
         for o, words in kept
-        if o.word not in forms
+        if o.word not in grouped
     ]
     known = {
         word: (row, read_as)
         for one in asked
         for word, row, read_as in zip(one.group.words, one.group.rows, one.group.read_as, strict=True)
     }
-    for word, groups in forms.items():
+    for word, groups in grouped.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
         log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
         row, read_as = known[word]
         unknown = word >= target.known
         slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
-    beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in forms}
+    beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in grouped}
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
 def groups_of(
     slots: Sequence[Sequence[SentenceSlot]], asked: Sequence[Sequence[Asked]], device: torch.device
 ) -> Groups:
-    """The terms of a batch."""
+    """The groups of a batch."""
     many, width = max(1, *map(len, asked)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, many), dtype=bool)
     most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.evidence.groups import SHIFT, plain
 from fairseq_llrnn.evidence.slots import kept_offers
 from fairseq_llrnn.evidence.table import EvidenceTable
@@ -50,10 +50,10 @@ def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.n
 
 
 def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:
-    """The target (T,) with the slots of its source (L,), forms of terms included: (T',), T' ≤ T."""
+    """The target (T,) with the slots of its source (L,), those of groups that it asks for included: (T',), T' ≤ T."""
     marked = source.cpu().numpy()[None]
     if table.target_words.convention is None and not (marked >> SHIFT).any():
-        return target  # over words, only forms of terms are several tokens
-    [offers], [terms] = kept_offers(table, plain(marked)), asked_terms(table.terms, marked)
-    slots = [offer.word for offer, _ in offers] + [word for one in terms for word in one.group.words]
+        return target  # over words, only strings of groups are several tokens
+    [offers], [asked] = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
     return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

@@ -6,21 +6,19 @@ behind the dictionary, written as a whole word is (`▁4071`; subword-nmt: `4071
 again writes it right. Over pieces no word is unknown, so the *known words* are those of the source's training text.
 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
-training text had not; a network reads them as `<unk>`. A form of a term has a token behind the dictionary in any case,
-which is the whole word and no beginning of another, so that what is required is said. The piece that spells it alone is
-a slot beside it, which adds nothing, and keeps a thousandth of its weight (evidence/counted_slots.py).
+training text had not; a network reads them as `<unk>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from fairseq_llrnn.evidence.rules import KINDS, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer
 from fairseq_llrnn.evidence.word_spans import WordSpans
-from fairseq_llrnn.features.dictionary import UNK, OpenWords
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.features.subwords import Convention
 
@@ -95,22 +93,9 @@ class PieceTable(EvidenceTable):
             unknown = target >= self.target.known
             yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
 
-    def _token(self, string: str) -> int:
-        """One behind the dictionary, even if a single piece spells the form: other words begin or end with it, too."""
-        return self.target.open(self.written(string))
-
-    def _read_as(self, string: str) -> int:
-        """`<unk>`, also of a form that one piece spells: as that piece, it might go on with the next one."""
-        return self.target.known_index[UNK]
-
-    def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
-        """Pieces that are whole forms, whether they must be said or not: other words begin or end with them."""
-        pieces = (self.target.known_index.get(self.written(form)) for form in forms)
-        return [(piece, self._row_of(piece)) for piece in pieces if piece is not None]
-
     def written(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))
 
-    def _unknown_features(self, string: str) -> dict[str, float]:
+    def unknown_features(self, string: str) -> dict[str, float]:
         place = self.convention.position(self.written(string))
-        return super()._unknown_features(string) | ({place: 1.0} if place in self._feature else {})
+        return super().unknown_features(string) | ({place: 1.0} if place in self._feature else {})

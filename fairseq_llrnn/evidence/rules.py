@@ -2,7 +2,6 @@
 
 A source token has one kind at most, the first of those chosen that holds for it:
 
-    terms     none by itself: what a terms file asks for (evidence/groups.py)
     mapped    the user's table says what it becomes
     patterns  one of the user's expressions matches the whole token
     numbers   12 · 1.234,5 · -3
@@ -12,6 +11,9 @@ A source token has one kind at most, the first of those chosen that holds for it
     names     capitalised, and the lower-cased form is no known word
     copies    no known word, with a letter
     translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
+
+Beside these, a system may ask for strings of its own, whatever the source says (evidence/groups.py). No token is of its
+kind by itself; `register_kind` makes it known, in a module that registry.py finds in the group `evidence`.
 
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
 chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
@@ -28,13 +30,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
 
+from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER
 from fairseq_llrnn.features.user_patterns import UserPatterns
 
-FEATURES = {  # of every kind, the preferred ones first
-    "terms": "Evidence:Term",
+FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",
     "patterns": "Evidence:Pattern",
     "numbers": "Evidence:Number",
@@ -48,9 +50,30 @@ FEATURES = {  # of every kind, the preferred ones first
 KINDS = tuple(FEATURES)
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
+ASKED: dict[str, AskedKind] = {}  # by name; `features` has them all
 BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
+
+
+@dataclass(frozen=True)
+class AskedKind:
+    """A kind of strings that a system asks for."""
+
+    feature: str  # of slots that are one of them: `Evidence:…`
+    origin: str  # where they come from, for `llrnn show`
+
+
+def register_kind(name: str, kind: AskedKind) -> None:
+    """Make a kind known. Over pieces, the part then has the words of the target's training text, too."""
+    ASKED[name] = kind
+
+
+def features() -> dict[str, str]:
+    """The feature of every kind, those that systems ask for first."""
+    registry.load_all("evidence")
+    return {name: kind.feature for name, kind in ASKED.items()} | FEATURES
+
 
 # Every expression here takes time linear in the token's length.
 _DATE = re.compile(r"(\d{1,4})([./\-])(\d{1,2})\2(\d{1,4})")
@@ -73,7 +96,7 @@ class Evidence:
 class EvidenceRules:
     """Which source tokens are evidence. `check` says whether the parts are sound."""
 
-    kinds: tuple[str, ...]  # in the order of KINDS
+    kinds: tuple[str, ...]  # in the order of `features`
     mapping: Mapping[str, tuple[str, ...]]  # source token -> target words; empty unless "mapped" is chosen
     patterns: Mapping[str, str]  # name -> the user's expression; evidence only where "patterns" is chosen
     weight: float = DEFAULT_WEIGHT  # ε, what the slots of a sentence weigh together where all words weigh one
@@ -105,7 +128,12 @@ class EvidenceRules:
     def feature_names(self) -> tuple[str, ...]:
         """The features that slots have besides those of their words."""
         several = any(len(words) > 1 for words in self.mapping.values())
-        return (*(FEATURES[kind] for kind in self.kinds), UNKNOWN, *((NEXT,) if several else ()))
+        return (*(features()[kind] for kind in self.kinds), UNKNOWN, *((NEXT,) if several else ()))
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Those of the kinds whose strings a system asks for."""
+        return tuple(kind for kind in self.kinds if kind not in FEATURES)
 
     @property
     def identity(self) -> str:
@@ -141,8 +169,10 @@ class EvidenceRules:
 
     def check(self) -> None:
         """Raise ValueError unless all is sound."""
-        if not self.kinds or self.kinds != tuple(kind for kind in KINDS if kind in self.kinds):
-            raise ValueError(f"the evidence is of the kinds {list(self.kinds)}, expected some of {', '.join(KINDS)}")
+        known = features()
+        if not self.kinds or self.kinds != tuple(kind for kind in known if kind in self.kinds):
+            reason = next(filter(None, map(registry.lost, self.kinds)), f"expected some of {', '.join(known)}")
+            raise ValueError(f"the evidence is of the kinds {list(self.kinds)}, {reason}")
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise ValueError(f"the evidence has the weight {self.weight}, which is none")
         if bool(self.mapping) != ("mapped" in self.kinds) or ("patterns" in self.kinds and not self.patterns):

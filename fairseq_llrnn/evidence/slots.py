@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.group_slots import Groups, asked_terms, groups_of, sentence_slots
+from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
 from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
@@ -43,7 +43,7 @@ class Slots:
     names_unknown: Tensor  # (B, J) bool, the string of a source word that no dictionary has
     log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
-    times: Tensor  # (B, J) how many words of the source offer each; 0 for forms of terms and translations
+    times: Tensor  # (B, J) how many words of the source offer each; 0 for strings of groups and translations
     row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
     row_starts: Tensor  # (R + 1,) where each feature row begins in …
     features: Tensor  # (entries,)
@@ -51,7 +51,7 @@ class Slots:
     place_slot: Tensor  # (P,) number of the slot, sentence · J + slot
     place: Tensor  # (P,) its place, from 0 to L − 1
     place_weight: Tensor  # (P,) float32 above 0, how much it counts among the places of its slot
-    terms: Groups | None = None  # of which some slots are forms
+    groups: Groups | None = None  # that are asked for, of which some slots are strings
 
     @property
     def exist(self) -> Tensor:
@@ -135,10 +135,10 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
 
 
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
-    """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and forms of terms."""
+    """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and groups that are asked for."""
     marked = source.cpu().numpy()
-    kept, asked = kept_offers(table, plain(marked)), asked_terms(table.terms, marked)
-    slots = [sentence_slots(offers, terms, table.target) for offers, terms in zip(kept, asked, strict=True)]
+    kept, asked = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
     many = max(1, *map(len, slots))
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
     row = [[numbers.setdefault(slot.row, len(numbers)) for slot in one] + [0] * (many - len(one)) for one in slots]
@@ -166,7 +166,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
         place_weight=torch.ones(len(pairs), device=source.device),
-        terms=groups_of(slots, asked, source.device) if any(asked) else None,
+        groups=groups_of(slots, asked, source.device) if any(asked) else None,
     )
 
 

@@ -136,7 +136,7 @@ class TranslationSlots(nn.Module):
             place_slot=torch.cat([slots.place_slot // before * many + slots.place_slot % before, at[slot]]),
             place=torch.cat([slots.place, place]),
             place_weight=torch.cat([slots.place_weight, weight.to(slots.place_weight.dtype)]),
-            terms=None if slots.terms is None else slots.terms.widened(many),
+            groups=None if slots.groups is None else slots.groups.widened(many),
         )
 
     def _with_own(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.evidence.rules import FEATURES
+from fairseq_llrnn.evidence.rules import features
 from fairseq_llrnn.evidence.slots import EvidenceMixture, Slots
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import LogLinearOutput
@@ -101,7 +101,7 @@ def _with_slots(features: FeatureTable, slots: Slots) -> FeatureTable:
 
 
 def _kind(row: dict[str, float]) -> str:
-    return next(kind for kind, name in FEATURES.items() if name in row)
+    return next(kind for kind, name in features().items() if name in row)
 
 
 Places = tuple[tuple[int, float], ...]  # (place in the source, value), the largest value first

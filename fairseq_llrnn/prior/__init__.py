@@ -10,7 +10,6 @@
     spelling_check.py … a text and a lexicon in different case or Unicode form
     labels.py         … of labels
     origins.py        what it was made from
-    term_words.py     the words that terms are of
     named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
     session.py        ids of strings that were met
     directory.py      files, whole and with hashes (manifest.py, arrays.py, model_files.py)

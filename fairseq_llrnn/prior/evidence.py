@@ -15,7 +15,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, KINDS, EvidenceRules, form_of
+from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, features, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords, WordList
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
@@ -49,7 +49,7 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
     if isinstance(mapping, (str, Path)):
         mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
-    kinds = tuple(kind for kind in KINDS if kind in asked.kinds or (kind == "mapped" and table))
+    kinds = tuple(kind for kind in features() if kind in asked.kinds or (kind == "mapped" and table))
     return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)
 
 
@@ -64,13 +64,13 @@ def add_evidence(
 
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
-        known_words: of the source, where dictionaries hold pieces. target_words: with counts, if there are terms, too.
+        known_words: of the source, where dictionaries hold pieces. target_words: with counts, where some are asked for.
 
     Raises:
         ValueError: it offers translations, and the prior has none; pieces without the words that they need.
     """
     check_translations(rules, prior)
-    if pieces_of(prior) is not None and (known_words is None or ("terms" in rules.kinds and target_words is None)):
+    if pieces_of(prior) is not None and (known_words is None or (rules.asked and target_words is None)):
         raise ValueError("over pieces, evidence needs the words of the source, and terms those of the target")
     output = with_slot_features(prior.output, rules)
     same = prior.input is prior.output
@@ -116,7 +116,7 @@ def known_source_words(
 def spelled_words(
     options: Recipe, rules: EvidenceRules, text: PieceText | None
 ) -> Mapping[str, int] | None:
-    """The words of a target in pieces, and how often its training text has each; None where terms do not need them.
+    """The words of a target in pieces, and how often its training text has each; None where nobody needs them.
 
     Args:
         text: the target's training text, if it was read.
@@ -124,13 +124,13 @@ def spelled_words(
     Raises:
         OptionError: there is none. DataError: it is not in pieces.
     """
-    if options.pieces is None or "terms" not in rules.kinds:
+    if options.pieces is None or not rules.asked:
         return None
     texts = as_paths(options.text)
     if not texts:
         raise OptionError(
-            f"--evidence terms: expected --count-text beside it and --pieces {options.pieces}, since only the target's "
-            "training text says which words there are, found none; add it"
+            f"--evidence {rules.asked[0]}: expected --count-text beside it and --pieces {options.pieces}, since only "
+            "the target's training text says which words there are, found none; add it"
         )
     return (text or PieceText.read(texts, CONVENTIONS[options.pieces], options.workers)).word_counts()
 

@@ -19,7 +19,7 @@ from typing_extensions import Doc
 from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT
+from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, features
 from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -30,6 +30,7 @@ from fairseq_llrnn.settings import (
     NOT_KEPT,
     OBJECT,
     FilePath,
+    OneOf,
     Option,
     PathOrContent,
     Paths,
@@ -37,9 +38,7 @@ from fairseq_llrnn.settings import (
     check_needs,
 )
 
-Kind = Literal[
-    "terms", "mapped", "patterns", "numbers", "dates", "codes", "urls", "names", "copies", "translations"
-]  # fmt: skip
+Kind = Annotated[str, OneOf(features)]
 Form = Literal["numbers", "dates", "codes", "urls", "names"]
 Identities = Annotated[int, Ge(0)] | Literal["all", "auto"]
 
@@ -116,10 +115,10 @@ class EvidenceOptions(Settings):
         tuple[Kind, ...],
         Option("--evidence", OF_SOURCE, "KINDS", list_of_commas=True),
         Doc(
-            "source words of these kinds can be written in the translation, even where no dictionary has them: terms, "
+            "source words of these kinds can be written in the translation, even where no dictionary has them: "
             "mapped, patterns, numbers, dates, codes, urls, names, copies, translations (patterns: those of "
             "`patterns`; copies: every other unknown word, which is, over pieces, one that the training text of the "
-            "bitext lacks; terms: forms that a terms file asks for; translations: words of the dictionary into which "
+            "bitext lacks; translations: words of the dictionary into which "
             "lexical "
             "translation translates source words, so that the network finds them by their place in the source)"
         ),

@@ -12,8 +12,8 @@ from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder
-from fairseq_llrnn.plugin.data import invented_groups
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.plugin import invented_groups
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_all_folders_have_the_phrases_of_the_first(
         for epoch in epochs:
             task.load_dataset("train", epoch=epoch, combine=True)
             assert len(task.dataset("train")) == (9 if epoch == 2 else len(evidence.text("train", "tgt")))
-            found.append([group.lemma for group in evidence_table(task.prior).terms.groups])
+            found.append([group.name for group in evidence_table(task.prior).groups.groups])
     first = set(evidence.text("train", "tgt"))
     assert found == [found[0]] * 4 and first <= set(found[0]) <= first | set(FORMS)
 

@@ -77,7 +77,8 @@ BAD_LINES = {
         "sentence 2 of the input: the column 'ehcav => vache': expected the phrase",
     ),
     "no sentence": (
-        "el tahc\n\tchat\n", "sentence 2 of the input: expected a sentence before its terms, found a tab first: 'chat'",
+        "el tahc\n\tchat\n",
+        "sentence 2 of the input: expected a sentence before what it requires, found a tab first: 'chat'",
     ),
     "a part of speech in another place": (
         "el tahc\nel tahc\ttahc | NOUN => chat\n",

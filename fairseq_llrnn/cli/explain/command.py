@@ -5,7 +5,8 @@ A view is a module that a system, or another package, has for this command (regi
     def add_arguments(parser): …           options, and how to read what is added to the table
     def begin(args) -> view | None         None: it has nothing to do; OptionError, before the model is loaded
 
-What it begins is given each sentence with its explanations, `view.add(words, explained)`, and `view.end()` is last.
+What it begins is given the model, `view.opened(loaded)`, then each sentence with its explanations, `view.add(words,
+explained)`, and `view.end()` is last.
 """
 
 import argparse
@@ -54,18 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
         "model's own best one)",
     )  # fmt: skip
-    asked.add_argument(
-        "--terms", metavar="FILE",
-        help="terms that the translation must have, as of fairseq-interactive; those of the source alone stand behind "
-        "it, with tabs",
-    )  # fmt: skip
-    asked.add_argument(
-        "--term-forms", metavar="FILES", help="tables that know the forms of terms (default: as in training)"
-    )
-    asked.add_argument(
-        "--source-lexicon", metavar="FILES",
-        help="tables that know the lemmas of the source's words (default: as in training)",
-    )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
     results.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
@@ -108,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 
     loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
+    for view in views:
+        view.opened(loaded)
     source = _source(args, loaded)
     offered = "" if source is None or not loaded.task.prior.offered_kinds else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
@@ -147,12 +138,10 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
     from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
 
     if not isinstance(loaded, TranslationExplainer):
-        for name in ("source", "terms", "term_forms", "source_lexicon"):
-            if getattr(args, name) is not None:
-                option = f"--{name.replace('_', '-')}"
-                raise OptionError(
-                    f"{option}: expected a translation model, found a language model in {args.path}; leave {option} out"
-                )
+        if args.source is not None:
+            raise OptionError(
+                f"--source: expected a translation model, found a language model in {args.path}; leave --source out"
+            )
         if not args.sentences:
             raise OptionError("expected a sentence, found none; give its words, or `-` for sentences on stdin")
         return None
@@ -161,7 +150,7 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
     text, *cells = args.source.split("\t")
-    loaded.ask_for_terms(args.terms, args.term_forms, args.source_lexicon, cells)
+    loaded.require(cells)
     words = text.split()
     source = Source(words, loaded.read_as(words))
     symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)

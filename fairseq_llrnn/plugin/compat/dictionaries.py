@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from fairseq.data import Dictionary
@@ -34,7 +34,6 @@ from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 if TYPE_CHECKING:
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
-    from fairseq_llrnn.systems.terms.run import RunTerms
 
 
 def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
@@ -88,6 +87,17 @@ def _compare(path: str, file: str, expected: Sequence[str]) -> None:
             )
 
 
+class Marker(Protocol):
+    """Who finds in a line what a system requires of its translation, and marks tokens (evidence/groups.py)."""
+
+    def read_for(self, lines: Sequence[str]) -> None:
+        """Read files now, where one of these lines needs them, so that what is wrong with them is no fault of it."""
+
+    def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
+        """The tokens of a source, with marks. cells: what stands behind it, with tabs."""
+        raise NotImplementedError
+
+
 class OpenDictionary(Dictionary):
     """fairseq's dictionary over an evidence table's words."""
 
@@ -100,7 +110,7 @@ class OpenDictionary(Dictionary):
         self.__dict__.update(dictionary.__dict__)
         self._words = words
         self._index = index
-        self.terms: RunTerms | None = None  # what lines are searched for, where the prior has terms
+        self.marker: Marker | None = None  # of the source, where a system requires strings
 
     def __getitem__(self, index: int) -> str:
         index = plain(int(index))
@@ -111,13 +121,13 @@ class OpenDictionary(Dictionary):
         return self.unk() if found is None else found
 
     def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
-        """As fairseq's; where the prior has terms, with their marks. What is behind a tab are terms of this line."""
-        if self.terms is None:
+        """As fairseq's; where there is a marker, with marks. What is behind a tab is said to it of this line."""
+        if self.marker is None:
             whole: Tensor = super().encode_line(line, *args, **options)
             return whole
         text, *cells = line.rstrip("\n").split("\t")
         tokens: Tensor = super().encode_line(text, *args, **options)
-        made = self.terms.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
+        made = self.marker.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
         return torch.tensor(made, dtype=torch.long)
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:

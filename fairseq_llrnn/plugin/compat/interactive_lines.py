@@ -75,18 +75,18 @@ class _Lines:
         self, lines: Sequence[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
     ) -> Iterator[Any]:
         """As fairseq's `make_batches`; what cannot be a sentence is in none of them."""
-        terms = getattr(task.source_dictionary, "terms", None)
-        if terms is not None:
-            terms.read_for(lines)  # what is wrong with their files is no fault of a line
+        marker = getattr(task.source_dictionary, "marker", None)
+        if marker is not None:
+            marker.read_for(lines)
         if "inference_step" not in vars(task):
             task.inference_step = self._surviving(task.inference_step)
 
         def made(some: Sequence[str]) -> list[Any]:
             for line in some:
-                if terms is not None and line.lstrip(" ").startswith("\t"):
+                if marker is not None and line.lstrip(" ").startswith("\t"):
                     raise DataError(
-                        f"expected a sentence before its terms, found a tab first: {shown(line.strip())}; write the "
-                        "sentence, or leave the terms out"
+                        f"expected a sentence before what it requires, found a tab first: {shown(line.strip())}; write "
+                        "the sentence, or leave that out"
                     )
             return list(self.make_batches([line.strip() for line in some], cfg, task, max_positions, encode_fn))
 

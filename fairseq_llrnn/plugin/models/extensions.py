@@ -1,14 +1,15 @@
-"""What systems and other packages add to our models: options, and what these make of a model.
+"""What systems and other packages add to our models and tasks: options, and what these make of a model, or of data.
 
     @dataclass
     @takes(HEAD)                        the options of a model of ours: also those that extensions have for this place
+                                        (of a task: its name, as "llrnn_translation")
     class TheirConfig(FairseqDataclass): …
 
     EXTENSIONS.append(TheirExtension())        in a light plugin/__init__.py of a system, or in a module that another
                                                package announces as an entry point of `plugins` (registry.py)
 
-Plugins are imported before any model, so that all options are known; what is heavy, an extension imports when one of
-its options asks for it.
+Plugins are imported before any model or task, so that all options are known; what is heavy, an extension imports when
+one of its options asks for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
@@ -34,6 +35,20 @@ MODELS = {
     HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder",
     RECURRENT: "models with a recurrent network",
 }  # fmt: skip
+
+
+class TaskExtension:
+    """What an extension does in a task; here it does nothing."""
+
+    def changed_data(
+        self, pairs: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
+    ) -> FairseqDataset:
+        """A data set as the model is to see it. first: the pairs of the first folder, as they are."""
+        return pairs
+
+    def encoder(self, made: Any) -> Any:
+        """A tokeniser, or an encoder of pieces, as the model's lines need it; None where a run has none."""
+        return made
 
 
 class Extension:
@@ -90,6 +105,17 @@ class Extension:
         Raises:
             OptionError: as `of_head`.
         """
+
+    def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
+        """What it does in a task for which it has options; None: nothing.
+
+        Args:
+            task: with its options, prior and dictionaries. from_checkpoint: whether the options come from one.
+
+        Raises:
+            OptionError: options out of range, or that exclude each other.
+        """
+        return None
 
 
 EXTENSIONS: list[Extension] = []

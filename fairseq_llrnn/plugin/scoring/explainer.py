@@ -5,7 +5,6 @@ Sizes: T target length, L source length, both with </s>.
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,10 +32,9 @@ from fairseq_llrnn.plugin.compat.loading import (
 )
 from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
 from fairseq_llrnn.plugin.models.source_side import reads_strings
-from fairseq_llrnn.plugin.tasks.evidence_options import check_term_options, counted_in_search, has_terms
+from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
-from fairseq_llrnn.systems.terms.plugin.extension import open_terms
 
 BEAM = 5  # of the model's own translation; fairseq's default
 
@@ -86,34 +84,15 @@ class TranslationExplainer(Explainer):
     model_class, task_class = FairseqEncoderDecoderModel, LLRNNTranslationTask
     task: LLRNNTranslationTask
 
-    cells: Sequence[str] = ()  # terms of the source alone
+    cells: Sequence[str] = ()  # behind the source
 
-    def ask_for_terms(
-        self, terms: str | None, forms: str | None, source_lexicon: str | None, cells: Sequence[str]
-    ) -> None:
-        """Look for terms in sources: of a file, and those that a source brings along.
-
-        Args:
-            forms, source_lexicon: as --term-forms and --source-lexicon; None: as in training.
-
-        Raises:
-            OptionError: a prior that knows no terms. DataError: of the file.
-        """
-        own: Any = self.task.cfg
-        asked = Namespace(
-            terms=terms, term_forms=forms or own.term_forms, term_strength=own.term_strength, invented_terms=0.0,
-            source_lexicon=source_lexicon or own.source_lexicon, source_lang=own.source_lang,
-            target_lang=own.target_lang,
-        )  # fmt: skip
-        prior = self.task.prior
-        if cells and not has_terms(prior):
+    def require(self, cells: Sequence[str]) -> None:
+        """Take what stands behind a source, with tabs. Raises OptionError where no system reads it."""
+        if cells and getattr(self.task.source_dictionary, "marker", None) is None:
             raise OptionError(
                 "--source: expected one line without tabs, since the prior knows no terms, found a tab; leave out what "
                 "is behind it"
             )
-        check_term_options(asked, prior)
-        if has_terms(prior):
-            self.task.src_dict.terms = open_terms(asked, prior, self.task.source_prior)
         self.cells = [cell for cell in cells if cell.strip()]
 
     def read_as(self, source: Sequence[str]) -> list[str]:
@@ -185,11 +164,11 @@ class TranslationExplainer(Explainer):
         return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:
-        """Indices of the source's words and its end, with its terms, (L,)."""
+        """Indices of the source's words and its end, with marks, (L,)."""
         _check_length("--source", source, self._longest(0))
         read = encode(self.task.source_dictionary, source)
-        terms = getattr(self.task.source_dictionary, "terms", None)
-        return read if terms is None else torch.tensor(terms.marked(read.tolist(), self.cells))
+        marker = getattr(self.task.source_dictionary, "marker", None)
+        return read if marker is None else torch.tensor(marker.marked(read.tolist(), self.cells))
 
     def _longest(self, side: int) -> int:
         """Positions of the source (0) or of the target (1) that the model has."""

@@ -5,7 +5,7 @@
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
     source_prior.py       what they know of a source
-    evidence_options.py   options of a translation's evidence and terms
-    evidence.py, terms.py … what they have it do
+    evidence_options.py   options of a translation's evidence
+    evidence.py           … what they have it do
     criterion.py          log_linear: −log p(target | K)
 """

@@ -1,4 +1,4 @@
-"""The options of a translation's evidence and of its terms; who does what they say is imported where there is some.
+"""The options of a translation's evidence; who does what they say is imported where there is some.
 
 evidence.py does it.
 """
@@ -6,16 +6,13 @@ evidence.py does it.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.defaults import MAX_SLOTS
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.prior.prior import Prior
-
-MUST, MAY = "must", "may"
-TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 
 
 @dataclass
@@ -66,67 +63,6 @@ def check_evidence_options(cfg: Any) -> None:
             raise OptionError(
                 f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
             )
-
-
-@dataclass
-class TermConfig(FairseqDataclass):
-    """Options."""
-
-    terms: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or *.tbx; where a source "
-            "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
-            "`--evidence terms`)"
-        },
-    )
-    term_strength: str = field(
-        default=MUST,
-        metadata={"help": "must: a translation has exactly one form of each term; may: its forms are made likely"},
-    )
-    term_forms: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "tables of `llrnn lexicon` that know the forms of lemmas, several with commas (default: the "
-            "prior's features Lemma:…)"
-        },
-    )
-    source_lexicon: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "tables of `llrnn lexicon` that know the lemmas of the source's words: phrases of --terms match "
-            "by them, too (default: the features Lemma:… of --source-prior, if there are any)"
-        },
-    )
-    invented_terms: float = field(
-        default=0.3,
-        metadata={
-            "help": "share of the pairs in which training requires some words and phrases of the target, in any form, "
-            "as if they were terms (with a prior that has `--evidence terms`)"
-        },
-    )
-
-
-def check_term_options(cfg: Any, prior: Prior) -> None:
-    """Raise OptionError for terms that the prior does not know, and values that do not exist."""
-    if cfg.term_strength not in (MUST, MAY):
-        raise OptionError(f"--term-strength {cfg.term_strength}: expected {MUST} or {MAY}")
-    if not 0.0 <= cfg.invented_terms < 1.0:
-        raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
-    if has_terms(prior):
-        return
-    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_LEXICON, cfg.source_lexicon)
-    for name, value in given:
-        if value is not None:
-            raise OptionError(
-                f"{name} {value}: expected a prior that knows terms, found one that does not; build it with `llrnn "
-                "prior --evidence terms`, and train with it"
-            )
-
-
-def has_terms(prior: Prior) -> bool:
-    """Whether sources may bring terms."""
-    return "terms" in prior.offered_kinds
 
 
 @contextmanager

@@ -11,11 +11,13 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed
 from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, TaskExtension
 
 
 class OwnTask(FairseqTask):
     """A task whose checkpoints are read as data and written whole (compat/own_tasks.py)."""
 
+    extensions: tuple[TaskExtension, ...] = ()
     training_split: str | None = None  # the name of what training reads, once it is loaded
     batches_per_epoch = 0  # of it, for this process
 
@@ -25,6 +27,11 @@ class OwnTask(FairseqTask):
         super().add_args(parser)
         enter_command()
         check_when_parsed(parser)
+
+    def extend(self, name: str, from_checkpoint: bool) -> None:
+        """Open what extensions do in the task of that name."""
+        opened = (one.of_task(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
+        self.extensions = tuple(one for one in opened if one is not None)
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         """No: every epoch makes its own batches, from the seed and its number.

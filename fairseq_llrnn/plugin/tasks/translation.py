@@ -23,6 +23,7 @@ from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
 from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.search.columns import has_slots
@@ -38,9 +39,7 @@ from fairseq_llrnn.plugin.tasks.base import (
 )
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
-    TermConfig,
     check_evidence_options,
-    check_term_options,
     counted_in_search,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
@@ -52,9 +51,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+NAME = "llrnn_translation"
+
+
 @dataclass
-class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TermConfig, TranslationConfig):
-    """Options of fairseq's task, the priors, evidence and terms."""
+@takes(NAME)
+class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TranslationConfig):
+    """Options of fairseq's task, the priors and evidence."""
 
     source_prior: Optional[str] = field(
         default=None,
@@ -68,7 +71,7 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TermConfig, Translatio
     seed: int = II("common.seed")
 
 
-@registered(register_task, "llrnn_translation", dataclass=LLRNNTranslationConfig)
+@registered(register_task, NAME, dataclass=LLRNNTranslationConfig)
 class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
@@ -94,7 +97,6 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
         source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
-        check_term_options(cfg, task.prior)
         task.read_source_prior(cfg.source_prior)
         if task.prior.offered_kinds:
             from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
@@ -102,6 +104,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             task.offered = OfferedStrings(task)
         elif task.prior.open_words is not None:
             task.tgt_dict = open_words(task.target_dictionary, task.prior.open_words)
+        task.extend(NAME, kwargs.get("from_checkpoint", False))
         expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
         task.panel = open_panel(expert, task.prior, task.source_dictionary)
         return task
@@ -111,8 +114,8 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/rare_word_aliases.py). Over pieces, and with terms, targets have slots as tokens
-        (plugin/data/evidence_data.py).
+        (plugin/data/rare_word_aliases.py). Over pieces, and where a system requires strings, targets
+        have slots as tokens (plugin/data/evidence_data.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         with named_split(split, self.cfg.data):
@@ -128,10 +131,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 
             data = RareWordAliases(data, self.prior, opened, self.cfg.seed, True)
+        is_first = (epoch - 1) % self.folders == 0
+        for extension in self.extensions:
+            data = extension.changed_data(data, training, lambda: pairs if is_first else self._first_pairs(split))
         if self.offered is not None:
-            is_first = (epoch - 1) % self.folders == 0
-            first = (lambda: pairs) if is_first else (lambda: self._first_pairs(split))
-            data = self.offered.merged(self.offered.with_terms(data, training, first))
+            data = self.offered.merged(data)
         self.datasets[split] = data
 
     def _first_pairs(self, split: str) -> FairseqDataset:
@@ -187,14 +191,17 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         return model
 
     def build_tokenizer(self, args: Any) -> Any:
-        """As fairseq's; where the prior has terms, those behind a line are left as they are."""
-        made = super().build_tokenizer(args)
-        return made if self.offered is None else self.offered.encoder(made)
+        """As fairseq's, and as extensions will have it."""
+        return self._extended(super().build_tokenizer(args))
 
     def build_bpe(self, args: Any) -> Any:
         """As `build_tokenizer`."""
-        made = super().build_bpe(args)
-        return made if self.offered is None else self.offered.encoder(made)
+        return self._extended(super().build_bpe(args))
+
+    def _extended(self, encoder: Any) -> Any:
+        for extension in self.extensions:
+            encoder = extension.encoder(encoder)
+        return encoder
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""

@@ -1,8 +1,8 @@
 """Evidence: which strings of a source sentence its translation may write (evidence/rules.py).
 
 Over pieces (the prior's setting `pieces`, of both sides) the part also has the words of the source's training text:
-a dictionary of pieces does not say which words are unknown. With terms it has those of the target's, and how often each
-occurs: nor does such a dictionary say which words are forms of which lemma.
+a dictionary of pieces does not say which words are unknown. Where a system asks for strings (`EvidenceRules.asked`), it
+has those of the target's, and how often each occurs.
 
 Sizes: D different words of a training text.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from fairseq_llrnn.evidence.features import check_slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.rules import Evidence, EvidenceRules
+from fairseq_llrnn.evidence.rules import ASKED, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
@@ -40,7 +40,7 @@ class EvidencePart(Part):
 
     rules: EvidenceRules
     known_words: frozenset[str] | None = None  # of the source, where it is in pieces; else those of its dictionary
-    target_words: Mapping[str, int] | None = None  # D and their counts, where terms are over pieces; else None
+    target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
 
     knows_source = True
     class_name = "slot_rows"
@@ -71,9 +71,8 @@ class EvidencePart(Part):
             raise ValueError(f"the source words of the evidence lack {UNK}")
         check_translations(rules, prior)
         pieces = pieces_of(prior) is not None
-        if (KNOWN_WORDS in saved.arrays) != pieces or (TARGET_WORDS in saved.arrays) != (
-            pieces and "terms" in rules.kinds
-        ):
+        asked = pieces and bool(rules.asked)
+        if (KNOWN_WORDS in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
         if not pieces:
             return cls(rules)
@@ -82,7 +81,7 @@ class EvidencePart(Part):
             return cls(rules, known)
         words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
         if len(words) != len(counts) or (counts < 0).any():
-            raise ValueError("the words of the evidence's terms and their counts do not go together")
+            raise ValueError("the words that evidence asks for and their counts do not go together")
         return cls(rules, known, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
@@ -191,9 +190,8 @@ def pieces_of(prior: Prior) -> Convention | None:
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
     """`terms (of a file), numbers 120, names 33, copies (unknown words)`."""
-    uncounted = {
-        "terms": "terms (of a file)", "copies": "copies (unknown words)", "translations": "translations (rare words)",
-    }  # fmt: skip
+    uncounted = {kind: f"{kind} ({asked.origin})" for kind, asked in ASKED.items()}
+    uncounted |= {"copies": "copies (unknown words)", "translations": "translations (rare words)"}
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 

@@ -20,11 +20,12 @@ from functools import lru_cache
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, as_one_line
-from fairseq_llrnn.evidence.groups import MOST_FORMS, Use, plain
-from fairseq_llrnn.evidence.table import LEAST_GUESS, EvidenceTable
+from fairseq_llrnn.evidence.groups import Use, plain
+from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.systems.terms.groups import LEAST_GUESS, MOST_FORMS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.stored import EntriesByKey, TermEntry
 from fairseq_llrnn.systems.terms.tsv_file import check_entry, refuse_lists, refuse_misplaced_kinds, refuse_other
@@ -67,7 +68,7 @@ class Terms:
             entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
             phrases: what finds the forms of phrases (`phrase_forms` of systems/terms/words.py); without, from `forms`.
         """
-        self.table, self.forms, self.must = table, forms, must
+        self.table, self.forms, self.must, self.groups = table, forms, must, TermGroups(table)
         self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.known_index)
@@ -82,7 +83,7 @@ class Terms:
             self.forms_of(entry)  # what is to be said of them
             self._by_key.add(row, self._phrase_keys(entry.source[0]))
         self._of_row = lru_cache(MOST_AT_HAND)(self._read_row)
-        table.terms.required |= must
+        table.groups.required |= must
         for remark, targets in self._noted.items():
             if targets:
                 some = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
@@ -104,7 +105,7 @@ class Terms:
     def _read_row(self, row: int) -> tuple[TermEntry, int]:
         """An entry of the run, and its group."""
         entry = self._spelled(self._entries[row])
-        return entry, self.table.terms.group(entry.target, self.forms_of(entry, is_known=True), self.must)
+        return entry, self.groups.number(entry.target, self.forms_of(entry, is_known=True), self.must)
 
     def _of_run(self, key: str) -> list[tuple[TermEntry, int]]:
         """Entries whose first word has the key, with their groups."""
@@ -202,19 +203,19 @@ class Terms:
             if entry.source:
                 refuse_other(own.setdefault(entry.source, entry), entry)
             else:
-                anywhere.append(self.table.terms.group(entry.target, self.forms_of(entry), self.must))
+                anywhere.append(self.groups.number(entry.target, self.forms_of(entry), self.must))
         single = {
-            source: (entry, self.table.terms.group(entry.target, self.forms_of(entry), self.must))
+            source: (entry, self.groups.number(entry.target, self.forms_of(entry), self.must))
             for source, entry in own.items()
         }
         found = self._matches(keys, single.values())
-        groups = self.table.terms.groups
-        of_file = [groups[group].lemma for _, _, group in found if group not in {g for _, g in single.values()}]
+        groups = self.table.groups.groups
+        of_file = [groups[group].name for _, _, group in found if group not in {g for _, g in single.values()}]
         repeated = sum(self._asks_for(entry) for entry in own.values())
         self.matched += len(of_file) + repeated
         for group in tuple(anywhere):  # what the file asks for is asked for
-            if groups[group].lemma in of_file:
-                of_file.remove(groups[group].lemma)
+            if groups[group].name in of_file:
+                of_file.remove(groups[group].name)
                 anywhere.remove(group)
         missing = [entry for entry, group in single.values() if group not in {g for _, _, g in found}]
         if missing:
@@ -235,7 +236,7 @@ class Terms:
             uses.setdefault(ordinary[number % len(ordinary)], []).append(Use(group, True, False))
         made = list(tokens)
         for at, some in uses.items():
-            made[at] = self.table.terms.marked(made[at], some)
+            made[at] = self.table.groups.marked(made[at], some)
         return made
 
     def _asks_for(self, entry: TermEntry) -> bool:

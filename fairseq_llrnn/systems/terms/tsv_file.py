@@ -20,11 +20,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.groups import MOST_FORMS
 from fairseq_llrnn.evidence.rules import is_token
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
 from fairseq_llrnn.lexicon.ud import UPOS
+from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 from fairseq_llrnn.systems.terms.stored import StoredTerms, TermEntry
 
 _TAG = "|".join(kind for kind in UPOS if kind != "X")

@@ -8,7 +8,7 @@ import pytest
 from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
 
-from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -85,9 +85,9 @@ def asked(target: str) -> list[tuple[list[str], list[str]]]:
     for epoch in range(1, EPOCHS + 1):
         pairs.epoch = epoch
         pair = MergedTargets(pairs, table)[0]
-        terms = asked_terms(table.terms, pair["source"].numpy()[None])[0]
+        terms = asked_groups(table.groups, pair["source"].numpy()[None])[0]
         words = [table.target.symbols[token] for token in pair["target"].tolist()]
-        found.append(([one.group.lemma for one in terms], words))
+        found.append(([one.group.name for one in terms], words))
     return found
 
 

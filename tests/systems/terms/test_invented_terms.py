@@ -8,11 +8,12 @@ from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.evidence.group_slots import asked_terms
-from fairseq_llrnn.evidence.groups import MOST_FORMS, plain
+from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
 
 def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = EPOCHS) -> list[list[Any]]:
@@ -27,7 +28,7 @@ def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = 
         pairs.epoch = epoch
         source = pairs[0]["source"]
         assert plain(source).tolist() == [4, 5, 8, 2]
-        found.append(asked_terms(evidence_table(prior).terms, source.numpy()[None])[0])
+        found.append(asked_groups(evidence_table(prior).groups, source.numpy()[None])[0])
     return found
 
 

@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
@@ -36,8 +36,8 @@ def prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
 
 
 def asked(table: PieceTable, source: torch.Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    found = asked_terms(table.terms, source.numpy())
-    return [sorted((one.group.lemma, one.most, one.places) for one in row) for row in found]
+    found = asked_groups(table.groups, source.numpy())
+    return [sorted((one.group.name, one.most, one.places) for one in row) for row in found]
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
@@ -119,19 +119,19 @@ def test_a_form_is_one_token_however_many_pieces_it_has(prior: Prior) -> None:
     source = batch(table, terms, ["aba b </s>"])
     slots = slots_of(table, source)
     whole, known = table.convention.whole, prior.symbols
-    assert slots.terms is not None
-    every = zip(slots.words[0].tolist(), slots.terms.beside[0].tolist(), strict=True)
+    assert slots.groups is not None
+    every = zip(slots.words[0].tolist(), slots.groups.beside[0].tolist(), strict=True)
     words = {table.target.symbols[word]: word for word, is_beside in every if not is_beside}
-    assert slots.words[slots.terms.beside].tolist() == [known.index(whole("ab"))]
+    assert slots.words[slots.groups.beside].tolist() == [known.index(whole("ab"))]
     assert set(words) == {*map(whole, FORMS["ab"]), f"{whole('ab')} {whole('Ann')}"}
     assert whole("ab") in known and min(words.values()) >= len(known), "a single piece may be a part of other words"
-    assert bool(slots.unknown[slots.exist & ~slots.terms.beside].all())
+    assert bool(slots.unknown[slots.exist & ~slots.groups.beside].all())
     names = prior.output.features.names
     rows = {
-        word: {names[f] for f in table.rows[table.terms.groups[0].rows[i]][0]}
-        for i, word in enumerate(table.terms.groups[0].words)
+        word: {names[f] for f in table.rows[table.groups.groups[0].rows[i]][0]}
+        for i, word in enumerate(table.groups.groups[0].words)
     }
-    assert all("Evidence:Term" in row for row in rows.values()) and table.terms.groups[0].lemma == "ab"
+    assert all("Evidence:Term" in row for row in rows.values()) and table.groups.groups[0].name == "ab"
     assert all(table.convention.position(whole("ab")) in row for row in rows.values())
 
 
@@ -193,7 +193,7 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
     source = batch(table, terms, ["aba b </s>"])
     bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
     assert isinstance(bound, CountedSlots)
-    groups = [set(one.group.words) for one in asked_terms(table.terms, source.numpy())[0]]
+    groups = [set(one.group.words) for one in asked_groups(table.groups, source.numpy())[0]]
     assert sorted(map(len, groups)) == [1, 3]
     slots = set.union(*groups)
     state = bound.start(1)

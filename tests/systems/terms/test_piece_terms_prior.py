@@ -98,7 +98,7 @@ def test_counts_that_do_not_fit_are_refused(prior: Prior, tmp_path: Path, monkey
                 lambda part, change=change: whole(part) | {TARGET_COUNTS: change(whole(part)[TARGET_COUNTS])},
             )  # fmt: skip
             prior.save(tmp_path / name)
-        with pytest.raises(PriorError, match="the words of the evidence's terms and their counts do not go together"):
+        with pytest.raises(PriorError, match="the words that evidence asks for and their counts do not go together"):
             Prior.load(tmp_path / name)
 
 

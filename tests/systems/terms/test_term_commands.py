@@ -219,9 +219,10 @@ def test_explain_reads_a_term_of_several_words_as_one(shell: Shell, taught: Term
 
 
 def test_explain_refuses_terms_that_the_prior_does_not_know(
-    shell: Shell, evidence_models: dict[str, Path], taught: TermWorld
+    shell: Shell, evidence: EvidenceWorld, taught: TermWorld, tmp_path: Path
 ) -> None:
-    path = evidence_models["lstm"]
+    shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), "--max-epoch", 1)
+    path = tmp_path / "checkpoint_last.pt"
     for source, options in ((f"{SOURCES[0]}\tchat", []), (SOURCES[0], ["--terms", taught.terms])):
         found = shell.run("llrnn", "explain", "--path", path, "--source", source, *options, code=2)
         assert "knows terms" in found.err or "knows no terms" in found.err

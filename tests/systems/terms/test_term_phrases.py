@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from fairseq_llrnn.evidence import term_phrases
 from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.systems.terms import phrases as module
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 
 FRENCH = """
@@ -126,7 +126,7 @@ def test_frequent_forms_come_first() -> None:
 
 
 def test_only_so_many_phrases_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(term_phrases, "MOST_PHRASES", 2)
+    monkeypatch.setattr(module, "MOST_PHRASES", 2)
     phrases = PhraseForms(lexicon(FRENCH))
     first = phrases.of(["petite", "maison"])
     assert phrases.of(["petite", "maison"]) is first

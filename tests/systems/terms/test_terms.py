@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.features import with_slot_features
-from fairseq_llrnn.evidence.group_slots import asked_terms
+from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.evidence.groups import marks_of, plain
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
@@ -25,6 +25,7 @@ from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.groups import TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.run import RunTerms
 from fairseq_llrnn.systems.terms.stored import TermEntry
@@ -67,8 +68,8 @@ def batch(table: EvidenceTable, terms: Terms, lines: list[str], cells: dict[int,
 
 
 def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    found = asked_terms(table.terms, source.numpy())
-    return [[(one.group.lemma, one.most, one.places) for one in row] for row in found]
+    found = asked_groups(table.groups, source.numpy())
+    return [[(one.group.name, one.most, one.places) for one in row] for row in found]
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING):
         terms = Terms(table, known, [entry("dog", "chien")])
     batch(table, terms, ["dog"])
-    [group] = table.terms.groups
+    [group] = table.groups.groups
     assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
     assert "1 of 1 targets (chien in terms.tsv, line 1): expected at most 64 forms, found more: some are" in caplog.text
 
@@ -298,7 +299,7 @@ def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where
     table = evidence_table(replace(TERM_PRIOR))
     terms = Terms(table, known, phrases=PhraseForms(known, {}, lambda: features))
     source = torch.tensor([terms.marked(tokens_of(table, "dog </s>"), [cell]) for cell in ("dog => porte | noun",)])
-    [[term]] = asked_terms(table.terms, source.numpy())
+    [[term]] = asked_groups(table.groups, source.numpy())
     assert [table.target.symbols[word] for word in term.group.words] == ["porte", "portes"]
 
 
@@ -440,19 +441,19 @@ def test_words_that_would_spell_a_phrase_once_more_are_unlikely(kind: str) -> No
 
 def test_only_words_of_required_phrases_are_unlikely_and_no_articles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A phrase that may be said forbids nothing, and the rest of a sentence needs its function words."""
-    monkeypatch.setattr("fairseq_llrnn.evidence.table.FUNCTION_WORDS", frozenset({"POS:Num"}))
+    monkeypatch.setattr("fairseq_llrnn.systems.terms.groups.FUNCTION_WORDS", frozenset({"POS:Num"}))
     row = entry("dog", "12 chien", "12 chien", "99 chien", "deux chat")
     for must, kept in ((True, ["chat", "chien", "deux"]), (False, [])):
         table, terms = make(row, must=must)
         batch(table, terms, ["dog </s>"])
-        (group,) = table.terms.groups
+        (group,) = table.groups.groups
         assert sorted(table.target.symbols[word] for word, _ in group.beside) == kept
 
 
 def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch: pytest.MonkeyPatch) -> None:
     row = entry("dog", "chien Léa 12", "chien Léa 12", "chat Zoé Bob", "99 chats", "chiens chats", "chien", "chiens")
     for nouns, read in (("POS:N", "chien chat 99 <unk>"), ("POS:Verb", "12 chat 99 <unk>")):
-        monkeypatch.setattr("fairseq_llrnn.evidence.table.NOUNS", frozenset([nouns]))
+        monkeypatch.setattr("fairseq_llrnn.systems.terms.groups.NOUNS", frozenset([nouns]))
         table, terms = make(row)
         source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
         made = EvidenceBackground(base("static"), table, UNK, UNK).given(source)
@@ -487,8 +488,8 @@ def test_a_phrase_is_read_as_the_noun_that_its_words_agree_with(phrase: str, rea
     }  # fmt: skip
     output = group_equal_rows(FeatureTable.from_rows([*class_rows()[:4], *words.values()]))
     symbols = (*TARGET_WORDS[:4], *words)
-    terms = evidence_table(Prior(symbols, output, output, np.zeros(14), {}, PRIOR.source_symbols, PRIOR.parts)).terms
-    group = terms.groups[terms.group(phrase, {phrase: {}}, True)]
+    table = evidence_table(Prior(symbols, output, output, np.zeros(14), {}, PRIOR.source_symbols, PRIOR.parts))
+    group = table.groups.groups[TermGroups(table).number(phrase, {phrase: {}}, True)]
     assert group.read_as == (symbols.index(read),)
 
 
@@ -498,8 +499,8 @@ def test_what_is_hardly_a_noun_by_a_guess_is_none(guess: float, read: str) -> No
     rows[TARGET_WORDS.index("chien")] = {"POS:NOUN": 1.0}
     rows[TARGET_WORDS.index("chat")] = {"POS:ADJ": 0.75, "POS:NOUN": guess}
     output = group_equal_rows(FeatureTable.from_rows(rows))
-    terms = evidence_table(replace(PRIOR, output=output, input=output)).terms
-    group = terms.groups[terms.group("chien chat", {"chien chat": {}}, True)]
+    table = evidence_table(replace(PRIOR, output=output, input=output))
+    group = table.groups.groups[TermGroups(table).number("chien chat", {"chien chat": {}}, True)]
     assert group.read_as == (TARGET_WORDS.index(read),)
 
 
@@ -576,8 +577,8 @@ def test_a_string_of_both_kinds_is_one_slot() -> None:
     table, terms = make(entry("12", "12", "12", "99"))
     slots = slots_of(table, batch(table, terms, ["12 7 </s>"]))
     words = [table.target.symbols[word] for word in slots.words[0].tolist()]
-    assert sorted(words) == ["12", "7", "99"] and slots.terms is not None
-    assert slots.terms.member[0].any(1).tolist() == [word in ("12", "99") for word in words]
+    assert sorted(words) == ["12", "7", "99"] and slots.groups is not None
+    assert slots.groups.member[0].any(1).tolist() == [word in ("12", "99") for word in words]
 
 
 def test_a_limit_leaves_room_for_what_is_required() -> None:

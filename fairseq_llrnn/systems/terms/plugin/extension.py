@@ -1,15 +1,26 @@
-"""What the options of a translation's terms name: terms of a run and of single lines, and the forms of words."""
+"""What a translation does where its prior has terms: those of a run and of lines, and training that invents some.
+
+Lines may have terms behind a tab, which a tokeniser leaves as they are.
+"""
+
+from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
+from fairseq.data import FairseqDataset
+
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
-from fairseq_llrnn.plugin.tasks.evidence_options import MUST, SOURCE_LEXICON, TERM_FORMS
+from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.plugin import MUST, SOURCE_LEXICON, TERM_FORMS
+from fairseq_llrnn.systems.terms.plugin.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.plugin.invented_terms import InventedTerms, TermMarks
 from fairseq_llrnn.systems.terms.run import RunTerms
 from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.tbx_file import read_tbx
@@ -19,6 +30,75 @@ from fairseq_llrnn.systems.terms.words import phrase_forms, source_words, target
 
 logger = logging.getLogger(__name__)
 TBX = (".tbx", ".tbx.gz")
+
+
+class Terminology(TaskExtension):
+    """The terms of a task."""
+
+    invented_groups: InventedGroups | None = None  # that training may ask for, once they are made
+
+    def __init__(self, task: Any) -> None:
+        """task: with its prior, and dictionaries that are open."""
+        self.prior, self.cfg = task.prior, task.cfg
+        self.terms = task.src_dict.marker = open_terms(task.cfg, task.prior, task.source_prior)
+
+    def changed_data(
+        self, pairs: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
+    ) -> FairseqDataset:
+        """Training sees invented terms; other sets have those of the run.
+
+        Raises:
+            OptionError: terms of a run in training.
+        """
+        if training and self.cfg.terms is not None:
+            raise OptionError(
+                f"--terms {self.cfg.terms}: not supported in training, whose translations need not have these terms; "
+                "leave it out: training invents its own (--invented-terms)"
+            )
+        if training and self.cfg.invented_terms > 0:
+            if self.invented_groups is None:
+                self.invented_groups = self._made_groups(first())
+            share, seed = self.cfg.invented_terms, self.cfg.seed
+            return InventedTerms(pairs, self.prior, self.invented_groups, share, seed)
+        if self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
+            return TermMarks(pairs, self.terms)
+        return pairs
+
+    def _made_groups(self, first: FairseqDataset) -> InventedGroups:
+        """Those of the first folder, also where training goes on in another one."""
+        forms = word_forms(self.prior, self.cfg.term_forms)
+        if not len(forms):
+            logger.warning(
+                "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms: the "
+                "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
+                "words.tsv, a table of `llrnn lexicon` (--invented-terms 0: none are wanted)"
+            )
+        return InventedGroups(first, self.prior, forms, self.cfg.seed)
+
+    def encoder(self, made: Any) -> Any:
+        return None if made is None else BeforeTab(made)
+
+
+class Encoder(Protocol):
+    """fairseq's tokeniser or cutter into pieces."""
+
+    def encode(self, x: str) -> str: ...
+
+    def decode(self, x: str) -> str: ...
+
+
+class BeforeTab:
+    """Encodes what is before the first tab of a line."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    def encode(self, x: str) -> str:
+        text, tab, terms = x.partition("\t")
+        return f"{self.encoder.encode(text)}{tab}{terms}"
+
+    def decode(self, x: str) -> str:
+        return self.encoder.decode(x)
 
 
 def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = ()) -> WordForms:
@@ -53,7 +133,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
         DataError: of the file.
     """
     table, must = evidence_table(prior), cfg.term_strength == MUST
-    table.terms.required |= must
+    table.groups.required |= must
     entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
 
     def read() -> Terms:

@@ -20,11 +20,11 @@ from itertools import chain
 import numpy as np
 from fairseq.data import FairseqDataset
 
-from fairseq_llrnn.evidence.groups import MOST_FORMS, Use
-from fairseq_llrnn.evidence.table import FUNCTION_WORDS, LEAST_GUESS, NOUNS
+from fairseq_llrnn.evidence.groups import Use
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.groups import FUNCTION_WORDS, LEAST_GUESS, MOST_FORMS, NOUNS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.words import phrase_forms, target_shares
 
@@ -113,20 +113,21 @@ class InventedGroups:
     def __init__(self, dataset: FairseqDataset, prior: Prior, forms: WordForms, seed: int) -> None:
         """dataset: pairs whose targets say phrases."""
         self.table = evidence_table(prior)
+        groups = TermGroups(self.table)
         self.group_of: dict[str, int] = {}  # of every word and phrase of the target
         self.words_of: dict[int, frozenset[str]] = {}  # all words, or phrases, of a group
         self.marks: dict[int, Marks] = {}
         shares = target_shares(prior)
         for lemma in forms:
-            self._add(lemma, forms, shares)
-        self._add_phrases(dataset, phrase_forms(prior, forms), seed)
+            self._add(lemma, forms, shares, groups)
+        self._add_phrases(dataset, phrase_forms(prior, forms), seed, groups)
 
     def words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
         """The words of a target, "" for none, and where each begins and ends."""
         spans = self.table.target_words.spans(target)
         return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
 
-    def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float]) -> None:
+    def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float], groups: TermGroups) -> None:
         found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
         found = dict(sorted(found.items(), key=lambda one: one[0] not in shares))  # a group has no room for all
         known = [form for form in found if form in shares][:MOST_FORMS]
@@ -135,21 +136,21 @@ class InventedGroups:
             return
         if any(CLOSED & set(features) for features in found.values()):
             return
-        group = self.table.terms.group(lemma, found, True)
+        group = groups.number(lemma, found, True)
         self.group_of.update(dict.fromkeys(known, group))
         self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
         self._mark(group)
 
-    def _add_phrases(self, dataset: FairseqDataset, phrases: PhraseForms, seed: int) -> None:
+    def _add_phrases(self, dataset: FairseqDataset, phrases: PhraseForms, seed: int, groups: TermGroups) -> None:
         """Of the sentences that a draw puts first."""
         order = np.random.default_rng((seed, STREAM)).permutation(len(dataset))[:MOST_SENTENCES]
         sentences = (self.words(dataset[int(i)]["target"].numpy())[0] for i in order)
         for lemma, forms in invented_phrases(sentences, phrases).items():
-            group = self.table.terms.group(lemma, forms, True)
+            group = groups.number(lemma, forms, True)
             self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
             self.group_of.update(dict.fromkeys(self.words_of[group], group))
             self._mark(group)
 
     def _mark(self, group: int) -> None:
         uses = Use(group, True, True), Use(group, False, True), Use(group, True, False)
-        self.marks[group] = Marks(*(self.table.terms.mark([use]) for use in uses))
+        self.marks[group] = Marks(*(self.table.groups.mark([use]) for use in uses))

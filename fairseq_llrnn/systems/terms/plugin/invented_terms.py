@@ -89,7 +89,7 @@ class InventedTerms(ChangedPairs):
         group, size = self.groups.group_of[" ".join(words[begin:end])], end - begin
         forms = sum(" ".join(words[i : i + size]) in self.groups.words_of[group] for i in range(len(words) - size + 1))
         rest = np.concatenate([target[: spans[begin][0]], target[spans[end - 1][1] :]])
-        beside = [word for word, _ in self.table.terms.groups[group].beside]
+        beside = [word for word, _ in self.table.groups.groups[group].beside]
         return forms == 1 and not np.isin(rest, beside).any()
 
     def _free(self, source: np.ndarray) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from fairseq_llrnn.systems.variable_computation.views import COMPUTATION
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
+    from fairseq_llrnn.plugin.scoring.explainer import Explainer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +46,9 @@ class Picture:
 
     def __init__(self, path: str, model: str) -> None:
         self.path, self.model, self.read = path, model, list[ReadSentence]()
+
+    def opened(self, loaded: Explainer) -> None:
+        """Nothing: each sentence says whether the model is one."""
 
     def add(self, words: Sequence[str], explained: Sequence[Explanation]) -> None:
         """Raises OptionError for a model that always computes everything."""

@@ -1,0 +1,106 @@
+"""Terms as groups of the evidence's strings (evidence/groups.py): the forms, their tokens, and what a network reads.
+
+Over pieces a form has a token behind the dictionary in any case, which is the whole word and no beginning of another,
+so that what is required is said. The piece that spells it alone is a slot beside it, which adds nothing, and keeps a
+thousandth of its weight (evidence/counted_slots.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from fairseq_llrnn.evidence.groups import Group
+from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.systems.terms.evidence import FEATURE
+from fairseq_llrnn.systems.terms.phrases import has_case_or_gender, head_of
+
+MOST_FORMS = 64  # of a group; those behind are left out
+NOUNS = frozenset(("POS:NOUN", "POS:PROPN"))
+MODIFIERS = frozenset(("POS:ADJ", "POS:DET", "POS:NUM"))
+ADPOSITIONS = frozenset(("POS:ADP",))
+LEAST_GUESS = 0.5  # value of a part of speech that is guessed
+# words that a sentence needs beside a phrase that has them, too
+FUNCTION_WORDS = frozenset(f"POS:{tag}" for tag in ("ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"))
+
+
+class TermGroups:
+    """Groups of forms by number, in the table of a session."""
+
+    def __init__(self, table: EvidenceTable) -> None:
+        self.table, self._in_pieces = table, table.target_words.convention is not None
+        self._number_of: dict[tuple[str, tuple[str, ...], bool], int] = {}
+
+    def number(self, lemma: str, forms: Mapping[str, Mapping[str, float]], must: bool) -> int:
+        """That of a group. forms: string -> features, as far as more is known than its spelling shows."""
+        key = lemma, tuple(forms), must
+        if key not in self._number_of:
+            kept = dict(list(forms.items())[:MOST_FORMS])
+            self._number_of[key] = self.table.groups.add(
+                Group(
+                    lemma,
+                    tuple(map(self._token, kept)),
+                    tuple(self._row(form, more) for form, more in kept.items()),
+                    tuple(map(self._read_as, kept)),
+                    must,
+                    tuple(self._beside(list(kept), must)),
+                )
+            )
+        return self._number_of[key]
+
+    def _token(self, form: str) -> int:
+        """The id of a form as one token: over pieces behind the dictionary, whose pieces begin and end other words."""
+        target, written = self.table.target, self.table.written(form)
+        return target.open(written) if self._in_pieces else target.index(written)
+
+    def _row(self, form: str, more: Mapping[str, float]) -> int:
+        """That of its word's features, or of what its spelling shows and `more`; of several words, the union."""
+        features: dict[str, float] = {FEATURE: 1.0}
+        for word in form.split():
+            target = self.table.target.known_index.get(self.table.written(word))
+            features |= self.table.unknown_features(word) if target is None else self._features(target)
+        return self.table.row_with({**more, **features})
+
+    def _read_as(self, form: str) -> int:
+        """What a network reads in its place: its word; of a phrase the head, or else the last known word.
+
+        Over pieces `<unk>`, also of a form that one piece spells: as that piece, it might go on with the next one.
+        """
+        index = self.table.target.known_index
+        every = [None if self._in_pieces else index.get(word) for word in form.split()]
+        known = {place: word for place, word in enumerate(every) if word is not None}
+        if len(known) < 2:
+            return next(iter(known.values()), index[UNK])
+        end = next((place for place, word in known.items() if self._is_any(ADPOSITIONS, word)), len(every))
+        nouns = [place for place, word in known.items() if self._is_any(NOUNS, word)]
+        nouns = [place for place in nouns if place < end] or nouns
+        modifiers = [place for place in nouns if self._is_any(MODIFIERS, known[place])]
+        head = head_of(nouns, modifiers, lambda place: has_case_or_gender(self._features(known[place])))
+        return known[max(known) if head is None else head]
+
+    def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
+        """The tokens that would spell forms beside their own, with their rows.
+
+        Over words those that differ among the forms of a phrase that must be said, without articles and the like,
+        which the rest of the sentence needs; over pieces those that are whole forms.
+        """
+        index = self.table.target.known_index
+        if self._in_pieces:
+            words: Iterable[str] = map(self.table.written, forms)
+        elif must:
+            phrases = [form.split() for form in forms if len(form.split()) > 1]
+            alike = len({len(phrase) for phrase in phrases}) == 1
+            places = [{*place} for place in zip(*phrases, strict=True)] if alike else []
+            words = sorted(word for place in places if len(place) > 1 for word in place)
+        else:
+            words = ()
+        known = dict.fromkeys(token for word in words if (token := index.get(word)) is not None)
+        kept = [token for token in known if self._in_pieces or not self._is_any(FUNCTION_WORDS, token)]
+        return [(token, self.table.row_with(self._features(token))) for token in kept]
+
+    def _is_any(self, parts_of_speech: Container[str], token: int) -> bool:
+        features = self._features(token).items()
+        return any(name in parts_of_speech and value >= LEAST_GUESS for name, value in features)
+
+    def _features(self, token: int) -> dict[str, float]:
+        return self.table.output.features_of(token)
