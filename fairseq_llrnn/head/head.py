@@ -452,14 +452,20 @@ class LogLinearHead(nn.Module):
         log_prob = self.target_log_probs(batch, targets)
         refuse_forbidden(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
-        loss = -log_prob.masked_fill(~real, 0.0)
-        if label_smoothing:
-            loss = loss - label_smoothing * self.smoothing_gain(batch, targets).masked_fill(~real, 0.0)
-        if adaptor_penalty:
-            loss = loss + adaptor_penalty * self.adaptor_norm(batch).masked_fill(~real, 0.0)
+        loss = self.regularised(-log_prob, batch, targets, label_smoothing, adaptor_penalty).masked_fill(~real, 0.0)
         if reduction == "none":
             return loss
         return loss.sum() if reduction == "sum" else loss.sum() / real.sum().clamp_min(1)
+
+    def regularised(
+        self, loss: Tensor, batch: Batch, targets: Tensor, label_smoothing: float, adaptor_penalty: float, p: float = 2
+    ) -> Tensor:
+        """A loss (B, T) with smoothed labels, and with the weight `adaptor_penalty` of ‖a(K)‖ₚ."""
+        if label_smoothing:
+            loss = loss - label_smoothing * self.smoothing_gain(batch, targets)
+        if adaptor_penalty:
+            loss = loss + adaptor_penalty * self.adaptor_norm(batch, p)
+        return loss
 
     def log_probs(
         self,

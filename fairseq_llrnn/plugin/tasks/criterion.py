@@ -140,13 +140,8 @@ class LogLinearCriterion(FairseqCriterion):
         elif bool(log_prob.isneginf().any()):
             refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
-        loss = nll
-        if self.label_smoothing:
-            gain = head.smoothing_gain(batch, target)
-            loss = loss - self.label_smoothing * gain.masked_fill(~mask, 0.0)
-        if self.adaptor_penalty:
-            norm = head.adaptor_norm(batch, self.adaptor_norm)
-            loss = loss + self.adaptor_penalty * norm.masked_fill(~mask, 0.0)
+        options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
+        loss = head.regularised(nll, batch, target, *options).masked_fill(~mask, 0.0)
         of_network = dict[str, Tensor]()
         for term in extra.get("terms", ()):
             values = term.values.masked_fill(~mask, 0)
