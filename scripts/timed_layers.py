@@ -21,8 +21,7 @@ from zipf_law import zipf
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
-from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.builders import cluster_tree, huffman_tree
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput

@@ -17,14 +17,15 @@ from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
-from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
-from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
-from fairseq_llrnn.systems.output_trees.fixed_depth import complete_tree
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
-from fairseq_llrnn.systems.output_trees.learner import TreeLearner
-from fairseq_llrnn.systems.output_trees.limits import least_arity
-from fairseq_llrnn.systems.output_trees.random_tree import random_tree
-from fairseq_llrnn.systems.output_trees.schedule import Schedule
+from fairseq_llrnn.systems.output_trees.builders import (
+    cluster_tree,
+    clustering_tree,
+    huffman_tree,
+    least_arity,
+    random_tree,
+)
+from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
+from fairseq_llrnn.systems.output_trees.reassignment import complete_tree
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput, VisitProbabilities

@@ -10,10 +10,10 @@ numbers for each class and level:
 
 With S = 250,000, M = 65, D = 3 that is 130 MB.
 
-Of several processes that train together (torch.distributed), each counts its own examples, until the tree changes: then
-the first takes the sums of all, and the others begin anew. So a checkpoint, which the first writes, lacks what the
-others have counted since the last change.
-"""
+Of several processes that train together (torch.distributed), each counts its own examples, until the tree changes:
+then the first takes the sums of all, and the others begin anew. So a checkpoint, which the first writes, lacks what
+the others have counted since the last change. A tree is changed evenly in the first part of training, then never
+(Schedule)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ import torch
 from torch import Tensor, distributed, nn
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.output_trees.fixed_depth import complete_tree, reassigned
-from fairseq_llrnn.systems.output_trees.free_depth import rebuilt
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
-from fairseq_llrnn.systems.output_trees.limits import check_masses
+from fairseq_llrnn.systems.output_trees.builders import check_masses, huffman_tree
+from fairseq_llrnn.systems.output_trees.reassignment import complete_tree, reassigned, rebuilt
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 
@@ -227,3 +225,22 @@ def _rank() -> int | None:
     """Number of this process among those that train together; None where it is alone."""
     joined = distributed.is_available() and distributed.is_initialized()
     return distributed.get_rank() if joined and distributed.get_world_size() > 1 else None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """So many times in `updates_per_epoch` updates, up to the update `until`."""
+
+    times: int
+    updates_per_epoch: int
+    until: float
+
+    @classmethod
+    def spread(cls, times: int, updates_per_epoch: int, updates: float, share: float) -> Schedule:
+        """A number of times an epoch, in the first `share` of all updates (infinite: always)."""
+        return cls(times, max(1, updates_per_epoch), updates * share)
+
+    def is_due(self, updates: int) -> bool:
+        """Whether the tree is to be changed after so many updates."""
+        done, before = (count * self.times // self.updates_per_epoch for count in (updates, updates - 1))
+        return 0 < updates <= self.until and done > before

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
-from fairseq_llrnn.systems.output_trees.kinds import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED
-from fairseq_llrnn.systems.output_trees.limits import check_arity, check_room, least_arity, least_depth
-from fairseq_llrnn.systems.output_trees.random_tree import random_tree
+from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED
+from fairseq_llrnn.systems.output_trees.builders import (
+    check_arity,
+    check_room,
+    cluster_tree,
+    huffman_tree,
+    least_arity,
+    least_depth,
+    random_tree,
+)
 from fairseq_llrnn.systems.output_trees.tree import Tree
 
 USERS = {
@@ -27,7 +32,7 @@ USERS = {
 class TreeOptions:
     """One of KINDS, and its sizes; None: a default that depends on the number of leaves.
 
-    A learned tree begins with leaves sorted by mass, and is its layer's to make (learned_tree.py).
+    A learned tree begins with leaves sorted by mass, and is its layer's to make (output_tree.py).
     """
 
     kind: str

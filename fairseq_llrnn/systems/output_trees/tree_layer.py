@@ -18,12 +18,12 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised, Normaliser
-from fairseq_llrnn.systems.output_trees.kinds import ROWS
+from fairseq_llrnn.systems.output_trees import ROWS
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch
-    from fairseq_llrnn.systems.output_trees.tree_statistics import VisitProbabilities
+    from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.normalisers import Distribution, SlotScores, best_words_of
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
-from fairseq_llrnn.systems.output_trees.tree_statistics import VisitProbabilities
+from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ Sizes: N rows of hidden states, P visits, C' children of all visited nodes, H hi
 
     score(visit, child)  =  h · row_child + bias_child + what the row's masses differ          bias holds log masses
     log Z(visit)         =  log Σ exp score, over the children of the visited node
+
+What a learned tree counts of a batch (Jernite 2018, §3.3) is which labels came to which nodes, and what these said.
 """
 
 from __future__ import annotations
@@ -240,3 +242,35 @@ class VisitScores(torch.autograd.Function):
             grad_added,
             *[None] * 5,
         )
+
+
+@dataclass(frozen=True)
+class VisitProbabilities:
+    """What a learned tree counts: visits of nodes, and the probabilities of their children."""
+
+    labels: Tensor  # (P,) signatures that were to be predicted
+    nodes: Tensor  # (P,)
+    probabilities: Tensor  # (P, M) of the children in their order; 0 for what is no child
+
+
+def visit_probabilities(
+    layer: TreeLayer, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
+) -> list[VisitProbabilities]:
+    """Of all visits, in groups; those of slots are left out.
+
+    Args:
+        probabilities: the buffer of tree_scores.py, normalised. classes: (N,) of the paths. is_leaf: as of `paths_of`.
+    """
+    found = []
+    for group in paths.visits.groups:
+        visits = group.visits.flatten()
+        real = visits < len(paths.path)
+        path = paths.path[visits.clamp_max(len(paths.path) - 1)]
+        if is_leaf is not None:
+            real &= is_leaf[path]
+        nodes = group.nodes.repeat_interleave(group.visits.size(1))
+        each = cells_of(probabilities, group)
+        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(each)  # of what is no child: p is 0
+        each = each.new_zeros(*each.shape[:2], layer.arity).scatter_add_(2, place, each)
+        found.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
+    return found

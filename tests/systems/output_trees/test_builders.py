@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from small_trees import choices
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
-from fairseq_llrnn.systems.output_trees.clusters import cluster_tree
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
-from fairseq_llrnn.systems.output_trees.limits import check_room, least_arity, least_depth
-from fairseq_llrnn.systems.output_trees.random_tree import random_tree
+from fairseq_llrnn.systems.output_trees.builders import (
+    check_room,
+    cluster_tree,
+    clustering_tree,
+    huffman_tree,
+    least_arity,
+    least_depth,
+    random_tree,
+)
 from fairseq_llrnn.systems.output_trees.tree import Tree
 
 SIZES = [(1, 2), (2, 2), (3, 2), (5, 3), (9, 3), (10, 3), (28, 3), (64, 8), (65, 8), (1000, 7), (4226, 65)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.output_trees.fixed_depth import complete_tree, reassigned
+from fairseq_llrnn.systems.output_trees.reassignment import complete_tree, reassigned
 from fairseq_llrnn.systems.output_trees.tree import Tree
 
 

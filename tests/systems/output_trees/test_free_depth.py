@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import choices
 
-from fairseq_llrnn.systems.output_trees.free_depth import EVEN_BELOW, rebuilt, take_groups
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.builders import huffman_tree
+from fairseq_llrnn.systems.output_trees.reassignment import EVEN_BELOW, rebuilt, take_groups
 from fairseq_llrnn.systems.output_trees.tree import DEEPEST, NONE, Tree
 
 

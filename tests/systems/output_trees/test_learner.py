@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.output_trees.free_depth import rebuilt
-from fairseq_llrnn.systems.output_trees.learner import TreeLearner
-from fairseq_llrnn.systems.output_trees.random_tree import random_tree
-from fairseq_llrnn.systems.output_trees.schedule import Schedule
+from fairseq_llrnn.systems.output_trees.builders import random_tree
+from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
+from fairseq_llrnn.systems.output_trees.reassignment import rebuilt
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 SIZES = [(12, 3, 3), (9, 3, 2), (5, 5, 1), (7, 2, None), (13, 3, None), (10, 4, None)]  # S, M, D

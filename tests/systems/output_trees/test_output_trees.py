@@ -21,8 +21,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees.clustering import clustering_tree
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
+from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman_tree
 from fairseq_llrnn.systems.output_trees.learner import TreeLearner
 from fairseq_llrnn.systems.output_trees.options import TreeOptions
 from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint

@@ -9,11 +9,16 @@ import pytest
 from small_priors import SYMBOLS, make_prior
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.output_trees.huffman import huffman_tree
-from fairseq_llrnn.systems.output_trees.random_tree import random_tree
+from fairseq_llrnn.systems.output_trees.builders import huffman_tree, random_tree
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
-from fairseq_llrnn.systems.output_trees.tree_picture import CHILDREN, draw_tree, drawn
-from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, words_of_nodes
+from fairseq_llrnn.systems.output_trees.tree_words import (
+    CHILDREN,
+    NodeWords,
+    check_tree,
+    draw_tree,
+    drawn,
+    words_of_nodes,
+)
 
 PRIOR = make_prior()
 CLASSES = PRIOR.output.num_classes

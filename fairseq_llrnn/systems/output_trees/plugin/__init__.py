@@ -14,7 +14,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, own_options
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees.kinds import DEPTH, KINDS, REASSIGN, ROWS
+from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.output_trees.options import TreeOptions

@@ -15,8 +15,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.output_trees.tree_file import load_tree
-from fairseq_llrnn.systems.output_trees.tree_picture import draw_tree
-from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, words_of_nodes
+from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, draw_tree, words_of_nodes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior

@@ -1,0 +1,232 @@
+"""Trees that are built at once: clusters, Huffman's, in random order, by vectors of the classes.
+
+Sizes: S classes, M most children of a node, C clusters, D width of a vector.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.systems.output_trees.matching import matched
+from fairseq_llrnn.systems.output_trees.tree import NONE, Tree, numbered
+
+
+def check_arity(arity: int) -> None:
+    """Raise OptionError where a node could have only one child."""
+    if arity < 2:
+        raise OptionError(f"arity of the tree: expected at least 2 children of a node, found {arity}; give more")
+
+
+def least_depth(leaves: int, arity: int) -> int:
+    """Of a tree of this arity that has room for so many leaves."""
+    depth = 1
+    while arity**depth < leaves:
+        depth += 1
+    return depth
+
+
+def least_arity(leaves: int, depth: int) -> int:
+    """Of a tree of this depth that has room for so many leaves."""
+    arity = max(2, int(leaves ** (1 / depth)))  # rounded: one below, as it may be, or right
+    while arity**depth < leaves:
+        arity += 1
+    return arity
+
+
+def check_room(leaves: int, arity: int, depth: int | None) -> None:
+    """Refuse an arity below 2, and a depth, if one is given, in which there is no room for the leaves.
+
+    Raises:
+        OptionError: with how many leaves there is room for, and what would do.
+    """
+    check_arity(arity)
+    if depth is not None and (depth < 1 or arity**depth < leaves):
+        room = f"{arity:,}^{depth} = {arity**depth:,}" if depth >= 1 else "no"
+        raise OptionError(
+            f"depth of the tree: expected room for {leaves:,} leaves, found {room} in a tree of arity {arity:,} and "
+            f"depth {depth}; give a depth of {least_depth(leaves, arity)}"
+            + (f", or an arity of {least_arity(leaves, depth):,}" if depth >= 1 else "")
+        )
+
+
+def check_masses(masses: np.ndarray) -> None:
+    """Raise ValueError unless they are one mass, finite and not negative, for each of at least one leaf, (S,)."""
+    if masses.ndim != 1 or len(masses) < 1 or not np.isfinite(masses).all() or (masses < 0).any():
+        raise ValueError(f"masses: expected a row of finite numbers from 0 on, found {masses.shape}, or others")
+
+
+def cut_evenly(order: np.ndarray, arity: int) -> Tree:
+    """A node of more than `arity` classes has `arity` children, whose sizes differ by at most one.
+
+    The leaves of a node follow each other in `order`; the tree is as flat as its arity allows.
+
+    Args:
+        order: (S,) all classes.
+
+    Raises:
+        OptionError: an arity below 2.
+    """
+    check_arity(arity)
+    leaf_parent = np.empty(len(order), dtype=np.int64)
+    parents = [np.array([NONE])]
+    numbers, begins, sizes = np.zeros(1, int), np.zeros(1, int), np.array([len(order)])
+    made = 1
+    while len(numbers):
+        is_last = sizes <= arity
+        _hang(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
+        numbers, begins, sizes = numbers[~is_last], begins[~is_last], sizes[~is_last]
+        slots = np.arange(arity)
+        parts = sizes[:, None] // arity + (slots < sizes[:, None] % arity)  # (nodes, M)
+        ends = begins[:, None] + parts.cumsum(1)
+        above, begins, sizes = np.repeat(numbers, arity), (ends - parts).ravel(), parts.ravel()
+        single = sizes == 1  # a leaf needs no node of its own
+        leaf_parent[order[begins[single]]] = above[single]
+        above, begins, sizes = above[~single], begins[~single], sizes[~single]
+        numbers = made + np.arange(len(above))
+        made += len(above)
+        parents.append(above)
+    return Tree.from_parents(np.concatenate([*parents, leaf_parent]), len(order))
+
+
+def _hang(leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> None:
+    """All classes of these nodes become their children."""
+    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    leaf_parent[order[np.repeat(begins, sizes) + offsets]] = np.repeat(nodes, sizes)
+
+
+def cluster_tree(masses: np.ndarray, number: int | None = None) -> Tree:
+    """Two levels: a cluster of classes of similar mass, the heaviest ones first, then a class of it.
+
+    Sources: Jernite 2018, §2.3, eq. 2.6; Goodman 2001, *Classes for fast maximum entropy training*. Clusters of equal
+    mass, 1/C, would cost as many scores, C + Σ_c size_c / C = C + S/C, which is least at C = √S. But of clusters of
+    equal size none is large, which bounds what a search pays that looks into one; and few of them have most of the
+    mass, so that a batch visits fewer.
+
+    Args:
+        masses: (S,) of the classes, in any unit.
+        number: C; None: √S, rounded up.
+
+    Raises:
+        OptionError: fewer than 1 cluster or more than S.
+    """
+    check_masses(masses)
+    size = len(masses)
+    number = math.isqrt(size - 1) + 1 if number is None else number
+    if not 1 <= number <= size:
+        raise OptionError(f"number of clusters: expected 1 to {size:,}, one per class, found {number:,}; give another")
+    cluster = np.empty(size, dtype=np.int64)
+    cluster[np.argsort(-masses, kind="stable")] = np.arange(size) * number // size
+    return Tree.from_parents(np.concatenate([[NONE], np.zeros(number, dtype=np.int64), 1 + cluster]), size)
+
+
+LEAST_SHARE = 1e-12  # of all mass; lighter leaves, and those of no mass, weigh as much, so that they are not too deep
+
+
+def huffman_tree(masses: np.ndarray, arity: int) -> Tree:
+    """The tree with the least mean depth for these masses, (S,).
+
+    Source: Huffman 1952, *A method for the construction of minimum-redundancy codes*. The M lightest nodes become
+    children of a new one, until one is left. The last step merges M nodes only if S ≡ 1 modulo M − 1, so nodes of no
+    mass are added until it is so; they are among the first to be merged, and then left out. So one node, one of the
+    deepest, may have fewer children.
+
+    Raises:
+        OptionError: an arity below 2.
+    """
+    check_arity(arity)
+    check_masses(masses)
+    size = len(masses)
+    total = masses.sum()
+    weights = np.maximum(masses / total, LEAST_SHARE) if total > 0 else np.ones(size)
+    order = np.argsort(weights, kind="stable")
+    padding = -(size - 1) % (arity - 1)
+    steps = max(1, (size + padding - 1) // (arity - 1))
+    leaves = [NONE] * padding + order.tolist()  # two queues, both ascending: leaves, and the nodes made of them
+    light = [0.0] * padding + weights[order].tolist()
+    made: list[float] = []
+    parent = np.full(steps + size, NONE)  # node k is the k-th that is made; the leaf of class s is steps + s
+    leaf = node = 0
+    for step in range(steps):
+        weight = 0.0
+        for _ in range(min(arity, len(leaves))):
+            if node == len(made) or leaf < len(leaves) and light[leaf] <= made[node]:
+                weight += light[leaf]
+                if leaves[leaf] != NONE:
+                    parent[steps + leaves[leaf]] = step
+                leaf += 1
+            else:
+                weight += made[node]
+                parent[node] = step
+                node += 1
+        made.append(weight)
+    parent = np.where(parent == NONE, NONE, steps - 1 - parent)  # the root, made last, becomes node 0
+    tree, _ = numbered(np.concatenate([parent[:steps][::-1], parent[steps:]]), size)
+    return tree
+
+
+def random_tree(leaves: int, arity: int, depth: int | None = None, seed: int = 1) -> Tree:
+    """A tree as flat as its arity allows, the same for the same seed.
+
+    Args:
+        depth: the most levels; None: any number.
+
+    Raises:
+        OptionError: an arity below 2, a depth without room.
+    """
+    check_room(leaves, arity, depth)
+    return cut_evenly(np.random.default_rng(seed).permutation(leaves), arity)
+
+
+STEPS = 10  # of k-means
+
+
+def clustering_tree(vectors: np.ndarray, arity: int, depth: int | None = None, seed: int = 1) -> Tree:
+    """A balanced tree, as flat as its arity allows: classes whose vectors are near have much of their path in common.
+
+    The baseline of Jernite (2018, §3.5, Table 3.3), after Mnih & Hinton (2008), *A scalable hierarchical distributed
+    language model*. The classes of a node are split among its M children by k-means (Lloyd 1982), whose last step gives
+    every child as many: the nearest pair of class and centre first, as long as the child has room. The same for the
+    same seed.
+
+    Args:
+        vectors: (S, H) of the classes, finite.
+        depth: the most levels; None: any number.
+
+    Raises:
+        OptionError: an arity below 2, a depth without room.
+    """
+    check_room(len(vectors), arity, depth)
+    if vectors.ndim != 2 or not np.isfinite(vectors).all():
+        raise ValueError(f"vectors: expected finite ones of all classes, (S, H), found {vectors.shape}, or others")
+    random = np.random.default_rng(seed)
+    vectors = vectors.astype(np.float64)
+    parts, done = [np.arange(len(vectors))], []
+    while parts:
+        part = parts.pop()
+        if len(part) <= arity:
+            done.append(part)
+        else:
+            parts += reversed(_split(part, vectors[part], arity, random))
+    return cut_evenly(np.concatenate(done), arity)
+
+
+def _split(part: np.ndarray, vectors: np.ndarray, arity: int, random: np.random.Generator) -> list[np.ndarray]:
+    """`arity` parts of the sizes that `cut_evenly` makes."""
+    centres = vectors[np.sort(random.choice(len(part), arity, replace=False))]
+    for _ in range(STEPS):
+        nearest = _nearness(vectors, centres).argmax(1)
+        counts = np.bincount(nearest, minlength=arity)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, nearest, vectors)
+        centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+    sizes = len(part) // arity + (np.arange(arity) < len(part) % arity)
+    child = matched(_nearness(vectors, centres), np.zeros(len(part), dtype=np.int64), sizes[None])
+    return [part[child == j] for j in range(arity)]
+
+
+def _nearness(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(n, M) minus the squared distance to each centre."""
+    return 2 * vectors @ centres.T - (centres**2).sum(1) - (vectors**2).sum(1)[:, None]
