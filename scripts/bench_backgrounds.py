@@ -56,9 +56,10 @@ from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, class_log_probs
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts import AutomatonPart
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 TREEBANK = Path(__file__).resolve().parents[2] / "shared" / "data" / "ud-french-gsd-1.4" / "train.conllu.gz"
 WORDS, TOKENS, TOP_WORDS, COMBINATIONS = 42_500, 360_000, 2500, 400  # as UD French
@@ -113,7 +114,7 @@ def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sente
     for word in symbols[4:]:
         i = min(int(rng.zipf(1.3)), COMBINATIONS)
         lexicon.add(word, [f"N:{i % 10}", f"Case:{i % 7}", f"Gender:{i % 3}", f"Number:{i % 11}", f"Person:{i % 13}"])
-    unigram, _ = build_prior(words, words.counts, lexicon, PriorSettings(top_words=min(TOP_WORDS, len(symbols) - 4)))
+    unigram, _ = plain_prior(words, words.counts, lexicon, Recipe(top_words=min(TOP_WORDS, len(symbols) - 4)))
     index = {symbol: i for i, symbol in enumerate(symbols)}
     text = Sentences.of([[index[word] for word in line] for line in lines])
     made = ngram_from_text(text, words, 3, folds)

@@ -26,9 +26,9 @@ from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, own_options
-from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.static import UnigramOptions
 from fairseq_llrnn.registry import load as load_module
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys

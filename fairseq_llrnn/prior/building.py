@@ -1,6 +1,6 @@
 """Builds a prior from files or objects, step by step: what `llrnn prior` and `Prior.build` do.
 
-dictionary, counts, lexicon  ->  features and b₀ (build.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
+dictionary, counts, lexicon  ->  features and b₀ (plain.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
     ->  lexical translations, words that need evidence, evidence
 """
 
@@ -28,10 +28,15 @@ from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import tokens_known
 from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
-from fairseq_llrnn.prior.build import PriorSettings, UnigramOptions, build_prior
-from fairseq_llrnn.prior.evidence import add_evidence, discount, known_source_words, rules_of, spelled_words
+from fairseq_llrnn.prior.evidence import (
+    add_evidence,
+    discount,
+    known_source_words,
+    rules_of,
+    source_symbols,
+    spelled_words,
+)
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
-from fairseq_llrnn.prior.labels import LABELS, check_of_labels
 from fairseq_llrnn.prior.languages import part_of, with_codes
 from fairseq_llrnn.prior.leaves import (
     STATIC,
@@ -46,9 +51,9 @@ from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import made_from
 from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.source_dictionary import source_symbols
 from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.prior.translations import (
     add_translations,
@@ -112,7 +117,7 @@ def build(
             read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
             options = replace(options, translations=replace(options.translations, data=read))
     if options.labels:
-        check_of_labels(options)
+        _check_of_labels(options)
         words = replace(words, are_labels=True)
     code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
@@ -133,12 +138,12 @@ def build(
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     table = gather(options.words, _text_words(options, words, counts, all_counts, text), between_lemmas(options))
     lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
-    settings = _settings(options, below, morphemes is not None)
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = made_from(options, background, code)
-    prior, notes = build_prior(
-        words, counts, lexicon, settings, patterns, origins, text, for_source, morphemes
-    )
+    prior, notes = plain_prior(
+        words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below.text,
+        options_of(below),
+    )  # fmt: skip
     notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, counts))
     for what, told in (
@@ -153,7 +158,7 @@ def build(
     entries = len(lexicon) - completed.added
     described = with_atoms(background, with_names)
     written = described.text if isinstance(described, Atom) and not described.options else str(described)
-    known = {"background": written, "lexicon_entries": entries, **({LABELS: True} if options.labels else {})}
+    known = {"background": written, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **known})
     if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
@@ -203,6 +208,24 @@ def _with_source(
 
 
 # ---- what it is built from ------------------------------------------------------------------------------------------
+
+
+def _check_of_labels(options: Recipe) -> None:
+    """Raise OptionError for what only words of a text can have: a label comes alone, and no end follows."""
+    for name, given in (
+        ("--open-vocabulary", options.open_vocabulary),
+        ("--evidence", options.evidence),
+        ("--pieces", options.pieces),
+    ):
+        if given is not None:
+            raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
+    kinds = {kind_of(atom.text)[0] for atom in atoms(read_background(options.background))}
+    if not kinds <= {STATIC, TRANSLATIONS}:
+        raise OptionError(
+            f"--background {options.background}: expected one that does not look at the words before, since a label "
+            "comes alone (--labels): unigram, uniform or a TSV; to look at the words of the text, add "
+            "--lexical-translation"
+        )
 
 
 def _words(dictionary: Dictionary) -> WordList:
@@ -270,25 +293,6 @@ def _below(options: Recipe, background: Expression) -> Atom:
             f"it below {options.background}; correct it, or leave it out"
         )
     return over
-
-
-def _settings(options: Recipe, below: Atom, any_morphemes: bool) -> PriorSettings:
-    unigram, cut = options_of(below), options.words.morphemes
-    segmenter = Path(cut).name if isinstance(cut, (str, Path)) else None if cut is None else "given"
-    return PriorSettings(
-        options.identities,
-        options.features,
-        options.input_features,
-        options.input_top_words,
-        options.shapes,
-        options.suffixes,
-        below.text,
-        unigram if isinstance(unigram, UnigramOptions) else UnigramOptions(),
-        options.pieces,
-        options.identity_floor,
-        segmenter or ("given" if any_morphemes else None),
-        None if options.words.morphemes is None else options.words.morpheme_floor,
-    )
 
 
 def _text_words(

@@ -11,14 +11,13 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior import automata as automata  # which registers them
-from fairseq_llrnn.prior.build import UnigramOptions, static_weights
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.languages import LANGUAGE
 from fairseq_llrnn.prior.named_backgrounds import Given, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, static_weights
 from fairseq_llrnn.settings import Settings, checked, keys, with_paths
 
 STATIC, TRANSLATIONS = "static", "translations"
@@ -154,9 +153,8 @@ def _part(atom: Atom, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:
     """One of them, over the prior's b₀."""
     kind, source = kind_of(atom.text)
     options = options_of(atom)
-    if isinstance(options, UnigramOptions) or kind == STATIC or (named := named_background(kind)) is None:
-        unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
-        return StaticPart(static_weights(given.words, given.counts, atom.text, unigram)), Counter()
+    if kind == STATIC or (named := named_background(kind)) is None:
+        return StaticPart(static_weights(given.words, given.counts, atom.text, options)), Counter()
     part, notes = named.read(source, prior, replace(given, options=options))
     return part, Counter(notes)
 

@@ -25,8 +25,7 @@ import numpy as np
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
 from fairseq_llrnn.files.reading import file_digest
-from fairseq_llrnn.prior.directory import ARRAYS_FILE, SOURCE_FILE, WORDS_FILE
-from fairseq_llrnn.prior.manifest import JSON_FILE
+from fairseq_llrnn.prior.directory import ARRAYS_FILE, JSON_FILE, SOURCE_FILE, WORDS_FILE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.language_model import NextWords

@@ -36,6 +36,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from fairseq_llrnn import registry
+from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.arrays import read_array
 
 if TYPE_CHECKING:
@@ -270,3 +273,21 @@ def names_of(kinds: list[str]) -> list[str]:
         counts[kind] = counts.get(kind, 0) + 1
         names.append(kind if counts[kind] == 1 else f"{kind}.{counts[kind]}")
     return names
+
+
+def part_class(name: str) -> type[Part]:
+    """The class of a part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered one."""
+    kind = name.partition(".")[0]
+    places = registry.names("parts")
+    if kind not in KINDS and kind in places:
+        registry.load(places[kind])
+    if kind not in KINDS:
+        registry.load_all("parts")  # some module has parts that are called otherwise
+    if kind not in KINDS:
+        if reason := registry.lost(kind):
+            raise PriorError(f"the prior has a part {shown(name)}; {reason}")
+        raise PriorError(
+            f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; import the module "
+            f"that defines it, with @fairseq_llrnn.prior.register_part({shown(kind)}), before the prior is read"
+        )
+    return KINDS[kind]

@@ -28,7 +28,17 @@ from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
-from fairseq_llrnn.prior.directory import SavedPrior, check_symbols, read_directory, unsound, write_directory
+from fairseq_llrnn.prior.directory import (
+    FINGERPRINT,
+    REBUILD,
+    SOURCE_HASH,
+    SavedPrior,
+    check_symbols,
+    read_directory,
+    unsound,
+    write_directory,
+)
+from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for those who look for a prior
 from fairseq_llrnn.prior.expression import (
     Atom,
     Expression,
@@ -39,10 +49,8 @@ from fairseq_llrnn.prior.expression import (
     required,
     with_atoms,
 )
-from fairseq_llrnn.prior.manifest import FINGERPRINT, REBUILD, SOURCE_HASH, part_class
-from fairseq_llrnn.prior.manifest import JSON_FILE as JSON_FILE  # for those who look for a prior
 from fairseq_llrnn.prior.model_files import LoadModel
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of, part_class
 from fairseq_llrnn.prior.session import Session
 
 if TYPE_CHECKING:
@@ -199,6 +207,11 @@ class Prior:
         if self.expression is not None:
             digest.update(repr(with_atoms(self.expression, lambda atom: Atom("", atom.part))).encode())
         return digest.hexdigest()
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether its words are labels of texts."""
+        return bool(self.settings.get("labels"))
 
     @cached_property
     def signature(self) -> str:

@@ -21,11 +21,12 @@ from fairseq_llrnn.evidence.table import MAX_SLOTS
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 WORDS = "le la maison raison saison 12 1998 3/4/2012 B-52 Lyon Bob www.a.fr"
@@ -37,9 +38,9 @@ PATTERNS = {"ends": ".*on", "odd": "q+"}
 RULES = EvidenceRules(("numbers", "names", "copies"), {}, {})
 
 
-def build(settings: PriorSettings | None = None, patterns: UserPatterns | None = None) -> Prior:
-    settings = settings or PriorSettings(top_words=2)
-    return build_prior(DICTIONARY, COUNTS, Lexicon(), settings, patterns, unused_patterns=True)[0]
+def build(settings: Recipe | None = None, patterns: UserPatterns | None = None) -> Prior:
+    settings = settings or Recipe(top_words=2)
+    return plain_prior(DICTIONARY, COUNTS, Lexicon(), settings, patterns, unused_patterns=True)[0]
 
 
 def features_of(word: str, prior: Prior) -> dict[str, float]:
@@ -83,13 +84,13 @@ def test_slots_have_features_that_no_word_has() -> None:
 
 
 def test_what_the_network_reads_stays() -> None:
-    plain = build(PriorSettings(top_words=2, input_top_words=3))
+    plain = build(Recipe(top_words=2, input_top_words=3))
     assert evident(prior=plain).input is plain.input
 
 
 def test_a_prior_in_which_every_word_has_an_identity() -> None:
     """Unknown strings have none."""
-    names = evident(prior=build(PriorSettings(top_words="all"))).output.features.names
+    names = evident(prior=build(Recipe(top_words="all"))).output.features.names
     assert names[-5:] == ("NOTTOP", "Evidence:Number", "Evidence:Name", "Evidence:Copy", "Evidence:Unknown")
 
 
@@ -101,7 +102,7 @@ def test_a_pattern_for_the_source_alone_is_a_feature() -> None:
 
 
 def test_an_unknown_word() -> None:
-    settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
+    settings = Recipe(top_words=2, shapes=True, suffixes=3)
     prior = evident(replace(RULES, patterns=PATTERNS), build(settings, UserPatterns(PATTERNS, "p.toml")))
     assert features_of("Toison", prior) == {
         "NOTTOP": 1.0, "Suffix:on": 1.0, "Suffix:son": 1.0, "Suffix:ison": 1.0, "Shape:Capitalised": 1.0,
@@ -117,14 +118,14 @@ def test_an_unknown_word() -> None:
 
 @given(st.text(max_size=8))
 def test_unknown_words_have_features_of_the_prior_only(word: str) -> None:
-    settings = PriorSettings(top_words=2, shapes=True, suffix_floor=3)
+    settings = Recipe(top_words=2, shapes=True, suffixes=3)
     prior = evident(prior=build(settings))
     assert features_of(word, prior).keys() <= set(prior.output.features.names)
 
 
 def test_a_word_of_the_dictionary_has_the_features_of_an_unknown_one() -> None:
     """Those that its spelling shows."""
-    settings = PriorSettings(top_words=0, shapes=True, suffix_floor=3)
+    settings = Recipe(top_words=0, shapes=True, suffixes=3)
     prior = evident(prior=build(settings))
     for i, word in enumerate(SYMBOLS[4:-1], start=4):
         row = prior.output.features.row(int(prior.output.class_of[i]))
@@ -304,7 +305,7 @@ def test_padding_entries_are_no_codes() -> None:
 def test_words_that_are_forbidden_stay_so(tmp_path: Path) -> None:
     path = tmp_path / "weights.tsv"
     path.write_text("le\t3\n12\t1\n", encoding="utf-8")
-    prior = build(PriorSettings(top_words=2, background=str(path)))
+    prior = build(Recipe(top_words=2, background=str(path)))
     less, notes = discount(prior, DICTIONARY, {"numbers": 1 / 3})
     assert {word: weight for word, weight in weights(less).items() if weight} == pytest.approx({"le": 0.9, "12": 0.1})
     assert list(notes.values()) == [1]
@@ -313,7 +314,7 @@ def test_words_that_are_forbidden_stay_so(tmp_path: Path) -> None:
 def test_no_word_is_left(tmp_path: Path) -> None:
     path = tmp_path / "weights.tsv"
     path.write_text("12\t3\nBob\t2\n</s>\t1\n", encoding="utf-8")
-    prior = build(PriorSettings(top_words=2, background=str(path)))
+    prior = build(Recipe(top_words=2, background=str(path)))
     with pytest.raises(OptionError) as caught:
         discount(prior, DICTIONARY, {"numbers": 0.0, "names": 0.0})
     assert str(caught.value) == (

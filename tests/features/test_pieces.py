@@ -14,7 +14,8 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.spelling import suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText, expected_features, piece_features
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 SP, BPE = CONVENTIONS["sentencepiece"], CONVENTIONS["bpe"]
 
@@ -178,8 +179,8 @@ def test_expected_features_are_what_counting_finds(lines: Lines, entries: dict[s
 def test_pieces_in_a_prior(tmp_path: Path) -> None:
     text = text_of(SP, ["▁Chat te ▁dort ▁12", "▁dort"], tmp_path)
     words = word_list("▁Chat", "te", "▁dort", "▁12", "▁")
-    settings = PriorSettings(top_words=0, features=("POS",), shapes=True, suffix_floor=1, pieces="sentencepiece")
-    prior, notes = build_prior(words, words.counts_with_ends(), lexicon(), settings, text=text)
+    settings = Recipe(top_words=0, features=("POS",), shapes=True, suffix_floor=1, pieces="sentencepiece")
+    prior, notes = plain_prior(words, words.counts_with_ends(), lexicon(), settings, text=text)
 
     def row(piece: str) -> dict[str, float]:
         return prior.output.features.row(int(prior.output.class_of[prior.symbols.index(piece)]))

@@ -15,7 +15,8 @@ from fairseq_llrnn.features.feature_table import (
 )
 from fairseq_llrnn.features.spelling import shape_features, suffix_features
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 ROWS = st.dictionaries(st.sampled_from(["A:1", "A:2", "B:1"]), st.sampled_from([1.0, 0.5, 0.0]))
 
@@ -47,8 +48,8 @@ def test_signatures_are_those_of_all_rows(
         lexicon.add(names[i % len(names)], row)
     if not any("A:1" in lexicon.features(w) or "A:2" in lexicon.features(w) for w in names):
         lexicon.add(names[0], {"A:1": 1.0})
-    options = PriorSettings(top_words=top, features=groups, shapes=True, suffix_floor=2, background="uniform")
-    prior, _ = build_prior(words, counts, lexicon, options)
+    options = Recipe(top_words=top, features=groups, shapes=True, suffixes=2, background="uniform")
+    prior, _ = plain_prior(words, counts, lexicon, options)
 
     rows = [{}] * len(SPECIALS) + [
         {**lexicon.features(name), **suffixes, **shape_features(name)}

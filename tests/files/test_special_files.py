@@ -97,6 +97,6 @@ def test_a_prior_of_devices_and_pipes_is_refused(name: str, kind: str, tmp_path:
 
 
 def special_version() -> int:
-    from fairseq_llrnn.prior.manifest import VERSION
+    from fairseq_llrnn.prior.directory import VERSION
 
     return VERSION

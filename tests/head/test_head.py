@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.sampled import Sampled
-from fairseq_llrnn.prior.build import PriorSettings
+from fairseq_llrnn.prior.recipe import Recipe
 
 H, B, T = 5, 3, 4
 TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])
@@ -125,7 +125,7 @@ def test_sentences_that_a_grammar_lacks_are_found_and_refused(training: bool) ->
 def test_weights_that_were_put_beside_another_prior_are_found() -> None:
     head = make_head()
     head.check_prior()
-    head.prior_fingerprint.copy_(LogLinearHead(make_prior(PriorSettings(top_words=3)), H).prior_fingerprint)
+    head.prior_fingerprint.copy_(LogLinearHead(make_prior(Recipe(top_words=3)), H).prior_fingerprint)
     with pytest.raises(PriorError, match="was trained with another prior"):
         head.check_prior()
 
@@ -144,7 +144,7 @@ def test_a_temperature_divides_scores_and_not_the_background() -> None:
 
 def test_a_softmax_is_the_special_case() -> None:
     torch.manual_seed(1)
-    prior = make_prior(PriorSettings(top_words="all", features=(), background="uniform"))
+    prior = make_prior(Recipe(top_words="all", features=(), background="uniform"))
     head, hidden = LogLinearHead(prior, H).eval(), torch.randn(B, T, H)
     feature = torch.from_numpy(prior.output.features.indices)[head.output.class_of]
     logits = hidden @ head.output.weight[feature].T + head.output.bias[feature]
@@ -183,7 +183,7 @@ def test_explanations_add_up() -> None:
 
 
 def test_weights_of_another_prior_are_refused() -> None:
-    head, other = make_head(), LogLinearHead(make_prior(PriorSettings(top_words=3)), H)
+    head, other = make_head(), LogLinearHead(make_prior(Recipe(top_words=3)), H)
     head.load_state_dict(make_head().state_dict())
     with pytest.raises(PriorError, match="was trained with another prior"):
         head.load_state_dict(other.state_dict())

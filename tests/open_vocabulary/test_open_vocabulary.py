@@ -24,10 +24,11 @@ from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 # ---- classes --------------------------------------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ def small_prior(known: str = "", outside: dict[str, int] = OUTSIDE) -> tuple[Pri
     for verb in ("va", "prend"):
         lexicon.add(verb, ["POS:VERB"])
     lexicon.add("le", ["POS:DET"])
-    prior, _ = build_prior(words, counts, lexicon, PriorSettings(top_words=3, shapes=True))
+    prior, _ = plain_prior(words, counts, lexicon, Recipe(top_words=3, shapes=True))
     return prior, words, lexicon
 
 

@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.loading import Places, prior_folder, prior_of_model, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
-from fairseq_llrnn.prior.manifest import FINGERPRINT, read_description
+from fairseq_llrnn.prior.directory import FINGERPRINT, read_description
 from fairseq_llrnn.prior.prior import Prior
 
 Take = Callable[..., tuple[str, str]]

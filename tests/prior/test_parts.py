@@ -16,9 +16,10 @@ from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts import AutomatonPart, EvidencePart, LexicalPart
+from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.registry import load_all
 
 SYMBOLS = (*SPECIALS, "le", "chat", "12")
@@ -28,7 +29,7 @@ GRAMMAR = from_states([{4: (0.0, 1)}, {5: (0.0, 0), END: (0.0, 0)}], len(SYMBOLS
 
 
 def plain() -> Prior:
-    return build_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words=2))[0]
+    return plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words=2))[0]
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
     """A part with an array, a number and a file."""
     load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
-    monkeypatch.setattr("fairseq_llrnn.prior.manifest.KINDS", part.KINDS)
+    monkeypatch.setattr("fairseq_llrnn.prior.directory.KINDS", part.KINDS)
 
     @register_part("note")
     @dataclass(frozen=True)

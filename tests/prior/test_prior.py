@@ -11,8 +11,9 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.array_file import write_arrays
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 
 def test_signatures_and_background() -> None:
@@ -26,13 +27,13 @@ def test_signatures_and_background() -> None:
 
 
 def test_notes_count_what_the_lexicon_lacks() -> None:
-    _, notes = build_prior(WordList(SYMBOLS, COUNTS), COUNTS, lexicon(), PriorSettings(top_words=2))
+    _, notes = plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, lexicon(), Recipe(top_words=2))
     assert notes["dictionary words that the lexicon lacks"] == 1
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    other = PriorSettings(top_words=1, input_top_words=3, input_features=("POS",))
-    for settings in (PriorSettings(top_words=2), other):
+    other = Recipe(top_words=1, input_top_words=3, input_features=("POS",))
+    for settings in (Recipe(top_words=2), other):
         prior = build(settings)
         prior.save(tmp_path / "prior")
         loaded = Prior.load(tmp_path / "prior")
@@ -62,7 +63,7 @@ def test_fingerprint_knows_the_background() -> None:
 
 def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None:
     build().save(tmp_path / "prior")
-    build(PriorSettings(top_words=3)).save(tmp_path / "prior")
+    build(Recipe(top_words=3)).save(tmp_path / "prior")
     assert Prior.load(tmp_path / "prior").settings["top_words"] == 3
     assert [p.name for p in tmp_path.iterdir()] == ["prior"]
 
@@ -90,7 +91,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     before = tree(tmp_path / "prior")
     monkeypatch.setattr("fairseq_llrnn.prior.directory.write_arrays", full)
     with pytest.raises(PriorError, match=r"cannot be written \(No space left on device\); check the rights"):
-        build(PriorSettings(top_words=3)).save(tmp_path / "prior")
+        build(Recipe(top_words=3)).save(tmp_path / "prior")
     assert [p.name for p in tmp_path.iterdir()] == ["prior"] and tree(tmp_path / "prior") == before
 
 
@@ -113,7 +114,7 @@ def test_another_dictionary(tmp_path: Path) -> None:
 def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) -> None:
     """Between two renames, an earlier version lost it."""
     place = tmp_path / "prior"
-    old, new = build(), build(PriorSettings(top_words=3))
+    old, new = build(), build(Recipe(top_words=3))
     old.save(place)
     step = 1
     while killed_before(step, lambda: new.save(place)):
@@ -147,30 +148,30 @@ def test_bad_weights(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "weights.tsv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        build(PriorSettings(top_words=2, background=str(path)))
+        build(Recipe(top_words=2, background=str(path)))
     assert message in str(caught.value)
 
 
 def test_backgrounds(tmp_path: Path) -> None:
-    uniform = build(PriorSettings(top_words=2, background="uniform"))
+    uniform = build(Recipe(top_words=2, background="uniform"))
     assert np.exp(uniform.log_weights[[2, 3, 4]]).tolist() == pytest.approx([1 / 8] * 3)
     path = tmp_path / "weights.tsv"
     path.write_text("le\t3\n\n</s>\t1\n", encoding="utf-8")
-    given = build(PriorSettings(top_words=2, background=str(path)))
+    given = build(Recipe(top_words=2, background=str(path)))
     assert np.exp(given.log_weights[[2, 4, 5]]).tolist() == pytest.approx([0.25, 0.75, 0.0])
     path.write_text("le\t1e99\nla\t1e99\n", encoding="utf-8")
-    large = build(PriorSettings(top_words=2, background=str(path)))
+    large = build(Recipe(top_words=2, background=str(path)))
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
     message = "--background unigrm: expected unigram, uniform, language:CODE, automaton:.* or the path of a TSV"
     with pytest.raises(OptionError, match=message):
-        build(PriorSettings(top_words=2, background="unigrm"))
+        build(Recipe(top_words=2, background="unigrm"))
     for background in ("unigram:x", "uniform:x"):  # once taken for the part before the colon
         with pytest.raises(OptionError, match=f"--background {background}: expected unigram"):
-            build(PriorSettings(top_words=2, background=background))
+            build(Recipe(top_words=2, background=background))
 
 
 def test_softmax_prior_has_one_signature_per_word() -> None:
-    prior, _ = build_prior(
-        WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words="all", background="uniform")
+    prior, _ = plain_prior(
+        WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words="all", background="uniform")
     )
     assert prior.output.num_classes == len(SYMBOLS)

@@ -16,9 +16,10 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.testing import check_background
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "chat")
@@ -42,7 +43,7 @@ NGRAM = from_states(
 
 
 def prior(automaton: Automaton = GRAMMAR, kind: str = "automaton") -> Prior:
-    plain = build_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), PriorSettings(top_words=2))[0]
+    plain = plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words=2))[0]
     return plain.with_part(AutomatonPart(automaton, kind, 0.5, 2.0, "skip"))
 
 

@@ -13,10 +13,9 @@ from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.prior.build import PriorSettings
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import TranslationOptions
+from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
 from fairseq_llrnn.prior.translations import add_translations
 
 SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")
@@ -105,7 +104,7 @@ def test_the_fingerprint_knows_the_translations() -> None:
 def test_a_word_that_the_background_forbids_is_no_translation(tmp_path: Path) -> None:
     path = tmp_path / "weights.tsv"
     path.write_text("le\t3\nla\t3\n</s>\t1\n", encoding="utf-8")
-    prior = translating(prior=build(PriorSettings(top_words=2, background=str(path))))
+    prior = translating(prior=build(Recipe(top_words=2, background=str(path))))
     assert set(prior.find(LexicalPart).table.targets) == {4, 5}
     weights = prior.background().given(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
     assert weights.sum().item() == pytest.approx(1.0) and weights[0, 6] == 0

@@ -8,8 +8,9 @@ import pytest
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.report_groups import word_kinds
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "bien", "chat", "peut-être", "deux")
@@ -23,7 +24,7 @@ def prior() -> Prior:
         ("deux", "POS:NUM", "Number:other"),
     ):  # fmt: skip
         lexicon.add(word, features)
-    return build_prior(WordList(SYMBOLS, COUNTS), COUNTS, lexicon, PriorSettings(top_words=2))[0]
+    return plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, lexicon, Recipe(top_words=2))[0]
 
 
 def kinds_of(made: Prior, group: str) -> dict[str, str]:

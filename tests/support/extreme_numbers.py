@@ -35,7 +35,6 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.automata import AutomatonOptions, NgramOptions
-from fairseq_llrnn.prior.build import UnigramOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
@@ -48,6 +47,7 @@ from fairseq_llrnn.prior.recipe import (
     Recipe,
     TranslationOptions,
 )
+from fairseq_llrnn.prior.static import UnigramOptions
 
 TOLERANCE = 1e-5
 NUMBERS = (

@@ -10,8 +10,9 @@ import pytest
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "madeupword0000")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 2, 1, 0])
@@ -27,9 +28,9 @@ def lexicon() -> Lexicon:
     return made
 
 
-def build(settings: PriorSettings | None = None, counts: np.ndarray = COUNTS) -> Prior:
-    settings = settings or PriorSettings(top_words=2)
-    return build_prior(WordList(SYMBOLS, counts), counts, lexicon(), settings)[0]
+def build(settings: Recipe | None = None, counts: np.ndarray = COUNTS) -> Prior:
+    settings = settings or Recipe(top_words=2)
+    return plain_prior(WordList(SYMBOLS, counts), counts, lexicon(), settings)[0]
 
 
 def tree(directory: Path) -> dict[str, bytes]:

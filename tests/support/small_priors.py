@@ -4,8 +4,9 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.build import PriorSettings, build_prior
+from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "fenêtre", "chat", "12", "chien", "vache")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 2, 1, 1, 1])
@@ -22,7 +23,7 @@ def small_lexicon() -> Lexicon:
     return lexicon
 
 
-def make_prior(settings: PriorSettings | None = None) -> Prior:
+def make_prior(settings: Recipe | None = None) -> Prior:
     """V = 12 words; two of them have an identity, unless the settings say otherwise."""
     words = WordList(SYMBOLS, COUNTS)
-    return build_prior(words, COUNTS, small_lexicon(), settings or PriorSettings(top_words=2))[0]
+    return plain_prior(words, COUNTS, small_lexicon(), settings or Recipe(top_words=2))[0]

@@ -6,7 +6,6 @@ from pathlib import Path
 from fairseq_llrnn.cli.prior import guessing, language
 from fairseq_llrnn.features.identities import sharing
 from fairseq_llrnn.prior.building import Built
-from fairseq_llrnn.prior.labels import LABELS
 from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
 
@@ -37,7 +36,7 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
     if not pairs and not (folder / "train.idx").is_file():
         return shlex.join(["llrnn", "train", "DATA", "--prior", out]) + "   (DATA: made with this --dict)"
     words = ["llrnn", "train", str(folder)]
-    if pairs and pairs[0][0] == language and not prior.settings.get(LABELS):
+    if pairs and pairs[0][0] == language and not prior.of_labels:
         if not prior.source_symbols:
             return shlex.join([*words, "--prior", "PRIOR", "--source-prior", out]) + "   (PRIOR: that of the target)"
         words += ["--source-lang", pairs[0][1], "--target-lang", language]

@@ -19,8 +19,7 @@ from fairseq_llrnn.plugin.compat.data_folders import TwoDictionaries, data_folde
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
-from fairseq_llrnn.prior.directory import check_symbols
-from fairseq_llrnn.prior.manifest import REBUILD
+from fairseq_llrnn.prior.directory import REBUILD, check_symbols
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.source_embedding import OPTION, unused_parts
 

@@ -32,7 +32,6 @@ from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
-from fairseq_llrnn.prior.labels import LABELS
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.labelled_texts import ALL, ONE, LabelledTexts, Labels
@@ -102,7 +101,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         folder = utils.split_paths(cfg.data)[0]
         task = cls(cfg, *(cls.load_dictionary(os.path.join(folder, file)) for file in files))
         task.prior = load_task_prior(cfg, task.target_dictionary, files[1])
-        if not task.prior.settings.get(LABELS):
+        if not task.prior.of_labels:
             raise OptionError(
                 f"--prior {task.prior.folder}: expected a prior of labels, found one of words in a text, which gives "
                 f"</s> and <unk> a share; build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"

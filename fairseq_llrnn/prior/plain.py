@@ -1,0 +1,177 @@
+"""A prior without parts: dictionary + lexicon + counts -> features -> signatures -> b₀.
+
+Sizes: V words of the dictionary, M words with an identity of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.features.feature_table import (
+    FeatureTable,
+    Signatures,
+    WordRows,
+    group_equal_rows,
+    identity_rows,
+    restrict_groups,
+)
+from fairseq_llrnn.features.identities import TopWords, words_with_identity
+from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
+from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.static import UnigramOptions, static_weights
+from fairseq_llrnn.settings import Settings
+
+
+def plain_prior(
+    words: WordList,
+    counts: np.ndarray,
+    lexicon: Lexicon,
+    recipe: Recipe,
+    patterns: UserPatterns | None = None,
+    sources: Sequence[str] = (),
+    text: PieceText | None = None,
+    unused_patterns: bool = False,
+    morphemes: Mapping[str, Mapping[str, float]] | None = None,
+    background: str | None = None,
+    options: Settings | None = None,
+) -> tuple[Prior, Counter[str]]:
+    """A prior of features and static weights, and counts of what a user should know about it.
+
+    Args:
+        words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
+        lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
+        sources: what lexicon and counts were read from, for the prior's JSON.
+        recipe: of which only the keys about features count.
+        text: with `recipe.pieces`, the text from which pieces get the features of their words; None: they get none.
+        unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
+        morphemes: features of words by their morphemes. background: of b₀ (None: that of the recipe). options: of
+            that, where it has any.
+
+    Raises:
+        OptionError, DataError: as the parts do.
+    """
+    notes: Counter[str] = Counter(lexicon.notes)
+    specials = words.specials
+    symbols = words.ordinary
+    if patterns is not None and not unused_patterns:
+        patterns.check_used(symbols if recipe.pieces is None else map(CONVENTIONS[recipe.pieces].bare, symbols))
+    rows = _word_rows(words, specials, lexicon, recipe, patterns, text, morphemes or {})
+    if text is not None and (unseen := len(set(symbols) - text.pieces())):
+        notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
+    asked = [w in lexicon for w in (symbols if text is None else text.words())]
+    if len(lexicon) and not all(asked):
+        which = "dictionary words" if text is None else "words of the text"
+        notes[f"{which} that the lexicon lacks"] += asked.count(False)
+    ordinary = ~specials
+    surface = {"Shape": recipe.shapes, "Suffix": recipe.suffixes is not None, "Pattern": patterns is not None}
+    surface["Piece"] = recipe.pieces is not None
+    asked_for = [group for group, wanted in surface.items() if wanted]
+    if morphemes is not None and not set(MORPHEME_GROUPS) & set(recipe.features or ()):
+        asked_for += MORPHEME_GROUPS  # a choice among them leaves the others out
+    output = _signatures(words, rows, ordinary, counts, recipe, recipe.identities, recipe.features, "", asked_for)
+    if recipe.input_features is None and recipe.input_top_words is None:
+        read = output
+    else:
+        groups = recipe.features if recipe.input_features is None else recipe.input_features
+        also = asked_for if recipe.input_features is None else ()
+        top = recipe.identities if recipe.input_top_words is None else recipe.input_top_words
+        read = _signatures(words, rows, ordinary, counts, recipe, top, groups, "input_", also)
+    background, cut = background or recipe.background, recipe.words.morphemes
+    log_weights = static_weights(words, counts, background, options)
+    unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
+    segmenter = Path(cut).name if isinstance(cut, (str, Path)) else "given" if cut is not None or morphemes else None
+    used = {
+        "top_words": recipe.identities,
+        "features": recipe.features,
+        "input_features": recipe.input_features,
+        "input_top_words": recipe.input_top_words,
+        "shapes": recipe.shapes,
+        "suffix_floor": recipe.suffixes,
+        "background": background,
+        "pieces": recipe.pieces,
+        "identity_floor": recipe.identity_floor,
+        "morphemes": segmenter,
+        "morpheme_floor": None if cut is None else recipe.words.morpheme_floor,
+        "smoothing": unigram.smoothing,
+        "pseudo_count": unigram.added,
+        "patterns": patterns.names if patterns else None,
+        "lexicon_entries": len(lexicon),
+        "sources": list(sources),
+    }
+    return Prior(words.symbols, output, read, log_weights, used), notes
+
+
+def _word_rows(
+    words: WordList,
+    specials: np.ndarray,
+    lexicon: Lexicon,
+    recipe: Recipe,
+    patterns: UserPatterns | None,
+    text: PieceText | None,
+    morphemes: Mapping[str, Mapping[str, float]],
+) -> WordRows:
+    """Every a-priori feature of every word, identity left out; none of special symbols."""
+    ordinary = words.ordinary
+    floor, spelt = recipe.suffixes, ordinary
+    known: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
+    if recipe.pieces is not None:
+        convention = CONVENTIONS[recipe.pieces]
+        spelt = [convention.bare(piece) for piece in ordinary]
+        known = piece_features(ordinary, convention, text, lexicon, floor)
+    elif floor is not None:
+        known = (row | more for row, more in zip(known, iter_suffix_features(ordinary, floor), strict=True))
+    own = zip(spelt, known, strict=True)
+
+    def row_of(special: bool) -> dict[str, float]:
+        if special:
+            return {}
+        word, row = next(own)
+        if recipe.shapes:
+            row |= shape_features(word)
+        if patterns is not None:
+            row |= patterns.features(word)
+        return row | dict(morphemes.get(word, {}))
+
+    return WordRows.of(map(row_of, tqdm(specials, "features", unit=" words", leave=False, disable=None)))
+
+
+def _signatures(
+    words: WordList,
+    rows: WordRows,
+    ordinary: np.ndarray,
+    counts: np.ndarray,
+    recipe: Recipe,
+    top: TopWords,
+    groups: Sequence[str] | None,
+    side: Literal["", "input_"],
+    asked_for: Sequence[str] = (),
+) -> Signatures:
+    """The classes of φ, or of ψ; `side` begins the names of their keys."""
+    option = "input_top_words" if side else "--top-words"
+    chosen = words_with_identity(counts, ordinary, top, recipe.identity_floor, option)
+    # words without an identity and with equal features are one signature: one of them stands for all, the first
+    has_identity = ~ordinary
+    has_identity[chosen] = True
+    which = np.where(has_identity, len(rows.rows) + np.arange(len(words)), rows.row_of)
+    _, first, of_word = np.unique(which, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    first, place = first[order], np.argsort(order)
+    known = np.flatnonzero(np.isin(first, chosen))
+    identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], known)
+    kept = restrict_groups(rows.rows, groups, "input_features" if side else "--features", asked_for)
+    table = FeatureTable.from_rows([{**a, **kept[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
+    found = group_equal_rows(table)  # restricted ones may be equal, too
+    return replace(found, class_of=found.class_of[place[of_word]])
