@@ -8,7 +8,6 @@ AUTOMATON_FLOOR = 1e-6  # prior/parts/automaton.py
 ON_ZERO = ("error", "skip", "floor")
 CACHE_WEIGHT, CACHE_DECAY, LEARNED_CACHE_DECAY = 0.9, 1.0, 0.99  # prior/parts/cache.py
 OPEN_FLOOR = 5  # prior/open_vocabulary.py
-GUESSING = ("auto", "on", "off")  # prior/guessing.py
 MORFESSOR = "morfessor"  # lexicon/options.py
 MAX_SLOTS = 16  # of a sentence; evidence/table.py
 LEXICAL_WEIGHT, LEXICAL_TOP, FORM_POWER = 0.5, 10, 0.5

@@ -204,68 +204,48 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     """What is wrong with the first key, where any of a union's types would do."""
     entries = [(_key_of(kind, entry["loc"]), entry) for entry in error.errors(include_url=False)]
     name, first = entries[0]
-    same = [entry for place, entry in entries if place == name]
+    value = first["input"]
     if first["type"] == "unexpected_keyword_argument":
         return f"{called('')}: there is no key {name}; {nearest_key(kind, name)}"
     if first["type"] in ("missing", "missing_argument"):
-        option = next((key.option for key in keys(kind) if key.name == name), None)
-        advice = f"add {option.name}" if option is not None else "say it"
-        return f"{called(name)}: expected {_doc_of(kind, name)}, found nothing; {advice}"
-    expected = " or ".join(dict.fromkeys(_expected(entry) for entry in same if entry["type"] not in _OF_PYTHON))
-    given = first["input"]
-    if not isinstance(given, (str, int, float, list, tuple)):  # all keys together, or an object of Python
+        key = next(key for key in keys(kind) if key.name == name)
+        what, advice = key.doc.partition(";")[0].partition(" (")[0], key.option.name if key.option else None
+        return f"{called(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
+    others = [entry for place, entry in entries if place == name and entry["type"] != "is_instance_of"]
+    expected = " or ".join(dict.fromkeys(map(_expected, others)))
+    if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
         return f"{called(name)}: expected {expected}"
-    shown = given if not isinstance(given, str) or _NUMBER.fullmatch(given) else repr(given)
-    known = [word for entry in same if entry["type"] == "literal_error" for word in _words_of(entry)]
-    near = difflib.get_close_matches(str(given), known, n=1)
-    advice = (known and lost(str(given))) or (f"did you mean {near[0]}?" if near else "correct it")
+    shown = repr(value) if isinstance(value, str) and not _NUMBER.fullmatch(value) else value
+    near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
+    gone = lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
+    advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
     return f"{called(name)}: expected {expected}, found {shown}; {advice}"
 
 
 def _key_of(kind: type[Settings], place: Sequence[object]) -> str:
     """The full name of the key that pydantic's place is in, which goes on into members of unions and into lists."""
-    names: list[str] = []
+    names, classes, name = {key.name for key in keys(kind)}, {key.owner.__name__ for key in keys(kind)}, ""
     for step in place:
-        if not isinstance(step, str):
+        if name in names or not isinstance(step, str):
             break
-        known = {name: hint for name, hint, _ in _fields(kind)}
-        if step in known:
-            names.append(step)
-            inside = section_of(known[step])
-            if inside is None:
-                break
-            kind = inside
-        elif step != kind.__name__:
-            names.append(step)
-            break
-    return ".".join(names)
+        name = name if step in classes else f"{name}.{step}".lstrip(".")
+    return name
 
 
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number", "bool": "true or false"}
 _KINDS |= {"string": "text", "tuple": "a list", "path": "a path", "mapping": "a table", "dataclass": "a section"}
-_OF_PYTHON = ("is_instance_of",)
-
-
-def _words_of(entry: Mapping[str, Any]) -> list[str]:
-    return re.findall("'(.*?)'", str(entry["ctx"]["expected"]))
 
 
 def _expected(entry: Mapping[str, Any]) -> str:
     """What pydantic says of one type, in our words."""
     kind, about = str(entry["type"]), entry.get("ctx", {})
-    if kind == "value_error":
-        return str(about["error"])
     for name, bound in _BOUNDS.items():
         if name in about:
-            return f"a number {bound} {about[name]:,g}" if about[name] < 1e6 else f"a number {bound} {about[name]:g}"
-    if kind == "literal_error":
-        return str(about["expected"]).replace("'", "")
+            return f"a number {bound} {about[name]:{',g' if about[name] < 1e6 else 'g'}}"
+    if kind in ("value_error", "literal_error"):
+        return str(about.get("error") or about["expected"].replace("'", ""))
     return _KINDS.get(kind.partition("_")[0], str(entry["msg"]).removeprefix("Input should be "))
-
-
-def _doc_of(kind: type[Settings], name: str) -> str:
-    return next((key.doc.partition(";")[0].partition(" (")[0] for key in keys(kind) if key.name == name), "a section")
 
 
 def nearest_key(kind: type[Settings], name: str) -> str:
@@ -294,7 +274,7 @@ def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[
 # ---- paths ----------------------------------------------------------------------------------------------------------
 
 
-def said(settings: Settings) -> tuple[dict[str, Any], list[str]]:
+def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """What differs from the defaults, as plain values by key, sections within; and the keys with objects of Python."""
     found: dict[str, Any] = {}
     objects: list[str] = []
@@ -303,7 +283,7 @@ def said(settings: Settings) -> tuple[dict[str, Any], list[str]]:
         if NOT_KEPT in about_of(hint):
             continue
         if isinstance(value, Settings):
-            inside, more = said(value)
+            inside, more = plain_values(value)
             objects += [f"{name}.{key}" for key in more]
             if inside or default is None:
                 found[name] = inside

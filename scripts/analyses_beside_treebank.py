@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the analyses of a package are worth beside a treebank: united with it, or as kinds of words (prior/guessing.py).
+"""What analyses of a package are worth beside a treebank: united with it, or as kinds of words (lexicon/guessing.py).
 
     python scripts/analyses_beside_treebank.py DATA OUT
 

@@ -83,7 +83,7 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     """Add guesses to a table, and say so in `table.completed`; analyses of packages may be left out.
 
     Args:
-        mode: of defaults.GUESSING; "auto": guess if the coverage differs; "off": leave guesses of the table out, too.
+        mode: "auto": guess if the coverage differs; "off": leave guesses of the table out, too.
     """
     words, others, became = list(text.counts), list(text.others), None
     counts = np.array([text.counts[word] for word in words], dtype=np.int64)

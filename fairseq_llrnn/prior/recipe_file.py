@@ -23,7 +23,7 @@ from fairseq_llrnn.prior.directory import RECIPE_FILE
 from fairseq_llrnn.prior.expression import with_atoms
 from fairseq_llrnn.prior.leaves import parse_or_path, with_files
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.settings import checked, said, with_paths
+from fairseq_llrnn.settings import checked, plain_values, with_paths
 
 HEADER = (
     "# What this prior was built from; `llrnn prior --recipe recipe.toml --out DIR` builds it again. Paths begin "
@@ -73,7 +73,7 @@ def recipe_text(recipe: Recipe, folder: str | Path) -> str:
         whole = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
         return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, own)
 
-    values, objects = said(_moved(recipe, seen_from_there))
+    values, objects = plain_values(_moved(recipe, seen_from_there))
     objects += ["dictionary"] if recipe.dictionary is None else []
     given = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
     return HEADER + given + "\n" + tomli_w.dumps(values)

@@ -205,7 +205,7 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or tr
         ),
         (
             ("--set", "source_dictionary=dict.en.txt"),
-            "source_dictionary: it needs evidence; add that, or leave it out",
+            "--set source_dictionary: it needs evidence; add that, or leave it out",
         ),
     ],
 )

@@ -5,7 +5,7 @@ import json
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.cli.prior import guessing
+from fairseq_llrnn.cli.prior.table import guess_lines
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed, Coverage
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
@@ -91,4 +91,4 @@ def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float
     completed = Completed(
         Coverage((1, 1), (0, 1)), 1, frozenset({"chats"}), ("POS",), accuracy, package=became, without=without
     )
-    assert said in guessing.lines(completed)
+    assert said in guess_lines(completed)

@@ -119,7 +119,7 @@ def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need:
             ["--language", "hungarain"],
             "--language hungarain: expected a language that some package knows, found another ",
         ),
-        (["--set", "words.lemma_floor=3"], "words.lemma_floor: it needs words.language; add that, or leave it out"),
+        (["--set", "words.lemma_floor=3"], "--set words.lemma_floor: it needs words.language; add that"),
         (["--background", "language"], "--background language: expected --language CODE beside it, found none; add it"),
         (
             ["--background", "language:sw"],

@@ -179,7 +179,7 @@ def test_expected_features_are_what_counting_finds(lines: Lines, entries: dict[s
 def test_pieces_in_a_prior(tmp_path: Path) -> None:
     text = text_of(SP, ["▁Chat te ▁dort ▁12", "▁dort"], tmp_path)
     words = word_list("▁Chat", "te", "▁dort", "▁12", "▁")
-    settings = Recipe(top_words=0, features=("POS",), shapes=True, suffix_floor=1, pieces="sentencepiece")
+    settings = Recipe(top_words=0, features=("POS",), shapes=True, suffixes=1, pieces="sentencepiece")
     prior, notes = plain_prior(words, words.counts_with_ends(), lexicon(), settings, text=text)
 
     def row(piece: str) -> dict[str, float]:

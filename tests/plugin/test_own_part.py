@@ -79,7 +79,6 @@ def mine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """It as a module, in this process for one test."""
     load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
-    monkeypatch.setattr("fairseq_llrnn.prior.directory.KINDS", part.KINDS)
     spec = importlib.util.spec_from_file_location("recent_words", folder / "__init__.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -37,7 +37,6 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
     """A part with an array, a number and a file."""
     load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
-    monkeypatch.setattr("fairseq_llrnn.prior.directory.KINDS", part.KINDS)
 
     @register_part("note")
     @dataclass(frozen=True)

@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.cli.prior import guessing, language
+    from fairseq_llrnn.cli.prior import language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
     from fairseq_llrnn.cli.prior.options import recipe_of
-    from fairseq_llrnn.cli.prior.table import print_table
+    from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.building import build
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     say_notes(built.notes)
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
-    if built.table.completed is not None and (warning := guessing.warning(built.table.completed)) is not None:
-        print(warning, file=sys.stderr)
+    if built.table.completed is not None and (doubt := warning(built.table.completed)) is not None:
+        print(doubt, file=sys.stderr)
     print_table(built, counted, dictionary, args.out, time.perf_counter() - started)
     return 0

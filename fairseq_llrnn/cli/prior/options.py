@@ -33,16 +33,16 @@ def recipe_of(args: argparse.Namespace) -> "Recipe":
     """What the command line and its recipe say. Raises OptionError, DataError: it is wrong."""
     from fairseq_llrnn.prior.recipe import Recipe
     from fairseq_llrnn.prior.recipe_file import read_recipe
-    from fairseq_llrnn.settings import checked, said
+    from fairseq_llrnn.settings import checked, plain_values
 
     if args.out is None:
         raise OptionError("--out: expected where the prior goes, found nothing; add --out DIR")
     begin = {}
     if args.softmax:
         _refuse_beside_softmax(args)
-        begin = said(Recipe.softmax())[0]
+        begin = plain_values(Recipe.softmax())[0]
     elif args.recipe is not None:
-        begin = said(read_recipe(args.recipe))[0]
+        begin = plain_values(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
     where = f"{args.recipe}: " if args.recipe is not None else ""
     recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")

@@ -3,11 +3,15 @@
 import shlex
 from pathlib import Path
 
-from fairseq_llrnn.cli.prior import guessing, language
+from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.features.identities import sharing
+from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
+from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.prior.building import Built
 from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
+
+GROUPS_SHOWN = 8
 
 
 def print_table(built: Built, evidence: dict[str, int], dictionary: str, out: str, seconds: float) -> None:
@@ -21,7 +25,7 @@ def print_table(built: Built, evidence: dict[str, int], dictionary: str, out: st
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     completed = built.table.completed
     assert completed is not None  # since it is of a text
-    for line in (*language.lines(built.table.packages), *guessing.lines(completed)):
+    for line in (*language.lines(built.table.packages), *guess_lines(completed)):
         print(line)
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")
@@ -41,3 +45,59 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
             return shlex.join([*words, "--prior", "PRIOR", "--source-prior", out]) + "   (PRIOR: that of the target)"
         words += ["--source-lang", pairs[0][1], "--target-lang", language]
     return shlex.join([*words, "--prior", out])
+
+
+def guess_lines(completed: Completed) -> list[str]:
+    """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
+    coverage = completed.coverage
+    if not (completed.entries or completed.added):
+        return []
+    said = [
+        f"lexicon: knows {part:,} of {every:,} words {what} ({part / every:.1%})"
+        for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that are not in it"))
+        if every
+    ]
+    if completed.package == KINDS:
+        said.append(
+            "analyses of --language tell what the lexicon's words and others have in common, by which these are "
+            f"guessed: right {completed.accuracy[WHOLE]:.0%}, without them {completed.without:.0%}"
+        )
+    elif completed.package == LEFT_OUT:
+        why = "the lexicon has the words"
+        if completed.without is not None:
+            why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
+        said.append(f"analyses of --language are left out: {why}")
+    if not completed.guessed:
+        return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
+    many = len(completed.guessed)
+    said.append(f"guessed: features of {many:,} words; the lexicon does not know {many - completed.crossed:,} of them")
+    if completed.crossed:
+        said.append(
+            f"guessed: the other {completed.crossed:,} occur once in the text; so training sees as many guesses "
+            "as a new text has"
+        )
+    if completed.accuracy:
+        groups = sorted(((name, share) for name, share in completed.accuracy.items() if name != WHOLE), key=_lowest)
+        shown = ", ".join(f"{name} {share:.0%}" for name, share in groups[:GROUPS_SHOWN])
+        more = ", …" if len(groups) > GROUPS_SHOWN else ""
+        said.append(
+            f"test of the guesses on rare words of the lexicon: all features right {completed.accuracy[WHOLE]:.0%}; "
+            f"{shown}{more}"
+        )
+    return said
+
+
+def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
+    return entry[0] != "POS", entry[1], entry[0]
+
+
+def warning(completed: Completed) -> str | None:
+    """Where the lexicon covers unseen words worse, and nothing is guessed."""
+    if completed.guessed or not completed.coverage.differs:
+        return None
+    (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
+    return (
+        f"warning: the lexicon has {has / words:.0%} of the counted text's words and {others_has / others:.0%} of the "
+        "dictionary's others; a model learns that words without features never come. Leave out words.guess=off, or "
+        "give a lexicon that has the others, too"
+    )

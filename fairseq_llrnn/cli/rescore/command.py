@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.output import has_place, output_error
-from fairseq_llrnn.cli.rescore.checks import STDIO, check
+from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.rescore.models import (
     add_models,
+    check_models,
     chosen,
     files_of,
     load_models,
@@ -23,7 +24,7 @@ from fairseq_llrnn.cli.rescore.models import (
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.rescoring.score_cache import ScoreFile
 
 NAME = "rescore"
+STDIO = "-"
 HELP = "rerank the n-best lists of another system with language and translation models"
 EXAMPLES = (
     "llrnn rescore --path translator/checkpoint_best.pt --source test.en --nbest test.nbest --tune valid.en "
@@ -84,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check(args)
+    _check(args)
     try:
         if args.out == STDIO:
             with tempfile.TemporaryDirectory() as scratch:
@@ -101,6 +103,30 @@ def run(args: argparse.Namespace) -> int:
             "be written to, on a disk with room; started again, it goes on from the scores so far"
         ) from error
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise OptionError for what makes no sense, alone or beside the others."""
+    check_least("--max-tokens", args.max_tokens, 1)
+    check_least("--seed", args.seed, 0)
+    if args.tune and args.weights:
+        raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
+    if args.tokenize and args.metric != "bleu":
+        raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
+    check_models(args)
+    texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
+    if texts.count(STDIO) > 1:
+        raise OptionError("expected at most one input from stdin (`-`), found several; give files")
+    results = [path for path in (args.out, args.nbest_out) if path is not None]
+    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
+    if len(set(places)) < len(places):
+        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+    for path in results:
+        if path != STDIO:
+            check_place(path, path)
+    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights):
+        if path not in (None, STDIO) and os.path.realpath(path) in places:
+            raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:

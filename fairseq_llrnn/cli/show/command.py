@@ -56,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
     from fairseq_llrnn.cli.show.finding import find_word
     from fairseq_llrnn.cli.show.prior_view import PriorView
-    from fairseq_llrnn.cli.show.source import source_word_text
-    from fairseq_llrnn.cli.show.text import summary_text, word_text
+    from fairseq_llrnn.cli.show.text import source_word_text, summary_text, word_text
     from fairseq_llrnn.prior.prior import Prior
 
     of_prior = PriorView.of(Prior.load(args.folder))

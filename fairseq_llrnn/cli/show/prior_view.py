@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.show.finding import find
-from fairseq_llrnn.cli.show.source import source_word
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.prior import Prior
 
 LARGEST_SHOWN = 8
 MEMBERS_SHOWN = 8
+FIRST_SHOWN = 8
+SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class PriorView:
                 "with --lexical-translation or --evidence"
             )
         if prior.offered_kinds and word not in prior.source_symbols:
-            return source_word(prior, word, None)
+            return _source_word(prior, word, None)
         i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
-        return source_word(prior, prior.source_symbols[i], i)
+        return _source_word(prior, prior.source_symbols[i], i)
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
@@ -102,7 +103,7 @@ class PriorView:
                 "kind": str(prior.expression or prior.settings.get("background", "unknown")),
                 "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
                 "possible_words": len(positive),
-                **show_background.summary(prior),
+                **_beginnings(prior),
             },
             "parts": [
                 {"part": name, "lines": part.lines(prior), **part.description()}
@@ -138,3 +139,45 @@ def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, in
     features = Counter(feature_group(name) for name in table.names)
     order = sorted(groups, key=lambda group: (-words[number[group]], group))
     return {group: {"features": features[group], "words": int(words[number[group]])} for group in order}
+
+
+def _beginnings(prior: Prior) -> dict[str, Any]:
+    """How sentences of the background begin, where it knows the words before; {} where it does not, or fairseq must."""
+    if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
+        return {}
+    import torch
+
+    with torch.no_grad():
+        background, end = prior.background(has_source=False), prior.index(EOS)
+        if background.constant:
+            return {}
+        state = background.start(1)
+        shortest = int(background.steps_to_end(state)[0])
+        first = background.log_weights(state)[0].softmax(0)
+        values, words = first.topk(min(FIRST_SHOWN, int((first > 0).sum())))
+        best = zip(words.tolist(), values.tolist(), strict=True)
+        example: list[str] = []
+        for left in range(max(LONGEST_EXAMPLE + 1, shortest), 0, -1):
+            limited = background.within(left)
+            probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
+            goes_on = bool((probable[0] > -torch.inf).sum() > 1)
+            if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):
+                probable[0, end] = -torch.inf  # a sentence of some length shows more
+            token = probable.argmax(1)
+            if int(token) == end or bool(probable.max() == -torch.inf):
+                break
+            example.append(prior.symbols[int(token)])
+            state = background.advance(state, token)
+        return {
+            "shortest": shortest - 1,
+            "start": [{"word": prior.symbols[x], "probability": p} for x, p in best],
+            "example": example,
+        }
+
+
+def _source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
+    """All that is known of a source word. `index`: its number; None: the source dictionary lacks it."""
+    known: dict[str, Any] = {"source": word}
+    for part in prior.parts:
+        known |= part.source_word(prior, word, index) or {}
+    return known

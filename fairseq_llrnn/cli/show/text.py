@@ -4,9 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairseq_llrnn.cli.show import background as show_background
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, percent, printable, probability
 from fairseq_llrnn.features.identities import AUTO
+
+_LACKING = (" dictionary", "'s training text")  # of words, of pieces
 
 
 def summary_text(summary: dict[str, Any]) -> str:
@@ -38,7 +39,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         background_line,
         f"            {many(background['possible_words'], 'possible next word')}, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
-        *show_background.summary_lines(background),
+        *_beginning_lines(background),
         *_parts_lines(summary["parts"]),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
@@ -123,3 +124,31 @@ def _share_text(share: float | None) -> str:
 
 def _sharing(signature: int, size: int) -> str:
     return f"{signature}, its own alone" if size == 1 else f"{signature}, shared by {size:,} words"
+
+
+def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
+    """The same for people, below the background."""
+    if "start" not in background:
+        return []
+    shown = [f"{printable(row['word'])} {percent(row['probability'])}" for row in background["start"]]
+    example = " ".join(map(printable, background["example"])) or "nothing"
+    lines = [f"            a sentence begins with {', '.join(shown)}"]
+    lines.append(f"            and goes on, for example, as: {example}")
+    if background["shortest"] > 0:
+        lines.append(f"            the shortest has {many(background['shortest'], 'word')}")
+    return lines
+
+
+def source_word_text(word: Mapping[str, Any]) -> str:
+    """The same for people."""
+    lines = [printable(word["source"])]
+    if "translations" in word:
+        shown = [f"{printable(row['word'])} {probability(row['probability'])}" for row in word["translations"]]
+        lines.append(labelled("translations", shown or ["none"]))
+    if "evidence" in word:
+        evidence = word["evidence"]
+        said = ["none"] if evidence is None else [f"{evidence['kind']}: {' '.join(map(printable, evidence['words']))}"]
+        lines.append(labelled("evidence", said))
+        if not word["known"]:
+            lines.append(labelled("", [f"unknown: the source{_LACKING['word' in word]} lacks it"]))
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Which words' analyses are guessed, and how often guesses are right (prior/guessing.py): for people, no background."""
+"""Whose analyses are guessed, and how often guesses are right (lexicon/guessing.py): for people, no background."""
 
 from __future__ import annotations
 

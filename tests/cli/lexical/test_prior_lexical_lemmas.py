@@ -48,7 +48,7 @@ def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
         "--language with a package that lists lemmas"
     )
     assert prior("--set", "translations.form_power=0.25").error == (
-        "translations.form_power: it needs translations.units=lemma; add that, or leave it out"
+        "--set translations.form_power: it needs translations.units=lemma; add that, or leave it out"
     )
     assert prior(*lemmas, "--set", "translations.form_power=1.5").error == (
         "--set translations.form_power: expected a number of at most 1, found 1.5; correct it"
