@@ -7,7 +7,10 @@ import importlib.util
 import logging
 import os
 import resource
+import shutil
 import signal
+import sys
+import tempfile
 
 # Before torch is imported: on a small machine threads of many small operators only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +22,7 @@ import pytest
 from built_once import own_copy
 from evidence_world import EvidenceWorld, make_evidence_world
 from hypothesis import settings
+from quick_composition import FOLDER
 from shell import Shell
 from tiny_world import World, make_world
 from translation_world import TranslationWorld, make_translation_world
@@ -37,6 +41,10 @@ if soft == resource.RLIM_INFINITY or soft > MEMORY_LIMIT:
 # Who starts the tests in the background has them ignore these, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Hundreds of processes would compile the package, each for itself.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -58,6 +66,13 @@ def _logging_goes_on() -> Iterator[None]:
     """Scripts that run in this process turn it off for all that comes after them."""
     yield
     logging.disable(logging.NOTSET)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One folder of a run, and of all its processes, for what quick_composition.py keeps."""
+    if FOLDER not in os.environ:
+        os.environ[FOLDER] = tempfile.mkdtemp()
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER)))
 
 
 def top(item: pytest.Item) -> str:

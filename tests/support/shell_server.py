@@ -15,6 +15,7 @@ import importlib
 import json
 import logging
 import os
+import pkgutil
 import resource
 import runpy
 import signal
@@ -27,8 +28,16 @@ from pathlib import Path
 from typing import Any
 
 import quick_commands
+from quick_composition import remember_compositions
 
 MODULES = quick_commands.MODULES | {"two_gradients": "two_gradients", "two_processes": "two_processes"}  # this folder's
+
+IMPORTED = (  # by most commands, beside all of this package that neither registers itself nor is slow to import
+    "fairseq_llrnn.plugin", "fairseq_llrnn.plugin.tasks.language_modeling", "fairseq_llrnn.plugin.tasks.translation",
+    "fairseq_llrnn.plugin.models.llrnn_lm", "fairseq.trainer", "fairseq.quantization_utils",
+    "fairseq.data.token_block_utils_fast", "torch._dynamo", "torch.utils.serialization",
+)  # fmt: skip
+APART = ("plugin", "systems", "huggingface")
 
 
 def script(command: str) -> str:
@@ -59,6 +68,7 @@ def _become(command: str, args: list[str]) -> int:
     try:
         if command == "python" and args[0] == "-m":
             sys.argv = args[1:]
+            sys.modules.pop(args[1], None)
             runpy.run_module(args[1], run_name="__main__", alter_sys=True)
         elif command == "python":
             sys.argv = args
@@ -66,6 +76,7 @@ def _become(command: str, args: list[str]) -> int:
             runpy.run_path(args[0], run_name="__main__")
         else:
             sys.argv = [script(command), *args]
+            sys.modules.pop(MODULES[command], None)
             runpy.run_module(MODULES[command], run_name="__main__", alter_sys=False)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
@@ -135,8 +146,11 @@ def _listen(address: str, ended: int, alive: int) -> None:
 
 def serve() -> None:
     """Import what is slow, then fork one child per request."""
-    for name in ("fairseq_llrnn.plugin", "torch._dynamo"):  # the latter costs every optimizer a second, once
+    package = importlib.import_module("fairseq_llrnn")
+    own = (found.name for found in pkgutil.walk_packages(package.__path__, "fairseq_llrnn."))
+    for name in (*IMPORTED, *(name for name in own if name.split(".")[1] not in APART)):
         importlib.import_module(name)
+    remember_compositions()
     # The commands set up logging as their first act, before fairseq can.
     logging.root.handlers.clear()
     gc.collect()

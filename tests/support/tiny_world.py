@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from quick_composition import remember_compositions
 from shell import Shell
 
 NOUNS = {
@@ -160,6 +161,7 @@ def _configuration(args: tuple[str, ...]) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairseq's use of hydra
+        remember_compositions()
         parser = options.get_training_parser()
         return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=list(args)))
 
