@@ -1,4 +1,4 @@
-"""Other people's package adds a background, a source of classes and a reader of lexicons by entry points alone."""
+"""Other people's package adds a background, a source of classes, a reader, options of models by entry points alone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +142,52 @@ own = any(name == "Class:DayAfterDay" for word in said for name, _ in word.own_f
 print(moved, sound and own, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
       torch.allclose(found, whole.topk(3).values))
 """
+EXTENSION = '''
+"""An option of all models that end in a head, and what it makes of the head."""
+
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension
+
+
+@dataclass
+class PowerConfig(FairseqDataclass):
+    mass_power: float = field(default=1.0, metadata={"help": "power of the background"})
+
+
+class Power:
+    name = "power"
+
+    def __init__(self, power):
+        self.power = power
+
+
+class Powers(Extension):
+    options = {HEAD: PowerConfig}
+
+    def of_head(self, args, task):
+        power = getattr(args, "mass_power", 1.0)
+        return {} if power == 1.0 else {"masses": lambda head: Power(power)}
+
+
+EXTENSIONS.append(Powers())
+'''
+OPTIONS = """
+import argparse, fairseq_llrnn
+from types import SimpleNamespace
+fairseq_llrnn.register()
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq_llrnn.plugin.announced import load_all
+from fairseq_llrnn.plugin.models.extensions import of_heads
+load_all()
+config = MODEL_DATACLASS_REGISTRY["llrnn_lbl"]
+parser = argparse.ArgumentParser()
+MODEL_REGISTRY["llrnn_transformer"].add_args(parser)
+print(config().mass_power, parser.parse_args(["--mass-power", "0.5"]).mass_power)
+task = SimpleNamespace(prior=None)
+print(of_heads(config(), task), of_heads(config(mass_power=0.5), task)["masses"](None).power)
+"""
 ENTRY_POINTS = """
 [fairseq_llrnn.parts]
 days = weekday_words
@@ -149,6 +195,8 @@ days = weekday_words
 days = weekday_words:read_days
 broken = weekday_words:nothing
 raising = raising_words:read
+[fairseq_llrnn.plugins]
+powers = weekday_powers
 """
 WORDS = ("monday", "tuesday", "rain", "sun")
 
@@ -159,6 +207,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "site-packages"
     (place / "weekday_words-1.0.dist-info").mkdir(parents=True)
     (place / "weekday_words.py").write_text(MODULE, encoding="utf-8")
+    (place / "weekday_powers.py").write_text(EXTENSION, encoding="utf-8")
     metadata = place / "weekday_words-1.0.dist-info"
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: weekday-words\nVersion: 1.0\n", encoding="utf-8")
     (metadata / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
@@ -212,6 +261,13 @@ def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: P
     path = f"{package / 'site-packages'}:{root}"
     done = run_script("python", "-c", TRAINING, package / "prior", variables={"PYTHONPATH": path})
     assert done.out.split() == ["True"] * 5
+
+
+def test_its_options_are_those_of_all_models(package: Path, root: Path) -> None:
+    pytest.importorskip("fairseq")
+    path = f"{package / 'site-packages'}:{root}"
+    done = run_script("python", "-c", OPTIONS, variables={"PYTHONPATH": path})
+    assert done.out.split() == ["1.0", "0.5", "{}", "0.5"]
 
 
 def test_a_background_without_a_source_is_named_alone(package: Path) -> None:

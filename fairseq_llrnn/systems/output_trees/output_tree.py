@@ -6,7 +6,8 @@ Sizes: S signatures, I internal nodes, H hidden width.
 
 Of a learned tree, what the layer says of nodes is counted, and now and then signatures move (Jernite 2018, Algorithms
 3.1, 3.2 and 3.3; learner.py). With a limit of depth, rows of internal nodes stay with the addresses of nodes; without
-one, nodes keep their rows when they get other numbers. The row of a leaf is its signature's, and moves with it."""
+one, nodes keep their rows when they get other numbers. The row of a leaf is its signature's, and moves with it.
+"""
 
 from __future__ import annotations
 
