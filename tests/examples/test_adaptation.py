@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
 from example_parts import mixtures, processes
+from quick_composition import remember_compositions
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -21,6 +22,7 @@ corpora, systems, stages, outcome, curves, adapt = load(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder after all stages."""
+    remember_compositions()  # its commands are forks of this process
     out = tmp_path_factory.mktemp("adaptation") / "out"
     first = tuple(replace(system, recipes=dict(list(system.recipes.items())[:1])) for system in systems.SYSTEMS)
     with pytest.MonkeyPatch.context() as patch:

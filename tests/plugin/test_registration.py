@@ -90,8 +90,9 @@ def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, wor
     assert len(result.json_lines("train")) == 1
 
 
-@pytest.mark.parametrize("imported_before", [False, True])
-@pytest.mark.parametrize("user_dir", ["fairseq_llrnn", str(ROOT / "fairseq_llrnn")])
+@pytest.mark.parametrize(
+    ("user_dir", "imported_before"), [(str(ROOT / "fairseq_llrnn"), False), ("fairseq_llrnn", True)]
+)
 def test_user_dir_in_a_checkout(user_dir: str, imported_before: bool, world: World) -> None:
     """Also where the package was imported before: fairseq then asks only whether it has that folder."""
     result = run_python(imported_before, train(world, "--user-dir", user_dir), ROOT, str(ROOT))
