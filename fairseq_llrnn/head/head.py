@@ -148,6 +148,10 @@ class LogLinearHead(nn.Module):
         found = [source for part in parts if (source := part.class_source(self)) is not None]
         sources = [*sorted(found, key=lambda one: one.kind is None), *made]
         for source in sources:
+            if source.num_columns and not source.needs_all_rows:
+                raise OptionError(
+                    f"{source.name}: a source of classes with num_columns widens all rows; say needs_all_rows = True"
+                )
             self._modules[source.name] = source
         return sources
 
@@ -243,7 +247,7 @@ class LogLinearHead(nn.Module):
         kind = type(layer.source).__name__
         raise DataError(
             f"LogLinearHead: expected a source of rows for the classes of {kind}, found none; give one, with "
-            "`classes` or by Part.class_source"
+            "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
         )
 
     def _rows(

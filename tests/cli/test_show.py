@@ -50,7 +50,7 @@ def test_the_summary_as_a_table(prior: Path, llrnn: Llrnn) -> None:
     weights = np.exp(Prior.load(prior).log_weights)
     entropy = -sum(w * math.log(w) for w in weights if w > 0)
     assert lines[where + 1].strip() == (
-        f"14 possible next words, entropy {entropy:.3f} nats (perplexity {math.exp(entropy):.1f})"
+        f"14 possible next words of its root b₀, entropy {entropy:.3f} nats (perplexity {math.exp(entropy):.1f})"
     )
 
 
@@ -85,7 +85,7 @@ def test_a_softmax_has_no_large_signatures(corpus: Corpus, llrnn: Llrnn) -> None
     done = llrnn("show", corpus.out)
     assert done.out.endswith("signatures  17 for 17 words; 17 words are alone in theirs\n")
     assert "background  uniform\n" in done.out
-    assert "14 possible next words, entropy 2.639 nats (perplexity 14.0)\n" in done.out
+    assert "14 possible next words of its root b₀, entropy 2.639 nats (perplexity 14.0)\n" in done.out
     assert "smoothing" not in done.out
 
 
@@ -133,7 +133,7 @@ def test_a_word(prior: Path, llrnn: Llrnn) -> None:
     share = b["chatte"] / sum(b.values())
     assert lines[3].startswith("  its words     table ")
     assert lines[3].endswith(f"   chatte {100 * share:.0f}%")
-    assert lines[4].startswith(f"  background    {b['chatte']:.4f}, which is {100 * share:.0f}% of its signature's ")
+    assert lines[4].startswith(f"  root b₀       {b['chatte']:.4f}, which is {100 * share:.0f}% of its signature's ")
 
 
 def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
@@ -163,7 +163,7 @@ def test_real_values_are_shown(prior: Path, llrnn: Llrnn) -> None:
 def test_a_forbidden_word(prior: Path, llrnn: Llrnn) -> None:
     text = llrnn("show", prior, "<pad>").out
     assert "  features      SPECIAL:<pad>\n" in text
-    assert "  background    0: it is forbidden as the next word\n" in text
+    assert "  root b₀       0: it is forbidden as the next word\n" in text
     (known,) = json.loads(llrnn("show", prior, "<pad>", "--json").out)["words"]
     assert (known["forbidden"], known["background"], known["share"]) == (True, 0.0, None)
 

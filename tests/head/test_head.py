@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
+from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior.recipe import Recipe
 
@@ -254,3 +255,13 @@ def test_label_smoothing_under_a_grammar_is_towards_what_may_follow_and_nothing_
     torch.testing.assert_close(smoothed, plain - 0.1 * gain.sum())
     smoothed.backward()
     assert hidden.grad is not None and hidden.grad.isfinite().all()
+
+
+class Wide(ClassSource):
+    name = "wide"
+    num_columns = 1
+
+
+def test_columns_of_a_source_need_all_rows() -> None:
+    with pytest.raises(OptionError, match="^wide: a source of classes with num_columns widens all rows; say needs_all"):
+        LogLinearHead(make_prior(), H, classes=[lambda head: Wide()])

@@ -5,7 +5,6 @@ import math
 import positions
 import pytest
 import torch
-from context_class_laws import check_context_classes, class_of, masses_of, weights_of
 from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import EvidenceMixture, slots_of
 from fairseq_llrnn.explain.explanation import _layers
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.testing import check_context_classes, class_of, masses_of, weights_of
 
 V, B = len(TARGET_WORDS), len(SENTENCES)
 TABLE = new_table()

@@ -37,7 +37,7 @@ def summary_text(summary: dict[str, Any]) -> str:
     lines += [
         "",
         background_line,
-        f"            {many(background['possible_words'], 'possible next word')}, "
+        f"            {many(background['possible_words'], 'possible next word')} of its root b₀, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
         *_beginning_lines(background),
         *_parts_lines(summary["parts"]),
@@ -46,7 +46,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
     ]
     if largest:
-        lines.append(f"  {'words':>10} {'background':>11} {'number':>7}  features, and the most probable words")
+        lines.append(f"  {'words':>10} {'root b₀':>11} {'number':>7}  features, and the most probable words")
     for row in largest:
         mass = percent(row["mass"])
         features = "  ".join(feature_items(sorted(row["features"].items())))
@@ -104,11 +104,11 @@ def word_text(word: dict[str, Any]) -> str:
         more = word["signature_size"] - len(shown)
         lines.append(labelled("its words", shown + ([f"… {more:,} more"] if more else [])))
     if word["forbidden"]:
-        lines.append(labelled("background", ["0: it is forbidden as the next word"]))
+        lines.append(labelled("root b₀", ["0: it is forbidden as the next word"]))
     else:
         lines.append(
             labelled(
-                "background",
+                "root b₀",
                 [
                     f"{probability(word['background'])}, which is {_share_text(word['share'])} of its signature's "
                     f"{probability(word['signature_mass'])}"
