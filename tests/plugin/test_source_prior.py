@@ -155,21 +155,23 @@ def test_a_moved_source_prior_is_found_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    data, path = tmp_path / "moved", str(trained["llrnn_lstm"])
-    shutil.copytree(translation.data, data)
-    shutil.copytree(source_prior, data / "of-the-source")
+    shutil.copytree(source_prior, tmp_path / "project" / "of-the-source")
+    (tmp_path / "project" / "checkpoints").mkdir()
+    path = shutil.copy(trained["llrnn_lstm"], tmp_path / "project" / "checkpoints")
     state = read_safely(path)
-    task = state["cfg"].task
-    task.source_prior = "gone"
-    take_places(path, task, Places(data=str(data)), state)
-    assert task.source_prior == str(data / "of-the-source")
-    assert f"its source prior is no longer 'gone' seen from here; '{data / 'of-the-source'}' is taken" in caplog.text
-    shutil.rmtree(data / "of-the-source")
-    task.source_prior = "gone"
+    task, state["cfg"].checkpoint.save_dir = state["cfg"].task, "checkpoints"
+    places, task.source_prior = Places(data=str(translation.data)), "of-the-source"
+    take_places(path, task, places, state)
+    assert task.source_prior == "project/of-the-source"
+    found = "its source prior is no longer 'of-the-source' seen from here; 'project/of-the-source' is taken"
+    assert found in caplog.text
+    shutil.rmtree(tmp_path / "project" / "of-the-source")
+    shutil.copytree(translation.data / "prior", tmp_path / "project" / "of-the-source")
+    task.source_prior = "of-the-source"
     with pytest.raises(OptionError) as caught:
-        take_places(path, task, Places(data=str(data)), state)
+        take_places(path, task, places, state)
     said = str(caught.value)
-    assert said.startswith(f"{path} was trained with the source prior 'gone', but there is none seen from here (nor")
+    assert said.startswith(f"{path} was trained with the source prior 'of-the-source', but there is none seen from")
     assert "(another prior)" in said and said.endswith("; give its folder with --source-prior DIR")
 
 
@@ -197,7 +199,7 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
         ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "build it again with `llrnn prior` --dict "),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
-         "leave out one of --encoder-embed-path and --source-prior or --source-characters"),
+         "leave out one of --encoder-embed-path and of what the encoder reads in its place, as --source-prior"),
         ("llrnn_lstm", ["--arch", "lstm", "--decoder-layers", 1, "--source-prior", source_prior],
          "--source-prior: expected a model of ours, found LSTMModel, whose encoder would not read it"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
@@ -262,4 +264,4 @@ def test_commands_keep_unknown_strings_for_characters(
 def test_characters_beside_vectors_of_words(shell: Shell, translation: TranslationWorld) -> None:
     options = ["--source-characters", "cnn", "--encoder-embed-path", "vectors"]
     done = shell.run("fairseq-train", *translation.train_args("llrnn_transformer"), *options, code=None)
-    assert_says(done, "leave out one of --encoder-embed-path and --source-prior or --source-characters")
+    assert_says(done, "leave out one of --encoder-embed-path and of what the encoder reads in its place")

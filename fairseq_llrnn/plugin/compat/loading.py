@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     has_dictionaries,
     is_prior,
     places_of,
-    priors_in,
     save_dir_of,
     say_found,
     search,
@@ -101,8 +99,7 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
 def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] | None = None) -> tuple[Path, ...]:
     """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
 
-    What no place is given for is looked for where the training had it, and else near the checkpoint
-    (moved_folders.py).
+    What no place is given for is looked for where the training had it (moved_folders.py).
 
     Args:
         state: of `read_checkpoint`, whose task it is; None: nothing is looked for.
@@ -154,7 +151,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
                 f"{other_priors}; give its folder with {prior_option} DIR"
             )
         say_found(path, "prior", was, Path(str(prior)))
-    take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state, folder)
+    take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
@@ -193,7 +190,7 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
 
 
 def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
-    """The prior of a checkpoint: where its options say, near it, or in the data folder.
+    """The prior of a checkpoint: where its options say, seen from here or from the checkpoint.
 
     Args:
         named: --prior of the training. recorded: its data. data: where they are now.
@@ -202,18 +199,14 @@ def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, r
     if state is None:
         return search([Path(was)], is_prior(None))
     beside_data = [Path(prior_folder(None, data))] if named is None else []
-    around = places_of(was, save_dir_of(state), path)
-    return search(chain(beside_data, around, priors_in(data_folder(data))), is_prior(fingerprint_in(state, path)))
+    places = [*beside_data, *places_of(was, save_dir_of(state), path)]
+    return search(places, is_prior(fingerprint_in(state, path)))
 
 
 def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Search:
-    """The folder with the dictionaries of a checkpoint: where its options say, near it, or around its prior.
-
-    Those of a model without a prior are known by nothing: only their place beside the checkpoint speaks for them.
-    """
-    places = places_of(data_folder(str(task.data)), save_dir_of(state), path, around=prior is not None)
-    fits = has_dictionaries(lambda folder: dictionaries_of(task, folder), prior)
-    return search(chain(places, [] if prior is None else [prior.parent]), fits)
+    """The folder with the dictionaries of a checkpoint: as `_find_prior`."""
+    places = places_of(data_folder(str(task.data)), save_dir_of(state), path)
+    return search(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:

@@ -1,14 +1,9 @@
-"""Finds what a checkpoint was trained with, where folders were moved since: its prior, and its data's dictionaries.
+"""Finds what a checkpoint was trained with: its prior, and its data's dictionaries.
 
 A checkpoint records the places of its training, mostly relative to the folder in which that ran. Where the place is not
-there, or has another prior or dictionary, it is looked for
-
-    where it was, seen from the checkpoint as at its training
-    in the current folder and beside the checkpoint, also some folders higher, by the last parts of its name
-    a prior: among the folders of the data folder, under any name
-
-and only what is the same is taken: of a prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash,
-which is in the prior.
+there, or has another prior or dictionary, it is looked for where it was seen from the checkpoint at its training: a
+project may move as a whole. Only what is the same is taken: of a prior, its fingerprint, which is in the checkpoint; of
+a dictionary, its hash, which is in the prior.
 """
 
 from __future__ import annotations
@@ -28,8 +23,6 @@ from fairseq_llrnn.source_embedding import FINGERPRINT as SOURCE_FINGERPRINT
 
 logger = logging.getLogger(__name__)
 
-HIGHER = 3  # folders above the checkpoint's that are looked into
-LISTED = 8  # places that an error names
 Fits = Callable[[Path], str | None]  # why a folder is not the one; None: it is
 
 
@@ -43,9 +36,7 @@ class Search:
     def nor_in(self, recorded: str) -> str:
         """The places but `recorded` in brackets, for an error; "" where there are none."""
         others = [place for place in self.looked if place != recorded]
-        more = len(others) - LISTED
-        named = ", ".join(others[:LISTED]) + (f" and {more} more" if more > 0 else "")
-        return f" (nor in {named})" if named else ""
+        return f" (nor in {', '.join(others)})" if others else ""
 
 
 def search(places: Iterable[Path], fits: Fits) -> Search:
@@ -62,25 +53,12 @@ def search(places: Iterable[Path], fits: Fits) -> Search:
     return Search(None, tuple(looked.values()))
 
 
-def places_of(recorded: str, save_dir: str | None, checkpoint: str, around: bool = True) -> Iterator[Path]:
-    """Where a folder may be that was `recorded` beside `save_dir`, the best guess first.
-
-    Args:
-        around: whether also where only its name speaks for it.
-    """
+def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[Path]:
+    """Where a folder may be that was `recorded` beside `save_dir`."""
     yield Path(recorded)
-    here = Path(os.path.abspath(checkpoint)).parent
-    beside = dict.fromkeys((here, Path(os.path.realpath(checkpoint)).parent))
     if save_dir and os.path.isabs(save_dir) == os.path.isabs(recorded):
-        for folder in beside:
-            yield _short(folder / os.path.relpath(recorded, save_dir))
-    if not around:
-        return
-    parts = [part for part in Path(recorded).parts if part not in ("/", "..", ".")]
-    folders = [Path(), *(above for folder in beside for above in (folder, *folder.parents[:HIGHER]))]
-    for length in range(len(parts), 0, -1):
-        for folder in folders:
-            yield _short(folder.joinpath(*parts[-length:]))
+        for path in dict.fromkeys((os.path.abspath(checkpoint), os.path.realpath(checkpoint))):
+            yield _short(Path(path).parent / os.path.relpath(recorded, save_dir))
 
 
 def _short(path: Path) -> Path:
@@ -93,14 +71,6 @@ def save_dir_of(state: Mapping[str, Any]) -> str | None:
     """--save-dir of the training."""
     options = state["cfg"].get("checkpoint") if hasattr(state["cfg"], "get") else None
     return None if options is None else str(getattr(options, "save_dir", "") or "") or None
-
-
-def priors_in(folder: str) -> Iterator[Path]:
-    """The priors in a data folder, by name."""
-    try:
-        yield from sorted(path.parent for path in Path(folder).glob(f"*/{JSON_FILE}"))
-    except OSError:  # a folder that we may not look into
-        return
 
 
 def fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:

@@ -72,7 +72,7 @@ class SourceSide(TwoDictionaries):
         """
         if self.cfg.source_prior is not None:
             return
-        folder = source_prior_of_model(path, state, self.cfg.data)
+        folder = source_prior_of_model(path, state)
         if self.source_prior is None or self.source_prior.folder != folder:
             self.read_source_prior(folder)
 

@@ -84,7 +84,7 @@ class Encoder:
 def load_encoder(path: str, data: str | None, source_prior: str | None, max_tokens: int) -> Encoder:
     """
     Args:
-        data, source_prior: where they are now; None: where the training had them, or near the checkpoint.
+        data, source_prior: where they are now; None: where the training had them.
 
     Raises:
         DataError: no checkpoint, or one of another kind. OptionError: data or prior are nowhere.
@@ -98,7 +98,7 @@ def load_encoder(path: str, data: str | None, source_prior: str | None, max_toke
     task = state["cfg"].task
     task.data = data if data is not None else _find_data(path, state, str(task.data))
     lower = bool(read_description(Path(task.data))["lower"])
-    take_source_prior(path, task, source_prior, OPTION, state, task.data)
+    take_source_prior(path, task, source_prior, OPTION, state)
     model, loaded = build_model(path, state)
     assert isinstance(model, DiscourseEncoder) and isinstance(loaded, DiscourseTask)
     return Encoder(model.eval(), loaded, lower, max_tokens)
