@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairseq_llrnn.open_vocabulary import spelling
 from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS, Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, is_number
@@ -216,8 +217,11 @@ def test_drawn_strings_come_as_often_as_they_are_probable() -> None:
 
 
 @pytest.mark.parametrize("geometric", [0.0, 1 - 1e-9])
-def test_a_class_of_strings_that_are_all_too_long_is_spelled_in_part(geometric: float) -> None:
+def test_a_class_of_strings_that_are_all_too_long_is_spelled_in_part(
+    geometric: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was drawn from for ever."""
+    monkeypatch.setattr(spelling, "MOST", 1 << 12)
     words = ["".join("0123456789abcdef"[(i * i + k) % 16] for i in range(400)) for k in range(16)]
     model = CharacterNGrams.train(words, np.zeros(16, dtype=np.int64), 1)
     many = len(SEPARATORS)
