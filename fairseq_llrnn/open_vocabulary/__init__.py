@@ -11,7 +11,6 @@ numbers, of a geometric part.
     table.py           ids of strings, and what the classes say of each
     mixture.py         what a network makes of the classes
     open_strings.py    … how a head reads and scores strings
-    neural_speller.py  a network that spells, given the state of the model (sizes.py)
-    spelled_strings.py … what it reads and writes
-    spelling.py        strings drawn, or the best one; neural_search.py: of a network
+    speller.py         what spells strings beside the n-grams, where a system brings it
+    spelling.py        strings drawn, or the best one
 """

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture, log_spelling
-from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strings
-from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller, SpellerSizes
-from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.output.class_source import ClassSource, Head
 from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes
+from fairseq_llrnn.systems.speller.search import best_strings, draw_strings
+from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair

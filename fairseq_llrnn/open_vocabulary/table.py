@@ -22,7 +22,7 @@ from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
+    from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 
 class OpenTable:
@@ -33,7 +33,7 @@ class OpenTable:
         self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
         self.spelled: SpelledStrings | None = None
         if vocabulary.rare is not None:
-            from fairseq_llrnn.open_vocabulary.spelled_strings import SpelledStrings
+            from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
             self.spelled = SpelledStrings(vocabulary, words)
         self._spelt: dict[int, int] = {}  # open class -> id of its string

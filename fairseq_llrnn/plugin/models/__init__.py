@@ -10,6 +10,6 @@
     source_side.py         what encoders read with
     extensions.py          options that systems and other packages add, and what they make
     options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
-    experts.py             --expert; speller_options.py
+    experts.py             --expert
     frozen_lm.py           another model as a background
 """

@@ -18,7 +18,7 @@ from fairseq_llrnn.plugin.models.recurrent_translation import (
     SourceEncoder,
     recurrent_reader,
 )
-from fairseq_llrnn.plugin.models.speller_options import (
+from fairseq_llrnn.systems.speller.plugin import (
     SEPARATE,
     SHARED,
     SPELLER_START,

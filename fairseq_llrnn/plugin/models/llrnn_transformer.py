@@ -35,12 +35,12 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import source_embedding
-from fairseq_llrnn.plugin.models.speller_options import SpellerConfig
 from fairseq_llrnn.plugin.models.transformer_parts import (
     PaddedFeatureEmbedding,
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
+from fairseq_llrnn.systems.speller.plugin import SpellerConfig
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).

@@ -18,8 +18,8 @@ from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, RECURRENT, input_of, of_heads, set_up_network, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.speller_options import SpellerConfig, speller_sizes
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.speller.plugin import SpellerConfig, speller_sizes
 
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in CELLS.items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}

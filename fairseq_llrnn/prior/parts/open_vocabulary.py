@@ -17,9 +17,9 @@ from fairseq_llrnn.prior.part import Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.features.feature_table import Signatures
-    from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
     from fairseq_llrnn.prior.prior import Prior
+    from fairseq_llrnn.systems.speller.network import SpellerSizes
 
 
 @register_part("open_vocabulary")

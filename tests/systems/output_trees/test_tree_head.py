@@ -16,7 +16,6 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import Exact, LogLinearHead
-from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
@@ -25,6 +24,7 @@ from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 from fairseq_llrnn.systems.output_trees.options import TreeOptions
 from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
 from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.speller.network import SpellerSizes
 
 H, B, T = 5, 3, 4
 TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])

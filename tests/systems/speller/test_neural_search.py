@@ -10,9 +10,9 @@ import torch
 from tiny_speller import CLASSES, KNOWN, WORDS, H, speller, tiny
 
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.open_vocabulary.neural_search import best_strings, draw_strings
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
+from fairseq_llrnn.systems.speller.search import best_strings, draw_strings
 
 SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", repeat=k)) if s not in WORDS]
 

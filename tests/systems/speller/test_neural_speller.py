@@ -9,12 +9,12 @@ import torch
 from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, speller, tiny
 from torch import Tensor
 
-from fairseq_llrnn.open_vocabulary import neural_speller
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_rare_words
-from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
 from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.systems.speller import network
+from fairseq_llrnn.systems.speller.network import NeuralSpeller
 
 
 def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
@@ -78,7 +78,7 @@ def test_one_by_one_is_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     together = model.log_neural(hidden, table.spelled.of(asked(table, STRINGS)))
     alone = [model.log_neural(h[None], table.spelled.of_strings([w])) for h, w in zip(hidden, STRINGS, strict=True)]
     torch.testing.assert_close(together, torch.cat(alone))
-    monkeypatch.setattr(neural_speller, "CELLS", 60)
+    monkeypatch.setattr(network, "CELLS", 60)
     with torch.no_grad():
         torch.testing.assert_close(model.log_neural(hidden, table.spelled.of(asked(table, STRINGS))), together)
 

@@ -33,8 +33,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from fairseq_llrnn.open_vocabulary.sizes import SpellerSizes as SpellerSizes
-from fairseq_llrnn.open_vocabulary.spelled_strings import Spelled, starts_of
+from fairseq_llrnn.systems.speller.sizes import SpellerSizes as SpellerSizes
+from fairseq_llrnn.systems.speller.spelled import Spelled, starts_of
 
 KINDS = 8  # K, if there are so many classes
 CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, where no gradient is kept

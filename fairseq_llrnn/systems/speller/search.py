@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST
-from fairseq_llrnn.open_vocabulary.neural_speller import NeuralSpeller
-from fairseq_llrnn.open_vocabulary.spelled_strings import WHOLE, SpelledStrings
 from fairseq_llrnn.open_vocabulary.spelling import ATTEMPTS, LONGEST, draw_columns
+from fairseq_llrnn.systems.speller.network import NeuralSpeller
+from fairseq_llrnn.systems.speller.spelled import WHOLE, SpelledStrings
 
 BEAM = 16
 

@@ -8,8 +8,8 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.open_vocabulary.sizes import SpellerSizes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
+from fairseq_llrnn.systems.speller.sizes import SpellerSizes
 
 SHARED, SEPARATE = "shared", "separate"
 SPELLER_START = {

@@ -10,12 +10,12 @@ from small_priors import SYMBOLS
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.open_vocabulary.neural_speller import SpellerSizes
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
 from fairseq_llrnn.systems.characters.input import CharacterInput
 from fairseq_llrnn.systems.characters.network import CharacterOptions
+from fairseq_llrnn.systems.speller.network import SpellerSizes
 
 H = 3
 SPELLED = open_words(SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0))
