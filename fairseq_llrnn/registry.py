@@ -10,6 +10,8 @@
     explain    what `llrnn explain` says besides: a module (cli/explain)   views/explain.py
     evidence   kinds of strings that a translation is to have: a module    evidence.py
                that registers them (evidence/rules.py)
+    spellers   kinds of open vocabularies: a module that registers what    speller.py
+               spells their strings (open_vocabulary/speller.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
@@ -38,6 +40,7 @@ FILES = {  # of a group, in this package
     "show": ("systems/*/views/show.py",),
     "evidence": ("systems/*/evidence.py",),
     "explain": ("systems/*/views/explain.py",),
+    "spellers": ("systems/*/speller.py",),
     "readers": (),
 }
 # Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
@@ -56,6 +59,7 @@ OFFERED = {
     ),
     "phrases": "phrases",
     "rare_words": "rare-words",
+    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout --speller-start",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
     "variable_computation": (

@@ -166,7 +166,7 @@ class Power:
 class Powers(Extension):
     options = {HEAD: PowerConfig}
 
-    def of_head(self, args, task):
+    def of_head(self, args, task, beside=None):
         power = getattr(args, "mass_power", 1.0)
         return {} if power == 1.0 else {"masses": lambda head: Power(power)}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.settings import Key, Option, Settings, SettingsType, checked, keys, nearest_key, parts_of
+from fairseq_llrnn.settings import Key, OneOf, Option, Settings, SettingsType, checked, keys, nearest_key, parts_of
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Collection[str] | None = None) -> None:
@@ -52,6 +52,9 @@ def _how(key: Key, option: Option) -> dict[str, Any]:
     literals = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
     if literals and all(part is type(None) or get_origin(part) is Literal for part in parts):
         return {**said, "choices": literals}
+    words = next((note.words for note in key.about if isinstance(note, OneOf)), None)
+    if words is not None and not option.list_of_commas:
+        return {**said, "choices": [*words()]}
     said["metavar"] = option.metavar
     if option.alone is not None:
         return {**said, "nargs": "?", "const": str(option.alone)}

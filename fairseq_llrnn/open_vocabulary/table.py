@@ -2,8 +2,8 @@
 
 Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py); a word of the dictionary has such an
 id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
-strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where a
-network spells words as well, an alias is asked of the distributions without its part (classes.py).
+strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where
+another speller learns from rare words, too (speller.py), an alias is asked of those without its part (classes.py).
 
 Ids live as long as the process.
 """
@@ -11,7 +11,6 @@ Ids live as long as the process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from fairseq_llrnn.open_vocabulary.classes import fold_of
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.speller.spelled import SpelledStrings
-
 
 class OpenTable:
     """The strings outside a dictionary that were met so far."""
@@ -31,11 +27,6 @@ class OpenTable:
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
         self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
-        self.spelled: SpelledStrings | None = None
-        if vocabulary.rare is not None:
-            from fairseq_llrnn.systems.speller.spelled import SpelledStrings
-
-            self.spelled = SpelledStrings(vocabulary, words)
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:

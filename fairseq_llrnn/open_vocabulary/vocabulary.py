@@ -23,11 +23,17 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
-NEURAL = "neural"  # by a network of characters as well (neural_speller.py)
-KINDS = (KIND, NEURAL)
+SPELLED: dict[str, Any] = {}  # by others as well: kind -> what makes a Speller (speller.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
+
+
+def kinds() -> tuple[str, ...]:
+    """All kinds of open vocabularies."""
+    load_all("spellers")
+    return (KIND, *SPELLED)
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,8 @@ class OpenVocabulary:
     strings: StringDistributions
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
     word_shares: np.ndarray  # (V,) float64, the share of a word's tokens that training reads as unknown; 0 for most
-    rare: RareWords | None = None  # where a network spells words as well
-
-    @property
-    def kind(self) -> str:
-        """Of KINDS."""
-        return KIND if self.rare is None else NEURAL
+    kind: str = KIND
+    rare: RareWords | None = None  # of all other kinds
 
     def readable(self, words: Signatures) -> Signatures:
         """ψ of V words, and behind them of the O classes, in so far as ψ has their features."""
@@ -99,8 +101,10 @@ def read_open_vocabulary(
         ValueError, KeyError, TypeError: for what is none; it is untrusted input.
     """
     classes, order = description["classes"], description["order"]
-    if description["kind"] not in KINDS or not isinstance(order, int) or not 0 < order <= 64:
-        raise ValueError(f"the open vocabulary is of an unknown kind, {description['kind']!r}")
+    kind = description["kind"]
+    if kind not in kinds() or not isinstance(order, int) or not 0 < order <= 64:
+        reason = lost(str(kind))
+        raise ValueError(f"the open vocabulary is of an unknown kind, {kind!r}" + (f"; {reason}" if reason else ""))
     if not (isinstance(classes, list) and classes and all(isinstance(name, str) for name in classes)):
         raise ValueError("the open vocabulary names no classes")
 
@@ -134,10 +138,12 @@ def read_open_vocabulary(
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None
-    if description["kind"] == NEURAL:
+    if description["kind"] != KIND:
         kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
         rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, many, model.alphabet)
-    return OpenVocabulary(tuple(classes), table, log_shares, strings, log_outside, word_shares, rare)
+    return OpenVocabulary(
+        tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], rare
+    )
 
 
 def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:

@@ -83,6 +83,7 @@ class ClassSource(nn.Module):
     brings_strings: ClassVar[bool] = False  # whether the background knows strings outside the dictionary by it
     opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it
     needs_all_rows: ClassVar[bool] = False  # whether it works with an exact normaliser only
+    reads_beside = False  # whether it needs what a model hands over beside hidden states (`Batch.spelling`)
     num_columns = 0  # that it adds to hidden states and to weights of features; may grow while contexts are met
     replaces: int | None = None  # the signature in whose place it has a score
 

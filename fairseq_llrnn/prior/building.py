@@ -173,8 +173,7 @@ def build(
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = united(lexicon, morphemes or {})
-        neural = opened.kind == "neural"
-        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, neural)
+        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     prior, more = _with_source(prior, words, options, *lemmas)
     notes.update(more)

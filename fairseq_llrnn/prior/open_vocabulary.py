@@ -28,7 +28,7 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
 from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
-from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -44,14 +44,14 @@ def add_open_vocabulary(
     lexicon: Lexicon,
     floor: int = FLOOR,
     least_types: int = LEAST_TYPES,
-    neural: bool = False,
+    kind: str = KIND,
 ) -> Prior:
     """The prior with open classes.
 
     Args:
         words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not.
         lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
-        least_types: rare words that make a class of their own. neural: whether a network spells words as well.
+        least_types: rare words that make a class of their own. kind: of open_vocabulary/vocabulary.py.
 
     Raises:
         DataError: the text has no rare word.
@@ -87,7 +87,8 @@ def add_open_vocabulary(
         strings,
         strings.log_outside(list(index)),
         word_shares,
-        RareWords.of(rare, classes.class_of, strings, list(index)) if neural else None,
+        kind,
+        None if kind == KIND else RareWords.of(rare, classes.class_of, strings, list(index)),
     )
     same = prior.input is prior.output
     signatures = replace(prior.output, features=output)

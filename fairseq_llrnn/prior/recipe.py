@@ -26,6 +26,7 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT, MOST_WORKERS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
+from fairseq_llrnn.open_vocabulary.vocabulary import kinds
 from fairseq_llrnn.settings import (
     NOT_KEPT,
     OBJECT,
@@ -144,13 +145,14 @@ class OpenOptions(Settings):
     """Classes of words outside the dictionary."""
 
     kind: Annotated[
-        Literal["characters", "neural"],
+        str,
+        OneOf(kinds),
         Option("--open-vocabulary", OF_WORDS),
         Doc(
             "every string has a probability: <unk> becomes classes of unknown words, learned from the rare words of "
             "the counted text (or of the dictionary), each with features and a distribution over all strings: of "
             "character n-grams (characters), and of a network that knows the context as well, and is trained with the "
-            "model (neural)"
+            "model (neural, of the system speller)"
         ),
     ] = "characters"
     floor: Annotated[

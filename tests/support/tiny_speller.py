@@ -1,6 +1,7 @@
 """A tiny open vocabulary that a network spells: three classes over all strings of a, b and other characters."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -15,6 +16,8 @@ from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes
+from fairseq_llrnn.systems.speller.sizes import KIND
+from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 RARE = "aab ab abba b ba bbab aa".split()
 KNOWN = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "ba", "abba"]
@@ -34,9 +37,15 @@ def tiny(num_characters: int = 3) -> OpenTable:
     features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)
     outside = strings.log_outside(known)
     vocabulary = OpenVocabulary(
-        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), rare
+        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), KIND, rare
     )
     return OpenTable(vocabulary, OpenWords(KNOWN))
+
+
+@cache
+def spelled_of(table: OpenTable) -> SpelledStrings:
+    """Its strings, as the network reads and writes them."""
+    return SpelledStrings(table.vocabulary, table.words)
 
 
 def speller(random: bool = True, seed: int = 3) -> NeuralSpeller:

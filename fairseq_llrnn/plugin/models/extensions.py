@@ -30,10 +30,10 @@ Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
 # Places, whose models take the same options, and what these models are called.
-HEAD, INPUT, SOURCE, RECURRENT = "head", "input", "source", "recurrent"
+HEAD, INPUT, SOURCE, RECURRENT, ATTENTIVE = "head", "input", "source", "recurrent", "attentive"
 MODELS = {
     HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder",
-    RECURRENT: "models with a recurrent network",
+    RECURRENT: "models with a recurrent network", ATTENTIVE: "llrnn_lstm",
 }  # fmt: skip
 
 
@@ -63,11 +63,12 @@ class Extension:
     options: ClassVar[Mapping[str, type[FairseqDataclass]]] = {}
     modules: ClassVar[Mapping[str, str]] = {}
 
-    def of_head(self, args: Args, task: Any) -> dict[str, Any]:
-        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `masses`, …
+    def of_head(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
+        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `masses`, …
 
         Args:
-            task: with its `prior`.
+            task: with its `prior`. beside: the width of the context and state that the model can hand over beside the
+                hidden states (`Batch.spelling`), where a source of classes asks for them (`reads_beside`); None: none.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -151,11 +152,13 @@ def expected_modules() -> dict[str, str]:
     return {name: expected for extension in EXTENSIONS for name, expected in extension.modules.items()}
 
 
-def of_heads(args: Args, task: Any) -> dict[str, Any]:
-    """Arguments of a LogLinearHead, of all extensions."""
+def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
+    """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.of_head`."""
     given: dict[str, Any] = {}
     for extension in EXTENSIONS:
-        given |= extension.of_head(args, task)
+        more = extension.of_head(args, task, beside)
+        classes = [*given.get("classes", ()), *more.get("classes", ())]
+        given |= {**more, "classes": classes} if classes else more
     return given
 
 

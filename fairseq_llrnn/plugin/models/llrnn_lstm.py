@@ -10,6 +10,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, takes
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_decoders import AttentionDecoder
 from fairseq_llrnn.plugin.models.recurrent_translation import (
@@ -18,16 +19,10 @@ from fairseq_llrnn.plugin.models.recurrent_translation import (
     SourceEncoder,
     recurrent_reader,
 )
-from fairseq_llrnn.systems.speller.plugin import (
-    SEPARATE,
-    SHARED,
-    SPELLER_START,
-    refuse_start_without_speller,
-    spells_from_context,
-)
 
 
 @dataclass
+@takes(ATTENTIVE)
 class LLRNNLSTMConfig(RecurrentTranslationConfig):
     """Options of llrnn_lstm."""
 
@@ -44,9 +39,6 @@ class LLRNNLSTMConfig(RecurrentTranslationConfig):
     context_every_step: bool = field(
         default=False,
         metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
-    )
-    speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
-        default=SHARED, metadata=SPELLER_START
     )
 
 
@@ -67,10 +59,8 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         reader = recurrent_reader(args, task, args.encoder_bidirectional, args.reverse_source)
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, target, context_size)
-        spells_apart = spells_from_context(args)
-        joined = reader.output_size + args.decoder_hidden_size
-        head = build_head(args, task, reader.output_size, speller_input=joined if spells_apart else None)
-        refuse_start_without_speller(spells_apart, head)
+        joined = None if args.attention == "none" else reader.output_size + args.decoder_hidden_size
+        head = build_head(args, task, reader.output_size, beside=joined)
         decoder = AttentionDecoder(
             target,
             network,
@@ -80,7 +70,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
-            spells_apart,
+            any(source.reads_beside for source in head.sources),
         )
         encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)

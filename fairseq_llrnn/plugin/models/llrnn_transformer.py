@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import (
@@ -40,7 +41,6 @@ from fairseq_llrnn.plugin.models.transformer_parts import (
     SourceKeepingEncoder,
     TransformerLogLinearDecoder,
 )
-from fairseq_llrnn.systems.speller.plugin import SpellerConfig
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
@@ -58,7 +58,7 @@ REFUSED = {
 
 @dataclass
 @takes(HEAD, INPUT, SOURCE)
-class LLRNNTransformerConfig(SpellerConfig):
+class LLRNNTransformerConfig(FairseqDataclass):
     """Options beside those of fairseq's Transformer and those below."""
 
 

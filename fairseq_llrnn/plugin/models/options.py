@@ -14,12 +14,10 @@ from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.output.class_source import ClassSourceOf
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, RECURRENT, input_of, of_heads, set_up_network, takes
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.speller.plugin import SpellerConfig, speller_sizes
 
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in CELLS.items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
@@ -40,7 +38,7 @@ HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's 
 
 @dataclass
 @takes(HEAD, INPUT)
-class DecoderConfig(SpellerConfig):
+class DecoderConfig(FairseqDataclass):
     """Options of a decoder that reads words by features and has a head of its own."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
@@ -130,21 +128,21 @@ def build_head(
     task: Any,
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
-    speller_input: int | None = None,
+    beside: int | None = None,
 ) -> LogLinearHead:
     """The head of such a decoder, with embeddings.
 
     Args:
         task: with its prior.
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
-        speller_input: the width of what unknown words are spelled from; None: that of the input.
+        beside: the width of what the model can hand over beside its hidden states; None: nothing.
     """
     head = LogLinearHead(
         task.prior,
         getattr(args, output),
         embedding=read_by(args),
         source_size=source_size,
-        **parts_of_head(args, task, speller_input),
+        **parts_of_head(args, task, beside),
     )
     if getattr(args, "start_at_background", False):
         torch.nn.init.zeros_(head.output.weight)
@@ -158,27 +156,22 @@ def read_by(args: Namespace | DecoderConfig) -> InputOf:
     return input_of(args, features) or features
 
 
-def parts_of_head(args: Namespace | FairseqDataclass, task: Any, speller_input: int | None = None) -> dict[str, Any]:
+def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | None = None) -> dict[str, Any]:
     """What options say of a head's classes, masses and normaliser: arguments of LogLinearHead.
 
     Args:
-        task, speller_input: as of `build_head`.
+        task, beside: as of `build_head`.
     """
-    sizes, classes = speller_sizes(args), list[ClassSourceOf]()
-    if sizes is not None or (speller_input is not None and task.prior.open_words is not None):
-        from fairseq_llrnn.prior.parts.open_vocabulary import open_words
-
-        classes.append(open_words(sizes, speller_input))
+    given = of_heads(args, task, beside)
     if task.panel is not None:
         from fairseq_llrnn.experts.features import experts_of
 
-        classes.append(experts_of(task.panel))
-    given: dict[str, Any] = {"classes": classes}
+        given["classes"] = [*given.get("classes", ()), experts_of(task.panel)]
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
         given["masses"] = learned_temperature
-    return given | of_heads(args, task)
+    return given
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
     from fairseq_llrnn.prior.prior import Prior
-    from fairseq_llrnn.systems.speller.network import SpellerSizes
 
 
 @register_part("open_vocabulary")
@@ -61,20 +60,20 @@ class OpenVocabularyPart(Part):
         return {"open classes": len(self.vocabulary.names)}
 
 
-def open_words(sizes: SpellerSizes | None = None, input_size: int | None = None) -> ClassSourceOf:
+def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
     """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        sizes: of the network that spells words, where the prior has one; None: those of SpellerSizes().
-        input_size: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
+        told: to what spells words beside n-grams (open_vocabulary/speller.py), where the prior has that; None: nothing.
+        beside: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
 
     Raises:
-        OptionError: (when the head is made) sizes, and a prior without such a network.
+        OptionError: (when the head is made) one of them, and a prior that n-grams spell alone.
     """
 
     def make(head: Head) -> ClassSource:
         from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 
-        return OpenWords.of(head, head.prior.open_words, sizes, input_size)
+        return OpenWords.of(head, head.prior.open_words, told, beside)
 
     return make

@@ -28,24 +28,34 @@ Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that pred
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from fairseq_llrnn.open_vocabulary.speller import Speller
+from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller.sizes import SpellerSizes as SpellerSizes
-from fairseq_llrnn.systems.speller.spelled import Spelled, starts_of
+from fairseq_llrnn.systems.speller.spelled import Spelled, SpelledStrings, starts_of
 
 KINDS = 8  # K, if there are so many classes
+AT_ONCE = 64  # places whose strings are searched side by side
 CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, where no gradient is kept
 
 
-class NeuralSpeller(nn.Module):
+class NeuralSpeller(Speller):
     """P(w | h, o) of strings outside the dictionary (module docstring)."""
 
-    def __init__(self, num_classes: int, num_symbols: int, hidden_size: int, sizes: SpellerSizes) -> None:
-        """num_classes: O. num_symbols: A. hidden_size: H."""
+    def __init__(
+        self, num_classes: int, num_symbols: int, hidden_size: int, sizes: SpellerSizes,
+        spelled: SpelledStrings | None = None,
+    ) -> None:  # fmt: skip
+        """num_classes: O. num_symbols: A. hidden_size: H. spelled: strings of a table, where ids are asked for."""
         super().__init__()
+        self.spelled = spelled
         self.num_classes, self.num_symbols, self.hidden_size = num_classes, num_symbols, hidden_size
         self.characters = nn.Embedding(num_symbols + 1, sizes.embed_dim)
         self.start = nn.Linear(hidden_size, 2 * sizes.hidden_size)
@@ -146,6 +156,57 @@ class NeuralSpeller(nn.Module):
         wide = _wide(inner)
         bias = self.output.bias.to(wide) + log_base.to(inner.device, wide)
         return inner.to(wide), self.output.weight.to(wide), bias
+
+    # ---- strings of a table ------------------------------------------------------------------------------------------
+
+    def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
+        assert self.spelled is not None
+        return self.log_probs(states, self.spelled.of(ids), log_ngrams)
+
+    def write(
+        self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
+        strings: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """As the contract has it: drawn from the mixture, or the best that network and n-grams propose (search.py)."""
+        from fairseq_llrnn.systems.speller.search import draw_strings  # which asks the network
+
+        assert self.spelled is not None
+        if random is None:
+            for start in range(0, len(classes), AT_ONCE):
+                here = slice(start, start + AT_ONCE)
+                best = self._best(table, self.spelled, states[here], classes[here])
+                strings[here] = [table.words.open(string) for string in best]
+            return np.zeros(len(classes), dtype=bool)
+        gate = self.gate.detach().double().sigmoid().cpu().numpy()[classes]
+        chosen = np.flatnonzero(random.random(len(classes)) < gate)
+        some = states[torch.from_numpy(chosen).to(states.device)]
+        drawn = draw_strings(self, self.spelled, some, classes[chosen], random)
+        left = np.ones(len(classes), dtype=bool)
+        for row, string in zip(chosen.tolist(), drawn, strict=True):
+            if string is not None:
+                strings[row], left[row] = table.words.open(string), False
+        return left
+
+    @torch.no_grad()
+    def _best(
+        self, table: OpenTable, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
+    ) -> Iterator[str]:
+        """The most probable string at each place, of what the network and the n-grams propose."""
+        from fairseq_llrnn.systems.speller.search import best_strings
+
+        found = best_strings(self, spelled, hidden, classes)
+        proposed = [
+            [table.words.symbols[table.spelt(o)], *some]
+            for o, some in zip(classes.tolist(), found, strict=True)
+        ]
+        place = np.arange(len(classes)).repeat([len(some) for some in proposed])
+        strings = [string for some in proposed for string in some]
+        log_ngrams = torch.from_numpy(table.log_probs_of(strings)).to(hidden.device)
+        states = hidden[torch.from_numpy(place).to(hidden.device)]
+        log_probs = self.log_probs(states, spelled.of_strings(strings), log_ngrams)
+        odds = log_probs.double().cpu().numpy()[np.arange(len(strings)), classes[place]]
+        for some, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
+            yield some[int(log_prob.argmax())]
 
 
 def _wide(values: Tensor) -> torch.dtype:

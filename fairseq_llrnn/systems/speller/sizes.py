@@ -1,6 +1,8 @@
-"""How large the network that spells is; importing this imports nothing else."""
+"""How large the network that spells is, and what a prior calls it; importing this imports nothing else."""
 
 from dataclasses import dataclass
+
+KIND = "neural"  # of open vocabularies
 
 
 @dataclass(frozen=True)

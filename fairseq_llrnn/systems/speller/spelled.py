@@ -82,6 +82,9 @@ class SpelledStrings:
         self._places: dict[int, int] = {}  # key of a context -> its row
         self._strings: dict[int, _String] = {}  # by id
 
+    def __deepcopy__(self, memo: object) -> SpelledStrings:
+        return self  # a copy of a model belongs to the same dictionary
+
     def of(self, ids: np.ndarray) -> Spelled:
         """Those with some ids beyond the dictionary, (m,): words of the dictionary among them are aliases."""
         self._make_room()

@@ -67,7 +67,7 @@ def test_a_string_is_unk_and_its_spelling(setting: Any) -> None:
         ids = sample["target"][row, place : place + 1].numpy()
         log_ngrams = torch.from_numpy(table.log_probs(ids))
         speller, state = head.open_words.speller, record.hidden[row, place][None]
-        log_strings = speller.log_probs(state, table.spelled.of(ids), log_ngrams)
+        log_strings = speller.log_strings(state, ids, log_ngrams)
         expected[row, place] += log_spelling(scores[row, place][None], log_strings)[0]
     torch.testing.assert_close(found, expected)
     grown = losses(setting, ["le chat xyzzy voit 1999"])[0]
@@ -76,8 +76,8 @@ def test_a_string_is_unk_and_its_spelling(setting: Any) -> None:
 
 def test_the_context_changes_the_spelling(setting: Any) -> None:
     setting.model.eval()
-    head, table = setting.model.decoder.head, setting.model.decoder.head.open_words.table
-    spelled = table.spelled.of_strings(["xyzzy"] * 2)
+    head = setting.model.decoder.head
+    spelled = head.open_words.speller.spelled.of_strings(["xyzzy"] * 2)
     hidden = torch.randn(2, head.hidden_size, dtype=torch.float64)
     one, other = head.open_words.speller.log_neural(hidden, spelled)
     assert not torch.isclose(one, other).any()

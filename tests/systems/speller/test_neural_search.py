@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from tiny_speller import CLASSES, KNOWN, WORDS, H, speller, tiny
+from tiny_speller import CLASSES, KNOWN, WORDS, H, spelled_of, speller, tiny
 
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
@@ -20,6 +20,7 @@ SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", re
 def opened(seed: int = 3) -> tuple[OpenWords, torch.Tensor]:
     table = tiny(num_characters=2)
     model = speller(seed=seed)
+    model.spelled = spelled_of(table)
     torch.manual_seed(seed)
     return OpenWords(OpenMixture(table.vocabulary, 3), table, len(KNOWN), 3, model), torch.randn(H).double()
 
@@ -29,9 +30,9 @@ def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
     strings, hidden = opened(seed)
     table, model = strings.table, strings.speller
     for o in range(CLASSES):
-        spelled = table.spelled.of_strings(SHORT)
+        spelled = spelled_of(table).of_strings(SHORT)
         log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
-        found = best_strings(model, table.spelled, hidden[None], np.array([o]))[0]
+        found = best_strings(model, spelled_of(table), hidden[None], np.array([o]))[0]
         assert found[0] == SHORT[int(log_neural[:, o].argmax())]
         assert not set(found) & set(KNOWN) and len(found) == len(set(found))
         mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))[:, o]
@@ -43,11 +44,11 @@ def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
 def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     strings, _ = opened()
     states, classes = torch.randn(7, H).double(), np.array([0, 1, 0, CLASSES - 1, 1, 1, 0])
-    together = best_strings(strings.speller, strings.table.spelled, states, classes)
+    together = best_strings(strings.speller, strings.speller.spelled, states, classes)
     for hidden, o, found in zip(states, classes, together, strict=True):
-        assert best_strings(strings.speller, strings.table.spelled, hidden[None], np.array([o])) == [found]
+        assert best_strings(strings.speller, strings.speller.spelled, hidden[None], np.array([o])) == [found]
     ids = strings.strings(states, classes, None)
-    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.open_strings.AT_ONCE", 3)
+    monkeypatch.setattr("fairseq_llrnn.systems.speller.network.AT_ONCE", 3)
     np.testing.assert_array_equal(ids, strings.strings(states, classes, None))
 
 
@@ -56,9 +57,9 @@ def test_strings_are_drawn_as_probable_as_they_are() -> None:
     table, model, many = strings.table, strings.speller, 3000
     for o in range(CLASSES):
         classes, states = np.full(many, o), hidden.expand(many, -1)
-        spelled = table.spelled.of_strings(SHORT)
+        spelled = spelled_of(table).of_strings(SHORT)
         log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
-        alone = Counter(draw_strings(model, table.spelled, states, classes, np.random.default_rng(1)))
+        alone = Counter(draw_strings(model, spelled_of(table), states, classes, np.random.default_rng(1)))
         ids = strings.strings(states, classes, np.random.default_rng(2))
         both = Counter(table.words.symbols[i] for i in ids.tolist())
         mixed = model.mixed(log_neural, torch.from_numpy(table.log_probs_of(SHORT)))
@@ -74,10 +75,10 @@ def test_what_is_too_long_is_left_to_n_grams() -> None:
         strings.speller.output.bias[0] = -50.0  # it hardly ever ends
         strings.speller.gate.fill_(20.0)
     random = np.random.default_rng(1)
-    assert draw_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]), random) == [None]
+    assert draw_strings(strings.speller, strings.speller.spelled, hidden[None], np.array([0]), random) == [None]
     ids = strings.strings(hidden.expand(5, -1), np.zeros(5, dtype=np.int64), np.random.default_rng(1))
     assert all(0 < len(strings.table.words.symbols[i]) <= LONGEST for i in ids.tolist())
     assert all(
         len(string) <= LONGEST
-        for string in best_strings(strings.speller, strings.table.spelled, hidden[None], np.array([0]))[0]
+        for string in best_strings(strings.speller, strings.speller.spelled, hidden[None], np.array([0]))[0]
     )

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, speller, tiny
+from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, spelled_of, speller, tiny
 from torch import Tensor
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
@@ -19,7 +19,7 @@ from fairseq_llrnn.systems.speller.network import NeuralSpeller
 
 def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
     """log N of one string and all classes, and of what begins so and does not end there: (2, CLASSES)."""
-    spelled = table.spelled
+    spelled = spelled_of(table)
     assert spelled is not None
     ngrams = spelled.model(fold_of(string) if alias else FOLDS)
     alphabet = ngrams.alphabet
@@ -57,7 +57,7 @@ def asked(table: OpenTable, strings: list[str]) -> np.ndarray:
 def test_strings_and_aliases_equal_the_definition(strings: list[str]) -> None:
     table, model = tiny(), speller()
     hidden = torch.randn(len(strings), H, dtype=torch.float64, requires_grad=True)
-    found = model.log_neural(hidden, table.spelled.of(asked(table, strings)))
+    found = model.log_neural(hidden, spelled_of(table).of(asked(table, strings)))
     expected = torch.stack(
         [by_definition(model, table, h, w, w in WORDS)[0] for h, w in zip(hidden, strings, strict=True)]
     )
@@ -75,12 +75,12 @@ def test_strings_and_aliases_equal_the_definition(strings: list[str]) -> None:
 def test_one_by_one_is_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table, model = tiny(), speller()
     hidden = torch.randn(len(STRINGS), H, dtype=torch.float64)
-    together = model.log_neural(hidden, table.spelled.of(asked(table, STRINGS)))
-    alone = [model.log_neural(h[None], table.spelled.of_strings([w])) for h, w in zip(hidden, STRINGS, strict=True)]
+    together = model.log_neural(hidden, spelled_of(table).of(asked(table, STRINGS)))
+    alone = [model.log_neural(h[None], spelled_of(table).of_strings([w])) for h, w in zip(hidden, STRINGS, strict=True)]
     torch.testing.assert_close(together, torch.cat(alone))
     monkeypatch.setattr(network, "CELLS", 60)
     with torch.no_grad():
-        torch.testing.assert_close(model.log_neural(hidden, table.spelled.of(asked(table, STRINGS))), together)
+        torch.testing.assert_close(model.log_neural(hidden, spelled_of(table).of(asked(table, STRINGS))), together)
 
 
 @pytest.mark.parametrize("num_characters", [2, 3, 5])
@@ -93,9 +93,9 @@ def test_all_strings_outside_the_dictionary_add_up_to_one(num_characters: int) -
     strings = ["".join(t) for k in range(1, longest + 1) for t in itertools.product(letters, repeat=k)]
     outside = [string for string in strings if string not in WORDS]
     with torch.no_grad():
-        log_neural = model.log_neural(hidden.expand(len(outside), -1), table.spelled.of_strings(outside))
+        log_neural = model.log_neural(hidden.expand(len(outside), -1), spelled_of(table).of_strings(outside))
         ended = log_neural.exp().sum(0)
-        inside = model.log_neural(hidden.expand(5, -1), table.spelled.of_strings(sorted(WORDS)))
+        inside = model.log_neural(hidden.expand(5, -1), spelled_of(table).of_strings(sorted(WORDS)))
         assert inside.isneginf().all(), "no word of the dictionary is a string of an open class"
         whole = [string for string in strings if len(string) == longest]
         left = torch.stack([by_definition(model, table, hidden, w)[1] for w in whole]).exp()
@@ -103,7 +103,7 @@ def test_all_strings_outside_the_dictionary_add_up_to_one(num_characters: int) -
         torch.testing.assert_close(ended + left.sum(0), torch.ones(CLASSES).double(), rtol=1e-5, atol=1e-6)
         # behind all words of the dictionary an end has at least ε
         bound = float((model.output.weight.abs().sum(1) + model.output.bias.abs()).max())
-        least = min(float(np.exp(row[END])) for row in table.spelled._rows[: len(table.spelled._places)])
+        least = min(float(np.exp(row[END])) for row in spelled_of(table)._rows[: len(spelled_of(table)._places)])
         assert (ends / (ends + left.sum(0)) >= least * math.exp(-2 * bound)).all()
         # with the n-grams of each class
         log_ngrams = torch.from_numpy(table.vocabulary.strings.log_probs(outside) - table.vocabulary.log_outside)
@@ -116,10 +116,10 @@ def test_an_untrained_speller_is_n_grams() -> None:
     """Of all classes together in N, and nothing costs more than one bit above those of a class."""
     table, model = tiny(), speller(random=False)
     hidden = torch.randn(len(STRINGS), H, dtype=torch.float64)
-    found = model.log_neural(hidden, table.spelled.of(asked(table, STRINGS)))
+    found = model.log_neural(hidden, spelled_of(table).of(asked(table, STRINGS)))
     torch.testing.assert_close(found, found[:1, :1].new_tensor(found[:, :1].tolist()).expand(-1, CLASSES))
     log_ngrams = torch.from_numpy(table.log_probs(asked(table, STRINGS))).double()
-    mixed = model.log_probs(hidden, table.spelled.of(asked(table, STRINGS)), log_ngrams)
+    mixed = model.log_probs(hidden, spelled_of(table).of(asked(table, STRINGS)), log_ngrams)
     assert (mixed >= log_ngrams - math.log(2) - 1e-9).all()
     torch.testing.assert_close(mixed, torch.logaddexp(found, log_ngrams) - math.log(2))
 
@@ -147,7 +147,7 @@ def test_every_parameter_has_a_gradient_where_nothing_is_spelled() -> None:
 
 def test_steps_of_a_search_are_those_of_the_batch() -> None:
     table, model = tiny(), speller()
-    spelled, hidden = table.spelled, torch.randn(H, dtype=torch.float64)
+    spelled, hidden = spelled_of(table), torch.randn(H, dtype=torch.float64)
     ngrams, string = spelled.model(FOLDS), "aab"
     symbols = [BEGIN, *ngrams.alphabet.rows([string]).symbols[1:].tolist()]
     for kind in range(model.num_kinds):

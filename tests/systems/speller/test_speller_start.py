@@ -65,7 +65,7 @@ def test_the_value_by_its_definition(setting: Any, monkeypatch: pytest.MonkeyPat
         begun = torch.tanh(head.open_words.speller.start.weight @ joined + head.open_words.speller.start.bias)
         torch.testing.assert_close(torch.cat(head.open_words.speller.begin(joined[None]), dim=-1)[0, 0], begun)
         log_ngrams = torch.from_numpy(table.log_probs(ids))
-        log_strings = head.open_words.speller.log_probs(joined[None], table.spelled.of(ids), log_ngrams)
+        log_strings = head.open_words.speller.log_strings(joined[None], ids, log_ngrams)
         expected = of_known[row, place] + log_spelling(scores[row, place][None], log_strings)[0]
         torch.testing.assert_close(found[row, place], expected)
     # the same in parts, as an evaluation on little memory does it
@@ -82,7 +82,7 @@ def test_gradients_of_a_spelling_reach_attention_and_not_the_attentional_state(s
     _, extra = setting.model(**sample["net_input"])
     target, size = sample["target"], len(setting.task.target_dictionary)
     ids = target[target >= size].numpy()
-    spelled = decoder.head.open_words.table.spelled.of(ids)
+    spelled = decoder.head.open_words.speller.spelled.of(ids)
     decoder.head.open_words.speller.log_neural(extra["batch"].spelling[target >= size], spelled).sum().backward()
     assert decoder.attention.combine.weight.grad is None
     assert decoder.attention.query.weight.grad.abs().sum() > 0

@@ -81,7 +81,9 @@ class OutputTrees(Extension):
     options: ClassVar = {HEAD: TreeConfig}
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
 
-    def of_head(self, args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
+    def of_head(
+        self, args: Namespace | FairseqDataclass, task: Any, beside: int | None = None
+    ) -> dict[str, Any]:
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}
 

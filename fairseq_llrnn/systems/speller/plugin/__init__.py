@@ -1,15 +1,15 @@
-"""What our models are told of the network that spells unknown words."""
+"""What the system brings for fairseq: what our models are told of the network that spells unknown words."""
 
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
-from typing import Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, EXTENSIONS, HEAD, Extension
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.systems.speller.sizes import SpellerSizes
+from fairseq_llrnn.systems.speller.sizes import KIND, SpellerSizes
 
 SHARED, SEPARATE = "shared", "separate"
 SPELLER_START = {
@@ -51,30 +51,40 @@ def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
     return SpellerSizes(**given) if given else None
 
 
-def spells_from_context(args: Namespace | FairseqDataclass) -> bool:
-    """What --speller-start says, which old checkpoints lack.
+@dataclass
+class SpellerStart(FairseqDataclass):
+    """Of models that can hand over context and state."""
 
-    Raises:
-        OptionError: `separate` without attention.
-    """
-    if getattr(args, "speller_start", SHARED) != SEPARATE:
-        return False
-    if args.attention == "none":
-        raise OptionError(
-            "--speller-start separate: expected attention on the source, found --attention none; leave out one of them"
-        )
-    return True
+    speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
+        default=SHARED, metadata=SPELLER_START
+    )
 
 
-def refuse_start_without_speller(spells_apart: bool, head: LogLinearHead) -> None:
-    """Raise OptionError for --speller-start separate with a prior that has no network to spell."""
-    if not spells_apart:
-        return
-    from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+class SpellerExtension(Extension):
+    """Heads whose open words a network spells."""
 
-    opened = head.find(OpenWords)
-    if opened is None or opened.speller is None:
-        raise OptionError(
-            "--speller-start separate: expected a prior whose open vocabulary is spelled by a network, found another; "
-            "build it with `llrnn prior --open-vocabulary neural`, or leave the option out"
-        )
+    options: ClassVar = {HEAD: SpellerConfig, ATTENTIVE: SpellerStart}
+
+    def of_head(
+        self, args: Namespace | FairseqDataclass, task: Any, beside: int | None = None
+    ) -> dict[str, Any]:
+        sizes, is_apart = speller_sizes(args), getattr(args, "speller_start", SHARED) == SEPARATE  # not in old ones
+        if is_apart and beside is None:
+            raise OptionError(
+                "--speller-start separate: expected attention on the source, found --attention none; leave out one of "
+                "them"
+            )
+        opened = task.prior.open_words if is_apart else None
+        if is_apart and (opened is None or opened.vocabulary.kind != KIND):
+            raise OptionError(
+                "--speller-start separate: expected a prior whose open vocabulary is spelled by a network, found "
+                "another; build it with `llrnn prior --open-vocabulary neural`, or leave the option out"
+            )
+        if sizes is None and not is_apart:
+            return {}
+        from fairseq_llrnn.prior.parts.open_vocabulary import open_words
+
+        return {"classes": [open_words(sizes, beside if is_apart else None)]}
+
+
+EXTENSIONS.append(SpellerExtension())

@@ -1,0 +1,24 @@
+"""Registers the speller of priors with `--open-vocabulary neural`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairseq_llrnn.open_vocabulary.speller import Speller, register_speller
+from fairseq_llrnn.systems.speller.sizes import KIND, SpellerSizes
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.open_vocabulary.table import OpenTable
+
+
+@register_speller(KIND)
+def made(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller:
+    """The network. told: SpellerSizes."""
+    from fairseq_llrnn.systems.speller.network import NeuralSpeller
+    from fairseq_llrnn.systems.speller.spelled import SpelledStrings
+
+    spelled = head.prior.session.once(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
+    size = head.hidden_size if beside is None else beside
+    return NeuralSpeller(
+        len(table.vocabulary.names), spelled.alphabet.size, size, told or SpellerSizes(), spelled
+    )
