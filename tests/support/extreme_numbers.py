@@ -18,6 +18,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -220,6 +221,11 @@ def _text(value: float) -> str:
     return repr(float(value))
 
 
+def _in_recipe(name: str, base: Base, value: float) -> Recipe:
+    """With this number under that key."""
+    return replace(base.options, **{name: value})
+
+
 def _weighed(mixture: str, how: str = "") -> Case:
     first, second = mixture.split(" plus ", 1)
     return lambda base, value: base.of(f"{_text(value)} {first} plus 0.5 {second}{how}")
@@ -286,7 +292,7 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
     ),
     (OpenOptions, "floor"): (lambda b, v: replace(b.options, open_vocabulary=OpenOptions(floor=v, types=1)),),
     **{
-        (Recipe, name): (lambda b, v, name=name: replace(b.options, **{name: v}),)
+        (Recipe, name): (partial(_in_recipe, name),)
         for name in ("workers", "suffixes", "top_words", "input_top_words")
     },
     (Recipe, "identity_floor"): (lambda b, v: replace(b.options, top_words="auto", identity_floor=v),),

@@ -28,11 +28,11 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, names: tuple[str, ...]) -> type:
+    def persistent_load(self, names: tuple[str, ...]) -> type[Enum]:
         return next(found for found in _enums(Enum) if tuple(found.__members__) == names)
 
 
-def _enums(base: type) -> Iterator[type]:
+def _enums(base: type[Enum]) -> Iterator[type[Enum]]:
     for found in base.__subclasses__():
         yield found
         yield from _enums(found)
