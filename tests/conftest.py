@@ -21,10 +21,14 @@ from pathlib import Path
 import pytest
 from built_once import own_copy
 from evidence_world import EvidenceWorld, make_evidence_world
+from expert_models import expert_file as expert_file
 from hypothesis import settings
 from quick_composition import FOLDER
 from shell import Shell
 from tiny_world import World, make_world
+from trained_models import evidence_models as evidence_models
+from trained_models import trained as trained
+from trained_models import trained_with_expert as trained_with_expert
 from translation_world import TranslationWorld, make_translation_world
 
 # How long an example takes says nothing on machines that do something else as well.

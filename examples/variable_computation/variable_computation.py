@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fairseq_llrnn
-import fairseq_llrnn.systems.variable_computation
+import fairseq_llrnn.systems.variable_computation.cells
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.networks.cells import CELLS, equivalent_rnn
 

@@ -10,7 +10,6 @@ Sizes: m strings, O open classes, X the width of what is spelled from: H hidden 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,25 +46,10 @@ class Speller(nn.Module):
         raise NotImplementedError
 
 
-Make = Callable[[Any, "OpenTable", Any, int | None], Speller]
-
-
-def register_speller(kind: str) -> Callable[[Make], Make]:
-    """Make a kind of open vocabulary known, and what makes its speller.
-
-    That is given a head, its table, what options say (None: nothing), and X where it is not the head's H.
-    """
-
-    def known(make: Make) -> Make:
-        SPELLED[kind] = make
-        return make
-
-    return known
-
-
 def speller_of(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller | None:
     """The speller of a head; None where n-grams spell alone."""
     kind = table.vocabulary.kind
     if kind == KIND or kind not in kinds():
         return None
-    return SPELLED[kind](head, table, told, beside)
+    speller: Speller = SPELLED[kind](head, table, told, beside)
+    return speller

@@ -11,9 +11,9 @@ perplexities over the dictionary mean what they meant before. mixture.py has r_o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,22 @@ from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
-SPELLED: dict[str, Any] = {}  # by others as well: kind -> what makes a Speller (speller.py)
+Make = TypeVar("Make", bound=Callable[..., Any])
+SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (speller.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
+
+
+def register_speller(kind: str) -> Callable[[Make], Make]:
+    """Make a kind of open vocabulary known, and what makes its speller: in a module that imports no torch by itself.
+
+    That is given a head, its table, what options say (None: nothing), and X where it is not the head's H (speller.py).
+    """
+
+    def known(make: Make) -> Make:
+        SPELLED[kind] = make
+        return make
+
+    return known
 
 
 def kinds() -> tuple[str, ...]:

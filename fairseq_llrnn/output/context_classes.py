@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -89,26 +89,36 @@ class ContextClassSource:
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
-Found = TypeVar("Found", Tensor, "OwnClasses")
+class _ByState:
+    """Tensors (N, J) about the context classes of N states; "some word" where a class has none."""
+
+    def index_select(self, dim: int, rows: Tensor) -> Self:
+        """As of a tensor."""
+        return type(self)(*(value.index_select(dim, rows) for value in vars(self).values()))
 
 
 @dataclass(frozen=True)
-class OwnClasses:
-    """The context classes of N states and what they leave below, (N, J) each; "some word" where a class has none."""
+class OwnWords(_ByState):
+    """The words of context classes, and the classes that they have left."""
 
     words: Tensor  # NO_WORD where there are fewer
     leave: Tensor  # whether they leave a class below
     known: Tensor  # those that leave a class below, and some word for the others
     former: Tensor  # the classes that they have left, of some word for the others
     first: Tensor  # whether each is the first to leave its class, and so says what is left of it
+
+
+@dataclass(frozen=True)
+class OwnMasses(_ByState):
+    """What context classes weigh, and what they leave below."""
+
     share_below: Tensor  # log shares below, −inf for words that leave no class
     mass: Tensor  # log mass of each context class, −inf where there is none
     rest: Tensor  # that of each former class without all that leave it
     gain: Tensor  # what the log shares gain of those who stay in it; 0 but for the first
 
-    def index_select(self, dim: int, rows: Tensor) -> OwnClasses:
-        """As of a tensor."""
-        return OwnClasses(*(getattr(self, field.name).index_select(dim, rows) for field in fields(self)))
+
+Found = TypeVar("Found", Tensor, OwnWords, OwnMasses)
 
 
 def recalled(find: Callable[[Any, Tensor], Found]) -> Callable[[Any, Tensor], Found]:
@@ -123,7 +133,7 @@ def recalled(find: Callable[[Any, Tensor], Found]) -> Callable[[Any, Tensor], Fo
         if last is not None and last[1] == width and (last[0] is key or torch.equal(last[0], key)):
             found: Found = last[2]
         elif self.by_context:
-            table = memory.get((name, "of contexts"))
+            table: Any = memory.get((name, "of contexts"))
             if table is None:
                 table = find(self, self._begin)
                 table = table.expand(self.source.rows, -1) if isinstance(table, Tensor) else table
@@ -266,32 +276,24 @@ class ContextClasses(Background):
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     @recalled
-    def own(self, state: Tensor) -> OwnClasses:
-        """The context classes of each state, and what they leave below."""
-        below, unk, base = self.below(state), self.source.unk, self.base
+    def own_words(self, state: Tensor) -> OwnWords:
+        """The words of the context classes of each state; they do not depend on hidden states."""
+        below, unk = self.below(state), self.source.unk
         words = self.source.words(self.contexts_of(state))
-        knows = base.knows(words, below)
+        knows = self.base.knows(words, below)
         words = words if unk is not None else words.masked_fill(~knows, NO_WORD)
         leave = knows & (words != NO_WORD)
         known = words.masked_fill(~leave, unk or 0)
-        former = base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
+        former = self.base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
         beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
-        first = leave & ~beside.tril(-1).any(2)
-        before = self._mass_below(state).expand(len(state), -1).gather(1, former)
-        share = _each(base, below, known).masked_fill(~leave, NEGATIVE_INFINITY)
-        mass = torch.where(share.isneginf(), share, before + share)
-        if unk is not None:
-            mass = torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(mass.dtype), mass)
-        rest = base.log_mass_without(below, known, leave)
-        gain = torch.where(first & ~rest.isneginf(), before - rest, 0.0)
-        return OwnClasses(words, leave, known, former, first, share, mass, rest, gain)
+        return OwnWords(words, leave, known, former, leave & ~beside.tril(-1).any(2))
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Which context class each token (N, …) is in, and whether it is in one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            words = self.own(state).words
+            words = self.own_words(state).words
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
@@ -318,7 +320,7 @@ class ContextClasses(Background):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        words = self.own(state).words.clamp_min(0)
+        words = self.own_words(state).words.clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -334,7 +336,7 @@ class ContextClasses(Background):
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        return torch.cat([base, self.own(state).words.clamp_min(0)], dim=1)
+        return torch.cat([base, self.own_words(state).words.clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
@@ -361,7 +363,7 @@ class ContextClasses(Background):
         """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
         if not own.size(1):
             return of_words.expand(len(state), -1)
-        size, mine = of_words.size(1), self.own(state)
+        size, mine = of_words.size(1), self.own_words(state)
         # strings have columns of their own behind those below, which void places and what they hold fall out of
         more = size + torch.arange(own.size(1), device=own.device)
         column = self.base.column_of(mine.known, self.below(state))
@@ -386,18 +388,31 @@ class ContextClasses(Background):
     def _mass_below(self, state: Tensor) -> Tensor:
         return self.base.log_mass(self.below(state))
 
+    @recalled
+    def own_masses(self, state: Tensor) -> OwnMasses:
+        """What the context classes of each state weigh."""
+        below, own = self.below(state), self.own_words(state)
+        before = self._mass_below(state).expand(len(state), -1).gather(1, own.former)
+        share = _each(self.base, below, own.known).masked_fill(~own.leave, NEGATIVE_INFINITY)
+        mass = torch.where(share.isneginf(), share, before + share)
+        if self.source.unk is not None:
+            mass = torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(mass.dtype), mass)
+        rest = self.base.log_mass_without(below, own.known, own.leave)
+        gain = torch.where(own.first & ~rest.isneginf(), before - rest, 0.0)
+        return OwnMasses(share, mass, rest, gain)
+
     def log_mass(self, state: Tensor) -> Tensor:
         return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))
 
     @recalled
     def _log_mass(self, state: Tensor) -> Tensor:
-        own = self.own(state)
-        mass = torch.cat([self._mass_below(state).expand(len(state), -1), own.mass], dim=1)
+        own, masses = self.own_words(state), self.own_masses(state)
+        mass = torch.cat([self._mass_below(state).expand(len(state), -1), masses.mass], dim=1)
         if self.source.unk is not None:
             mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(state).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
         place = torch.where(own.first, own.former, self._own_classes)
-        return mass.scatter_(1, place, torch.where(own.first, own.rest, own.mass))
+        return mass.scatter_(1, place, torch.where(own.first, masses.rest, masses.mass))
 
     def _unk_factor(self, state: Tensor) -> Tensor:
         """(N, 1)"""
@@ -407,13 +422,14 @@ class ContextClasses(Background):
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), words, taken)
-        own, (which, is_own) = self.own(state), self._which(words, state)
+        own, (which, is_own) = self.own_words(state), self._which(words, state)
         others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
         both, out = torch.cat([own.known, others], dim=1), torch.cat([own.leave, taken & ~is_own], dim=1)
         rest = self.base.log_mass_without(self.below(state), both, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
-        return torch.where(is_own, own.mass.gather(1, which).masked_fill(taken, NEGATIVE_INFINITY), rest)
+        mass = self.own_masses(state).mass.gather(1, which)
+        return torch.where(is_own, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         below, known = self.below(state), self._known(tokens, state)
@@ -427,22 +443,22 @@ class ContextClasses(Background):
 
     def _gain(self, state: Tensor, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        own = self.own(state)
-        return torch.where(classes.unsqueeze(2) == own.former.unsqueeze(1), own.gain.unsqueeze(1), 0.0).sum(2)
+        former, gain = self.own_words(state).former, self.own_masses(state).gain
+        return torch.where(classes.unsqueeze(2) == former.unsqueeze(1), gain.unsqueeze(1), 0.0).sum(2)
 
     @recalled
     def _own_shares(self, state: Tensor) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        own = self.own(state)
-        shares = own.mass.masked_fill(~own.mass.isneginf(), 0.0)
+        masses, known = self.own_masses(state), self.own_words(state).known
+        shares = masses.mass.masked_fill(~masses.mass.isneginf(), 0.0)
         if self._remaining is None or self._reach[0] is self.base:
             return shares
         below = self.below(state)
-        lost = _each(self._reach[0], below, own.known).isneginf()
+        lost = _each(self._reach[0], below, known).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
-            after = self.base.advance(below.repeat_interleave(self.source.width, 0), own.known.flatten())
-            far = self.base.steps_to_end(after).view_as(own.known) >= self._remaining
-            lost = torch.where(own.share_below.isneginf(), far, lost)
+            after = self.base.advance(below.repeat_interleave(self.source.width, 0), known.flatten())
+            far = self.base.steps_to_end(after).view_as(known) >= self._remaining
+            lost = torch.where(masses.share_below.isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -454,7 +470,7 @@ class ContextClasses(Background):
 
     @recalled
     def _best_share(self, state: Tensor) -> Tensor:
-        own, shares = self.own(state), self._own_shares(state)
+        own, shares = self.own_words(state), self._own_shares(state)
         first = self._staying(state, own.former, 1)[0].squeeze(2)  # shape: (N, J)
         best = torch.cat([self._reach[0].best_share(self.below(state)).expand(len(state), -1), shares], dim=1)
         place = torch.where(own.leave, own.former, self._own_classes)
@@ -488,14 +504,14 @@ class ContextClasses(Background):
         is_own, which = (own >= 0).unsqueeze(2), own.clamp_min(0)
         shares, words = self._staying(state, classes.masked_fill(own >= 0, 0), k)
         alone = self._own_shares(state).gather(1, which).unsqueeze(2)
-        word = self.own(state).words.gather(1, which).unsqueeze(2)
+        word = self.own_words(state).words.gather(1, which).unsqueeze(2)
         shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
 
     def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach[0].best_members(self.below(state), classes, k + self.source.width)
-        own = self.own(state).words.sort(1).values  # shape: (N, J)
+        own = self.own_words(state).words.sort(1).values  # shape: (N, J)
         place = torch.searchsorted(own, words.flatten(1)).clamp_max(own.size(1) - 1)
         gone = (own.gather(1, place) == words.flatten(1)).view_as(words)
         values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
@@ -511,7 +527,7 @@ class ContextClasses(Background):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        return self._in_columns(weights, self.own(state).mass, state)
+        return self._in_columns(weights, self.own_masses(state).mass, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
@@ -530,8 +546,8 @@ class ContextClasses(Background):
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
-        own = self.own(state)
-        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, own.former, own.gain.to(of_words.dtype))
+        former, gain = self.own_words(state).former, self.own_masses(state).gain
+        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, former, gain.to(of_words.dtype))
         return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import Given, NoOptions, named_background

@@ -152,7 +152,7 @@ def test_another_prior_than_that_of_its_training(
 ) -> None:
     background = f"model({general}, prior={world.prior('softmax')})"
     given = arguments(world, general, "--background", background, "--out", tmp_path / "prior")
-    assert_is_said(shell.run("llrnn", *given, code=2), "the checkpoint was trained with another prior than")
+    assert_is_said(shell.run("llrnn", *given, code=2), "the prior was made for another dictionary than")
 
 
 def test_a_model_of_other_words_is_warned_of(shell: Shell, general: Path, tmp_path: Path) -> None:

@@ -103,4 +103,4 @@ def test_the_curve_over_sizes_of_text(text: Path, tmp_path: Path, monkeypatch: p
     assert growth.main() == 0
     assert (tmp_path / "curve.png").stat().st_size > 1000
     kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
-    assert "| pieces,dropout=0.2 | 2.000 / 2.000 (1) |" in growth.table(kept)
+    assert "| pieces+dropout=0.2 | 2.000 / 2.000 (1) |" in growth.table(kept)

@@ -1,4 +1,4 @@
-"""Models trained in the tiny worlds, once a session: fixtures, which the conftest.py of a folder imports."""
+"""Models trained in the tiny worlds: fixtures of a session, which conftest.py imports, so that it has each once."""
 
 from pathlib import Path
 

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
 
 
 def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
-    """The prior of a checkpoint: where its options say, seen from here or from the checkpoint.
+    """The prior of a checkpoint: where its options say, in its data folder or seen from here or from the checkpoint.
 
     Args:
         named: --prior of the training. recorded: its data. data: where they are now.
@@ -198,8 +199,11 @@ def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, r
     was = prior_folder(named, recorded)
     if state is None:
         return search([Path(was)], is_prior(None))
-    beside_data = [Path(prior_folder(None, data))] if named is None else []
-    places = [*beside_data, *places_of(was, save_dir_of(state), path)]
+    in_data = os.path.relpath(was, data_folder(recorded))
+    names = [name for name in dict.fromkeys((in_data, "prior")) if not name.startswith(os.pardir)]
+    moved_with_data = [Path(data_folder(data), name) for name in names]
+    around = places_of(was, save_dir_of(state), path)
+    places = chain(moved_with_data, around) if named is None else chain(around, moved_with_data)
     return search(places, is_prior(fingerprint_in(state, path)))
 
 

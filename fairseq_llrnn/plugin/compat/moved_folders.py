@@ -2,8 +2,8 @@
 
 A checkpoint records the places of its training, mostly relative to the folder in which that ran. Where the place is not
 there, or has another prior or dictionary, it is looked for where it was seen from the checkpoint at its training: a
-project may move as a whole. Only what is the same is taken: of a prior, its fingerprint, which is in the checkpoint; of
-a dictionary, its hash, which is in the prior.
+project may move as a whole. A prior in the data folder may have moved with that. Only what is the same is taken: of a
+prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash, which is in the prior.
 """
 
 from __future__ import annotations

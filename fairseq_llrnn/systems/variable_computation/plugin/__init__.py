@@ -17,6 +17,7 @@ from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, own_options
+from fairseq_llrnn.systems.variable_computation import cells as cells  # which adds them
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 

@@ -1,0 +1,22 @@
+"""Adds the cells of variable computation to networks/cells.py; the heavy part is imported with the first one."""
+
+from torch import nn
+
+from fairseq_llrnn.networks.cells import CELLS, Cell
+
+
+def _gru(input_size: int, hidden_size: int) -> nn.Module:
+    from fairseq_llrnn.systems.variable_computation.variable_cells import VCGRU
+
+    return VCGRU(input_size, hidden_size)
+
+
+def _rnn(input_size: int, hidden_size: int) -> nn.Module:
+    from fairseq_llrnn.systems.variable_computation.variable_cells import VCRNN
+
+    return VCRNN(input_size, hidden_size)
+
+
+CHOOSES = "that chooses at every step how many of its dimensions it computes"
+CELLS["vcgru"] = Cell(_gru, states=1, gates=3, constant="gru", about=f"a GRU {CHOOSES}")
+CELLS["vcrnn"] = Cell(_rnn, states=1, gates=1, constant="rnn", about=f"Elman's, {CHOOSES}")
