@@ -23,6 +23,7 @@ Another package needs no file of ours: it announces each name as an entry point,
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -102,9 +103,10 @@ def load(place: str) -> Any:
         ) from error
 
 
-def load_all(group: str) -> list[Any]:
+@functools.cache  # to look through all installed packages takes some hundredths of a second
+def load_all(group: str) -> tuple[Any, ...]:
     """Import everything of a group, so that it registers itself."""
-    return [load(place) for place in names(group).values()]
+    return tuple(load(place) for place in names(group).values())
 
 
 def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:

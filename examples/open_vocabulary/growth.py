@@ -133,7 +133,7 @@ def draw(facts: Sequence[Fact], path: Path) -> None:
         ]
         axis.plot(sizes, [mean(f["test"] for f in found) for found in seeds], ".-", label=f"{name}: {row.what}")
     axis.set(xscale="log", xlabel="words of training text", ylabel="bits per character, test")
-    axis.legend(fontsize=8, frameon=False, loc="lower left")
+    axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     figure.savefig(path, dpi=150, bbox_inches="tight")
 
 

@@ -41,7 +41,10 @@ CELLS = {
 def find_cell(name: str) -> Cell:
     """Raises ValueError for a name that is no cell's."""
     if name not in CELLS:
-        raise ValueError(f"cell: expected one of {sorted(CELLS)}, found {name!r}")
+        raise ValueError(
+            f"cell: expected one of {sorted(CELLS)}, found {name!r}; for vcgru and vcrnn import "
+            "fairseq_llrnn.systems.variable_computation.cells"
+        )
     return CELLS[name]
 
 

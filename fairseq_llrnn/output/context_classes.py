@@ -421,7 +421,7 @@ class ContextClasses(Background):
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
-            return self.base.log_mass_without(self.below(state), words, taken)
+            return self.base.log_mass_without(self.below(state), self._known(words, state), taken)
         own, (which, is_own) = self.own_words(state), self._which(words, state)
         others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
         both, out = torch.cat([own.known, others], dim=1), torch.cat([own.leave, taken & ~is_own], dim=1)

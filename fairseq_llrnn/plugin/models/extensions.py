@@ -2,7 +2,7 @@
 
     @dataclass
     @takes(HEAD)                        the options of a model of ours: also those that extensions have for this place
-                                        (of a task: its name, as "llrnn_translation")
+                                        (of the task of translation: "llrnn_translation")
     class TheirConfig(FairseqDataclass): …
 
     EXTENSIONS.append(TheirExtension())        in a light plugin/__init__.py of a system, or in a module that another
@@ -23,6 +23,7 @@ from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import InputOf
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 
@@ -157,9 +158,18 @@ def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]
     given: dict[str, Any] = {}
     for extension in EXTENSIONS:
         more = extension.of_head(args, task, beside)
-        classes = [*given.get("classes", ()), *more.get("classes", ())]
+        classes = [*given.pop("classes", ()), *more.pop("classes", ())]
+        refuse_two(given, more)
         given |= {**more, "classes": classes} if classes else more
     return given
+
+
+def refuse_two(given: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Raise OptionError where two options make the same part of a head."""
+    if clash := sorted(given.keys() & more.keys()):
+        raise OptionError(
+            f"expected options of which one makes the {clash[0]} of a model, found several that do; leave one out"
+        )
 
 
 def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:

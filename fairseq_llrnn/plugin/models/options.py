@@ -15,7 +15,16 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.announced import find_task
-from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, RECURRENT, input_of, of_heads, set_up_network, takes
+from fairseq_llrnn.plugin.models.extensions import (
+    HEAD,
+    INPUT,
+    RECURRENT,
+    input_of,
+    of_heads,
+    refuse_two,
+    set_up_network,
+    takes,
+)
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.prior.prior import Prior
 
@@ -170,6 +179,7 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
+        refuse_two(given, {"masses": learned_temperature})
         given["masses"] = learned_temperature
     return given
 

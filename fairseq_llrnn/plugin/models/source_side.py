@@ -8,6 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, SOURCE, takes
@@ -26,8 +27,11 @@ def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -
     Args:
         size: the width of its vectors.
     """
-    made = (extension.source_embedding(args, task, size) for extension in EXTENSIONS)
-    beside = next((embedding for embedding in made if embedding is not None), None)
+    made = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
+    found = [embedding for embedding in made if embedding is not None]
+    if len(found) > 1:
+        raise OptionError("expected options of which one says what the encoder reads, found several; leave one out")
+    beside = found[0] if found else None
     prior = getattr(task, "source_prior", None)
     return beside if prior is None else SourceEmbedding(prior, size, beside)
 

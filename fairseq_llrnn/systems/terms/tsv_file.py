@@ -9,7 +9,7 @@ Files of terms: what a phrase of the source is to become in the target.
     source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by `|`)
 
 Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files are
-read by terms_tbx.py.
+read by tbx_file.py.
 """
 
 from __future__ import annotations

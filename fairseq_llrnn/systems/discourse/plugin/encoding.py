@@ -105,7 +105,7 @@ def load_encoder(path: str, data: str | None, source_prior: str | None, max_toke
 
 
 def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
-    """The folder with the words of a checkpoint: where its training had it, or near the checkpoint."""
+    """The folder with the words of a checkpoint: where its training had it, seen from here or there."""
     words = in_hex(state["model"].get(FINGERPRINT), path)
 
     def fits(folder: Path) -> str | None:

@@ -1,0 +1,47 @@
+"""What extensions make of a model: each part of it by one of them."""
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+from torch import nn
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.networks.cells import find_cell
+from fairseq_llrnn.plugin.models import extensions, source_side
+from fairseq_llrnn.plugin.models.extensions import Extension, of_heads
+
+
+class Makes(Extension):
+    def __init__(self, **parts: Any) -> None:
+        self.parts = parts
+
+    def of_head(self, args: Any, task: Any, beside: int | None = None) -> dict[str, Any]:
+        return dict(self.parts)
+
+    def source_embedding(self, args: Any, task: Any, size: int) -> nn.Module | None:
+        return self.parts.get("masses")
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
+    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], masses=nn.Identity())]
+    for module in (extensions, source_side):
+        monkeypatch.setattr(module, "EXTENSIONS", mine)
+    return mine
+
+
+def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
+    found = of_heads(Namespace(), None)
+    assert found["classes"] == [1, 2] and isinstance(found["masses"], nn.Identity)
+    assert source_side.source_embedding(Namespace(), None, 4) is found["masses"]
+    two.append(Makes(masses=nn.Identity()))
+    with pytest.raises(OptionError, match="one makes the masses of a model, found several that do; leave one"):
+        of_heads(Namespace(), None)
+    with pytest.raises(OptionError, match="one says what the encoder reads, found several; leave one out"):
+        source_side.source_embedding(Namespace(), None, 4)
+
+
+def test_a_cell_that_is_none_is_named_with_what_to_import() -> None:
+    with pytest.raises(ValueError, match="expected one of .*found 'vc'; for vcgru and vcrnn import .*cells"):
+        find_cell("vc")
