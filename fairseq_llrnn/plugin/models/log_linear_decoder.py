@@ -115,12 +115,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
         """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
-        source, source_states = self._source(encoder_out)
-        condition = self.head.condition(prev_output_tokens, source)
+        condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0])
         reduced = self.bf16_products and self.training
         with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=reduced):
             states = self.hidden(condition.readable, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if reduced else states.hidden
+        source_states = self._source(encoder_out)[1]  # behind the network: gradients are summed in this order
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
         batch = self.head.batch(hidden, condition, source_states, states.spelling)
         attention = None if states.attention is None else [states.attention]
