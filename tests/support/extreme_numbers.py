@@ -221,7 +221,7 @@ def _text(value: float) -> str:
     return repr(float(value))
 
 
-def _in_recipe(name: str, base: Base, value: float) -> Recipe:
+def _in_recipe(name: str, base: Base, value: Any) -> Recipe:
     """With this number under that key."""
     return replace(base.options, **{name: value})
 
