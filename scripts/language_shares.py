@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many words lists of the same language share, and lists of different ones (features/language_check.py).
+"""How many words lists of the same language share, and lists of different ones (lexicon/language_check.py).
 
     python scripts/language_shares.py DATA
 

@@ -51,7 +51,7 @@ class EvidenceTable:
         """
         Args:
             output: φ of the target's dictionary. shapes: whether φ has surface shapes.
-            max_slots: of a sentence. once: whether each is said as often as its source has it (quotas.py).
+            max_slots: of a sentence. once: whether each is said as often as its source has it (counted_slots.py).
         """
         self.rules, self.source, self.target, self.max_slots, self.once = rules, source, target, max_slots, once
         self.source_words, self.target_words = WordSpans(source, None), WordSpans(target, None)
