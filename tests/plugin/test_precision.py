@@ -12,6 +12,9 @@ import torch
 from shell import Shell
 from tiny_world import World, batch, build, randomise, read_checkpoint
 
+from fairseq_llrnn.plugin.models import log_linear_decoder
+from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
+
 DTYPES = [torch.bfloat16, torch.float16]
 
 
@@ -94,6 +97,30 @@ def test_training_and_scoring(options: list[str], shell: Shell, world: World, tm
     loss = re.search(r"Loss \(base 2\): ([\d.]+)", scored.out)
     assert loss is not None
     assert float(loss[1]) == pytest.approx(last["valid_nll_loss"], abs=0.003)
+
+
+def test_without_bfloat16_products_are_in_float32(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A processor without AVX-512, of which torch says so as it meets an LSTM."""
+
+    def refuse(*args: object) -> None:
+        raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
+
+    losses = []
+    bfloat16_on.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(log_linear_decoder.nn, "LSTM", refuse)
+        assert not bfloat16_on("cpu")
+    for options in ([], ["--bf16-products"]):
+        setting = build([*world.train_args(), *options])
+        setting.model.train()
+        losses.append(setting.criterion(setting.model, batch(setting.task.dictionary, world.text("valid")))[0].item())
+    bfloat16_on.cache_clear()
+    assert losses[0] == losses[1]
+    assert [record.message for record in caplog.records if "bf16" in record.message] == [
+        "--bf16-products: torch has no bfloat16 LSTM for this processor; products are in float32"
+    ]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: fairseq's --fp16 alone asks for one")

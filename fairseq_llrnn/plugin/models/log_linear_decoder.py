@@ -10,15 +10,17 @@ criterion.
 
 from __future__ import annotations
 
+import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
@@ -29,6 +31,8 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import expected_modules
 
+logger = logging.getLogger(__name__)
+
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
@@ -36,6 +40,23 @@ OPTIONS = {  # what messages say of modules of a head that are not there
     "experts": "--expert: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
 }
+
+
+@cache
+def bfloat16_on(device: str) -> bool:
+    """Whether --bf16-products can be had there; a warning, once, if not.
+
+    Without AVX-512, torch has no LSTM of bfloat16, and other products take about ten times as long as in float32.
+    """
+    if device != "cpu":
+        return True
+    try:
+        with torch.random.fork_rng(devices=[]), torch.autocast("cpu", torch.bfloat16):
+            nn.LSTM(1, 1)(torch.zeros(1, 1, 1))
+    except RuntimeError:
+        logger.warning("--bf16-products: torch has no bfloat16 LSTM for this processor; products are in float32")
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -116,8 +137,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
         """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
         condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0])
-        reduced = self.bf16_products and self.training
-        with torch.autocast(prev_output_tokens.device.type, torch.bfloat16, enabled=reduced):
+        device = prev_output_tokens.device.type
+        reduced = self.bf16_products and self.training and bfloat16_on(device)
+        with torch.autocast(device, torch.bfloat16, enabled=reduced):
             states = self.hidden(condition.readable, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if reduced else states.hidden
         source_states = self._source(encoder_out)[1]  # behind the network: gradients are summed in this order

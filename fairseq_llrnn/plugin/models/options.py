@@ -40,7 +40,7 @@ LEXICAL_WARMUP = {
 }
 BF16_PRODUCTS = {
     "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
-    "the vocabulary and evaluation stay in float32"
+    "the vocabulary and evaluation stay in float32, and so do products of a processor without AVX-512"
 }
 HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's input is, where no other does
 

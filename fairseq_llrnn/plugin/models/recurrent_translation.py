@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.networks.cells import CELLS
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, bfloat16_on
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
 from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
@@ -54,7 +54,9 @@ class SourceEncoder(FairseqEncoder):
             encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, …) and src_tokens (B, L), each the only
             element of a list, as fairseq's encoders have them.
         """
-        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
+        device = src_tokens.device.type
+        reduced = self.bf16_products and self.training and bfloat16_on(device)
+        with torch.autocast(device, torch.bfloat16, enabled=reduced):
             states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
         return {
             "encoder_out": [states.transpose(0, 1)],

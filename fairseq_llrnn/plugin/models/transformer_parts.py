@@ -6,7 +6,13 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, LogLinearDecoder
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    EncoderOut,
+    HiddenStates,
+    IncrementalState,
+    LogLinearDecoder,
+    bfloat16_on,
+)
 from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
 
@@ -23,7 +29,9 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> EncoderOut:
-        with torch.autocast(src_tokens.device.type, torch.bfloat16, enabled=self.bf16_products and self.training):
+        device = src_tokens.device.type
+        reduced = self.bf16_products and self.training and bfloat16_on(device)
+        with torch.autocast(device, torch.bfloat16, enabled=reduced):
             read = readable(src_tokens, self.dictionary, self.embed_tokens)
             encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
