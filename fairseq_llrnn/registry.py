@@ -10,6 +10,8 @@
     explain    what `llrnn explain` says besides: a module (cli/explain)   views/explain.py
     evidence   kinds of strings that a translation is to have: a module    evidence.py
                that registers them (evidence/rules.py)
+    cells      kinds of recurrent cells: a module that registers       cells.py
+               them (networks/cells.py)
     spellers   kinds of open vocabularies: a module that registers what    speller.py
                spells their strings (open_vocabulary/speller.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
@@ -41,6 +43,7 @@ FILES = {  # of a group, in this package
     "show": ("systems/*/views/show.py",),
     "evidence": ("systems/*/evidence.py",),
     "explain": ("systems/*/views/explain.py",),
+    "cells": ("systems/*/cells.py",),
     "spellers": ("systems/*/speller.py",),
     "readers": (),
 }
@@ -103,9 +106,13 @@ def load(place: str) -> Any:
         ) from error
 
 
-@functools.cache  # to look through all installed packages takes some hundredths of a second
 def load_all(group: str) -> tuple[Any, ...]:
     """Import everything of a group, so that it registers itself."""
+    return _load_all(group, tuple(sys.path))
+
+
+@functools.cache  # to look through all packages on the path takes some hundredths of a second
+def _load_all(group: str, path: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(load(place) for place in names(group).values())
 
 

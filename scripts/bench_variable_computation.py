@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from measuring import in_turns, timed
 
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.systems.variable_computation.variable_cells import VariableCell
 
 WIDTHS, QUICK_WIDTH = (256, 512, 1024), 512
@@ -82,7 +82,7 @@ SETTINGS = (
 
 def variable(cell: str, width: int, share: float, varying: bool = False) -> VariableCell:
     """A layer that computes this share of its dimensions at every step, or about, with another one at every token."""
-    layer = CELLS[cell].build(width, width)
+    layer = find_cell(cell).build(width, width)
     assert isinstance(layer, VariableCell)
     nn.init.zeros_(layer.from_state)
     nn.init.normal_(layer.from_input, std=SPREAD / math.sqrt(width)) if varying else nn.init.zeros_(layer.from_input)
@@ -92,7 +92,7 @@ def variable(cell: str, width: int, share: float, varying: bool = False) -> Vari
 
 def contestants(width: int) -> Iterator[tuple[str, nn.Module]]:
     for cell in ("gru", "lstm", "rnn"):
-        yield cell, CELLS[cell].build(width, width)
+        yield cell, find_cell(cell).build(width, width)
     for share in SHARES:
         yield f"vcgru, m = {share:g}", variable("vcgru", width, share)
     yield f"vcrnn, m = {SHARE:g}", variable("vcrnn", width, SHARE)

@@ -1,4 +1,4 @@
-"""Other people's package adds a background, a source of classes, a reader, options of models by entry points alone."""
+"""Other people's package adds backgrounds, sources of classes, readers, cells, options by entry points alone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +120,46 @@ class NextDays(Part):
     def class_source(self, head):
         return DayRows(head)
 '''
+CELL = '''
+"""A cell whose state is the mean of what it has read."""
+
+import torch
+
+from fairseq_llrnn.networks.cells import Cell, register_cell
+
+
+class Mean(torch.nn.Module):
+    def __init__(self, input_size, hidden_size):
+        super().__init__()
+        self.read = torch.nn.Linear(input_size, hidden_size)
+
+    def forward(self, x, before=None):
+        hidden, state = [], x.new_zeros(()) if before is None else before[0]
+        for step in self.read(x).unbind(1):
+            state = (state + step) / 2
+            hidden.append(state)
+        return torch.stack(hidden, 1), state.unsqueeze(0)
+
+
+register_cell("mean", Cell(Mean, states=1, gates=1, about="a mean"))
+'''
+CELLS = """
+import sys, torch
+from fairseq_llrnn.networks.cells import all_cells
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+assert "weekday_cells" not in sys.modules
+network, x = RecurrentNetwork(2, 3, num_layers=2, cell="mean"), torch.randn(4, 5, 2)
+whole = network(x)[0]
+print(whole.shape == (4, 5, 3), torch.allclose(whole[:, 3:], network(x[:, 3:], network(x[:, :3])[1])[0]),
+      {"gru", "mean", "vcgru"} <= set(all_cells()))
+"""
+CELL_OPTION = """
+import fairseq_llrnn
+fairseq_llrnn.register()
+from fairseq_llrnn.plugin.models.options import RecurrentDecoderConfig
+cell = RecurrentDecoderConfig.__dataclass_fields__["cell"]
+print("mean" in {choice.value for choice in cell.type}, "mean: a mean" in cell.metadata["help"])
+"""
 TRAINING = """
 import sys, torch
 from fairseq_llrnn import LogLinearHead, Prior
@@ -195,6 +235,8 @@ days = weekday_words
 days = weekday_words:read_days
 broken = weekday_words:nothing
 raising = raising_words:read
+[fairseq_llrnn.cells]
+mean = weekday_cells
 [fairseq_llrnn.plugins]
 powers = weekday_powers
 """
@@ -208,6 +250,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "weekday_words-1.0.dist-info").mkdir(parents=True)
     (place / "weekday_words.py").write_text(MODULE, encoding="utf-8")
     (place / "weekday_powers.py").write_text(EXTENSION, encoding="utf-8")
+    (place / "weekday_cells.py").write_text(CELL, encoding="utf-8")
     metadata = place / "weekday_words-1.0.dist-info"
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: weekday-words\nVersion: 1.0\n", encoding="utf-8")
     (metadata / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
@@ -268,6 +311,19 @@ def test_its_options_are_those_of_all_models(package: Path, root: Path) -> None:
     path = f"{package / 'site-packages'}:{root}"
     done = run_script("python", "-c", OPTIONS, variables={"PYTHONPATH": path})
     assert done.out.split() == ["1.0", "0.5", "{}", "0.5"]
+
+
+def test_its_cell_is_one_of_networks(package: Path, root: Path) -> None:
+    path = f"{package / 'site-packages'}:{root}"
+    done = run_script("python", "-c", CELLS, variables={"PYTHONPATH": path})
+    assert done.out.split() == ["True"] * 3
+
+
+def test_its_cell_is_one_of_the_option(package: Path, root: Path) -> None:
+    pytest.importorskip("fairseq")
+    path = f"{package / 'site-packages'}:{root}"
+    done = run_script("python", "-c", CELL_OPTION, variables={"PYTHONPATH": path})
+    assert done.out.split() == ["True"] * 2
 
 
 def test_a_background_without_a_source_is_named_alone(package: Path) -> None:

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fairseq_llrnn
-import fairseq_llrnn.systems.variable_computation.cells
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.networks.cells import CELLS, equivalent_rnn
+from fairseq_llrnn.networks.cells import equivalent_rnn, find_cell
 
 SPACE = "▁"
 SHORTEST, LONGEST, RAREST = 20, 200, 20  # characters of a sentence; occurrences of a character
@@ -123,7 +122,7 @@ def train(system: System, seed: int, out: Path, epochs: int) -> None:
     place.mkdir(parents=True, exist_ok=True)
     updates = epochs * updates_per_epoch(out)
     options = list(system.options)
-    if CELLS[system.cell].constant is not None:
+    if find_cell(system.cell).constant is not None:
         options += ["--vc-sharpen-updates", str(updates // 2)]
     sizes = ["--cell", system.cell, "--decoder-embed-dim", str(system.width)]
     sizes += ["--decoder-hidden-size", str(system.width)]
@@ -163,7 +162,7 @@ def table(out: Path, epochs: int) -> None:
         runs = [found for place in places if (found := measured(place / "train.log", epochs))]
         if not runs:
             continue
-        whole = equivalent_rnn(CELLS[system.cell].multiplications(system.width, system.width))
+        whole = equivalent_rnn(find_cell(system.cell).multiplications(system.width, system.width))
         dimension = mean(r.get("test_rnn_dimension", whole) for r in runs)
         share = mean(r.get("test_computation", 1.0) for r in runs)
         bits = [r["test_nll_loss"] for r in runs]

@@ -8,11 +8,13 @@ them where G > 1. Source of the unit in which cells are compared: Jernite 2018, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from torch import nn
+
+from fairseq_llrnn.registry import load_all, lost
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,33 @@ class Cell:
         return self.gates * hidden_size * (input_size + hidden_size)
 
 
-# Systems add theirs.
-CELLS = {
+_CELLS = {
     "gru": Cell(partial(nn.GRU, batch_first=True), states=1, gates=3),
     "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4),
     "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1, about="Elman's"),  # Elman 1990
 }
 
 
+def register_cell(name: str, cell: Cell) -> None:
+    """Make a kind of cell known: in a module that registry.py finds in the group `cells`."""
+    _CELLS[name] = cell
+
+
+def all_cells() -> Mapping[str, Cell]:
+    """All kinds, by name: those of this file, of systems and of other packages."""
+    load_all("cells")
+    return dict(sorted(_CELLS.items()))
+
+
 def find_cell(name: str) -> Cell:
-    """Raises ValueError for a name that is no cell's."""
-    if name not in CELLS:
+    """The kind of that name. Raises ValueError where there is none."""
+    cell = _CELLS.get(name) or all_cells().get(name)
+    if cell is None:
+        reason = lost(name)
         raise ValueError(
-            f"cell: expected one of {sorted(CELLS)}, found {name!r}; for vcgru and vcrnn import "
-            "fairseq_llrnn.systems.variable_computation.cells"
+            f"cell: expected one of {', '.join(all_cells())}, found {name!r}" + (f"; {reason}" if reason else "")
         )
-    return CELLS[name]
+    return cell
 
 
 def equivalent_rnn(multiplications: float, num_layers: int = 1) -> float:

@@ -7,7 +7,6 @@ import pytest
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.plugin.models import extensions, source_side
 from fairseq_llrnn.plugin.models.extensions import Extension, of_heads
 
@@ -40,8 +39,3 @@ def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension
         of_heads(Namespace(), None)
     with pytest.raises(OptionError, match="one says what the encoder reads, found several; leave one out"):
         source_side.source_embedding(Namespace(), None, 4)
-
-
-def test_a_cell_that_is_none_is_named_with_what_to_import() -> None:
-    with pytest.raises(ValueError, match="expected one of .*found 'vc'; for vcgru and vcrnn import .*cells"):
-        find_cell("vc")

@@ -12,7 +12,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.extensions import (
@@ -28,7 +28,7 @@ from fairseq_llrnn.plugin.models.extensions import (
 from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.prior.prior import Prior
 
-OF_CELLS = (f"; {name}: {cell.about}" for name, cell in CELLS.items() if cell.about)
+OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
 LEARN_TEMPERATURE = {
     "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
@@ -72,7 +72,7 @@ class DecoderConfig(FairseqDataclass):
 class RecurrentDecoderConfig(DecoderConfig):
     """Options of a recurrent decoder."""
 
-    cell: ChoiceEnum(sorted(CELLS)) = field(  # type: ignore[valid-type]
+    cell: ChoiceEnum(list(all_cells())) = field(  # type: ignore[valid-type]
         default="lstm", metadata=CELL
     )
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the recurrent layers"})

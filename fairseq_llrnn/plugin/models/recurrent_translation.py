@@ -13,7 +13,7 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, bfloat16_on
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
@@ -93,7 +93,7 @@ def recurrent_reader(
         args.encoder_embed_dim,
         args.encoder_hidden_size,
         args.encoder_layers,
-        CELLS[args.cell].constant or args.cell,  # to choose what to compute is the decoder's
+        find_cell(args.cell).constant or args.cell,  # to choose what to compute is the decoder's
         bidirectional=bidirectional,
         reverse=reverse,
         **dropouts(args),

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fairseq_llrnn.networks.cells import CELLS, Cell
+from fairseq_llrnn.networks.cells import Cell, register_cell
 
 
 def _gru(input_size: int, hidden_size: int) -> nn.Module:
@@ -18,5 +18,5 @@ def _rnn(input_size: int, hidden_size: int) -> nn.Module:
 
 
 CHOOSES = "that chooses at every step how many of its dimensions it computes"
-CELLS["vcgru"] = Cell(_gru, states=1, gates=3, constant="gru", about=f"a GRU {CHOOSES}")
-CELLS["vcrnn"] = Cell(_rnn, states=1, gates=1, constant="rnn", about=f"Elman's, {CHOOSES}")
+register_cell("vcgru", Cell(_gru, states=1, gates=3, constant="gru", about=f"a GRU {CHOOSES}"))
+register_cell("vcrnn", Cell(_rnn, states=1, gates=1, constant="rnn", about=f"Elman's, {CHOOSES}"))

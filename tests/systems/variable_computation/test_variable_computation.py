@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 from fairseq_llrnn.systems.variable_computation.variable_cells import (
@@ -28,7 +28,7 @@ def sigmoid(a: Tensor) -> Tensor:
 
 def made(cell: str, inputs: int, hidden: int, sharpness: float, seed: int = 0) -> VariableCell:
     torch.manual_seed(seed)
-    layer = CELLS[cell].build(inputs, hidden)
+    layer = find_cell(cell).build(inputs, hidden)
     assert isinstance(layer, VariableCell)
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
@@ -154,7 +154,7 @@ def test_full_computation_is_the_ordinary_cell() -> None:
         layer = made(cell, 4, 4, 100.0)
         torch.nn.init.constant_(layer.from_start, 100.0)
         cost = layer.run(x)[2].multiplications
-        assert (cost == CELLS[cell].multiplications(4, 4) + 8).all()
+        assert (cost == find_cell(cell).multiplications(4, 4) + 8).all()
 
 
 def test_a_sharp_mask_is_a_hard_choice() -> None:

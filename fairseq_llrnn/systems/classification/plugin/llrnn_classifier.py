@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, takes
@@ -17,7 +17,7 @@ from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embeddi
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.systems.classification.text_vectors import POOLINGS, PooledStates
 
-CONSTANT = sorted(name for name, cell in CELLS.items() if cell.constant is None)
+CONSTANT = [name for name, cell in all_cells().items() if cell.constant is None]
 
 
 @dataclass

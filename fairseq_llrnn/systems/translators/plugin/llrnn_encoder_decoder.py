@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.options import (
     CELL,
@@ -35,7 +35,7 @@ class LLRNNEncoderDecoderConfig(RecurrentTranslationConfig):
     encoder_layers: int = field(default=1, metadata={"help": "number of the encoder's layers"})
     decoder_embed_dim: int = field(default=100, metadata={"help": "width of the input embeddings"})
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
-    cell: ChoiceEnum(sorted(CELLS)) = field(default="gru", metadata=CELL)  # type: ignore[valid-type]
+    cell: ChoiceEnum(list(all_cells())) = field(default="gru", metadata=CELL)  # type: ignore[valid-type]
     maxout_units: int = field(
         default=256,
         metadata={"help": "number of maxout units, of two functions each, between the state and the output"},

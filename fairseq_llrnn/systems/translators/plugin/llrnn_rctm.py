@@ -9,7 +9,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.options import (
     CELL,
@@ -51,7 +51,7 @@ class LLRNNRCTMConfig(RecurrentTranslationConfig):
             f"3 for n = 7 (default: {LAYERS})"
         },
     )
-    cell: ChoiceEnum(sorted(CELLS)) = field(default="rnn", metadata=CELL)  # type: ignore[valid-type]
+    cell: ChoiceEnum(list(all_cells())) = field(default="rnn", metadata=CELL)  # type: ignore[valid-type]
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
 
 

@@ -14,10 +14,9 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.networks.cells import CELLS
+from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, own_options
-from fairseq_llrnn.systems.variable_computation import cells as cells  # which adds them
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 
@@ -81,7 +80,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
         OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
     """
     given = {name: getattr(args, name, None) for name in OPTIONS}
-    if CELLS[args.cell].constant is None:
+    if find_cell(args.cell).constant is None:
         for name, value in given.items():
             if value is not None:
                 raise OptionError(
