@@ -9,7 +9,7 @@ What a message quotes may be as long as a file: `as_one_line` shortens it, in ev
 import argparse
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 MOST_CHOICES = 10  # that a message lists
@@ -67,6 +67,17 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
     if value is not None and not value >= least:  # NaN, too
         kind = f"a number of {of}" if of else "a number"
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
+
+
+def refuse_idle(given: Mapping[str, object], reason: str) -> None:
+    """Raise OptionError for the first option that is given, where none of them would do anything.
+
+    Args:
+        given: by name, values; None, and an empty list: not given. reason: what is expected and found, how to fix it.
+    """
+    for name, value in given.items():
+        if value is not None and value != []:
+            raise OptionError(f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}: {reason}")
 
 
 def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], message: str) -> NoReturn:

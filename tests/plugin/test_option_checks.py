@@ -44,7 +44,7 @@ TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
     ("--nbest 6", ["--nbest", "6"], "expected at most --beam 5, as many as a search keeps"),
     ("--nbest 1", ["--sampling"], "expected as many as --beam 5 with --sampling"),
-    ("--sampling-topk", ["--sampling-topk", "3"], "expected --sampling beside it"),
+    ("--sampling-topk 3", ["--sampling-topk", "3"], "expected --sampling beside it"),
     ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),
     ("--batch-size 3", ["--batch-size", "3", "--buffer-size", "2"], "at most --buffer-size 2"),
     ("--shard-id 2", ["--num-shards", "2", "--shard-id", "2"], "a number below --num-shards 2"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.rescoring.phrase_table import num_scores
 
@@ -46,10 +46,9 @@ def phrase_columns(args: argparse.Namespace) -> list[str]:
 def check_models(args: argparse.Namespace) -> None:
     """Raise OptionError for a place of a model that is not there."""
     for prefix, _ in MODELS.values():
-        for part in (*PARTS, TRANSLATES):
-            if _given(args, prefix, "path") is None and _given(args, prefix, part) is not None:
-                option = f"--{prefix}{part.replace('_', '-')}"
-                raise OptionError(f"{option}: belongs to --{prefix}path, which is missing; give both or none")
+        if _given(args, prefix, "path") is None:
+            parts = {f"{prefix}{part}": _given(args, prefix, part) for part in (*PARTS, TRANSLATES)}
+            refuse_idle(parts, f"belongs to --{prefix}path, which is missing; give both or none")
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:

@@ -3,9 +3,9 @@
 A view is a module that a system, or another package, has for this command (registry.py):
 
     ASKED = "--tree FILE"                  the option that asks for it
+    BESIDE = ("picture",)                  options that do nothing without it
     EXAMPLES = ("llrnn show --tree …",)
     def add_arguments(parser): …           that option, and what it needs
-    def refuse_idle(args): …               OptionError for what is given without that option
     def run(args) -> int: …                where the option is given
 """
 
@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
         status: int = views[asked[0]].run(args)
         return status
     for view in VIEWS:
-        view.refuse_idle(args)
+        beside = {option: getattr(args, option) for option in view.BESIDE}
+        refuse_idle(beside, f"it needs {view.ASKED}, found none; give both")
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")

@@ -15,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments, refuse_idle
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -236,9 +236,9 @@ def _check_together(values: dict[str, Any]) -> None:
         raise OptionError(
             f"--nbest {values.get('nbest')}: expected as many as --beam {beam} with --sampling; make them equal"
         )
-    for name in ("sampling_topk", "sampling_topp"):
-        if (values.get(name) or -1) > 0 and not values.get("sampling"):
-            raise OptionError(f"--{name.replace('_', '-')}: expected --sampling beside it; add that, or leave both out")
+    if not values.get("sampling"):
+        given = {name: values.get(name) for name in ("sampling_topk", "sampling_topp") if (values.get(name) or -1) > 0}
+        refuse_idle(given, "expected --sampling beside it; add that, or leave both out")
     if beam is not None and groups > 0 and beam % groups:
         raise OptionError(f"--diverse-beam-groups {groups}: expected a divisor of --beam {beam}; change one of them")
     size, buffer = values.get("batch_size"), values.get("buffer_size")

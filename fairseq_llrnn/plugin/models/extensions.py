@@ -148,6 +148,12 @@ def own_options(kind: type[FairseqDataclass]) -> list[Field[Any]]:
     return [option for option in fields(kind) if not option.name.startswith("_")]
 
 
+def given_options(args: Args, kind: type[FairseqDataclass]) -> dict[str, Any]:
+    """The options of a dataclass, by name, that say something else than their defaults; older checkpoints lack some."""
+    values = {option.name: getattr(args, option.name, option.default) for option in own_options(kind)}
+    return {option.name: values[option.name] for option in own_options(kind) if values[option.name] != option.default}
+
+
 def expected_modules() -> dict[str, str]:
     """What messages expect where a checkpoint has modules of a head that a model has not."""
     return {name: expected for extension in EXTENSIONS for name, expected in extension.modules.items()}

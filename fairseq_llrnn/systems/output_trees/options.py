@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED
 from fairseq_llrnn.systems.output_trees.builders import (
     check_arity,
@@ -47,10 +47,10 @@ class TreeOptions:
         if self.kind not in KINDS:
             raise OptionError(f"--output-tree {self.kind}: expected one of {', '.join(KINDS)}, or a file with a tree")
         for name, users in USERS.items():
-            if getattr(self, name) is not None and self.kind not in users:
-                raise OptionError(
-                    f"--tree-{name.replace('_', '-')} {getattr(self, name)}: expected --output-tree "
-                    f"{' or '.join(users)}, found {self.kind}; leave one of them out"
+            if self.kind not in users:
+                refuse_idle(
+                    {f"tree_{name}": getattr(self, name)},
+                    f"expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of them out",
                 )
         check_least("--tree-reassign", self.reassign, 1, "times an epoch")
         if self.reassign_epochs is not None and not self.reassign_epochs >= 0:

@@ -4,24 +4,24 @@
     word_vectors.py  the head of a trained model, for questions about what it reads
 """
 
-from argparse import Namespace
-from dataclasses import Field, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import register_model_architecture
 from torch import nn
 
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
 from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.plugin.announced import announce
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, own_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, given_options
 from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
 ONLY, ADD = "only", "add"
 MLP = "mlp"
 READERS = ("input_characters", "source_characters")  # options that ask for a network over characters
+ALONE = "expected {} beside it, found none; give {}, or leave this option out"  # of options that speak of one
 
 
 @dataclass
@@ -66,10 +66,6 @@ class SourceCharacterConfig(CharacterSizes):
     )
 
 
-SIZES = own_options(CharacterSizes)
-INPUT_ONLY = [option for option in own_options(CharacterConfig) if option.name == "character_mode"]
-
-
 class Characters(Extension):
     """Words that are read by their characters, on either side."""
 
@@ -78,8 +74,10 @@ class Characters(Extension):
 
     def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
         """Options of sizes hold for the source as well. Older checkpoints lack them."""
-        options = _options(args, size, "input_characters", INPUT_ONLY)
+        options = _options(args, size, "input_characters")
         if options is None:
+            mode = given_options(args, CharacterConfig).get("character_mode")
+            refuse_idle({"character_mode": mode}, ALONE.format("--input-characters cnn", "it"))
             return None
         add = getattr(args, "character_mode", ONLY) == ADD
         if add and features is None:
@@ -102,7 +100,7 @@ class Characters(Extension):
         return CharacterInput(options, cast("FeatureInput | None", features) if add else None)
 
     def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
-        options = _options(args, size, "source_characters", [])
+        options = _options(args, size, "source_characters")
         if options is None:
             return None
         both = getattr(args, "input_characters", NONE) == CNN
@@ -113,35 +111,22 @@ class Characters(Extension):
         return kind(task.source_words, options, task.source_dictionary.pad())
 
 
-def _options(
-    args: Namespace | FairseqDataclass, size: int | None, reader: str, own: list[Field[Any]]
-) -> CharacterOptions | None:
-    """reader: the option that says whether there is the network. own: options that speak of it alone."""
+def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:
+    """reader: the option that says whether there is the network."""
+    given = given_options(args, CharacterSizes)
     if getattr(args, reader, NONE) == NONE:
-        _refuse_idle(args, own, [reader])
-        _refuse_idle(args, SIZES, [name for name in READERS if hasattr(args, name)])
+        readers = [name for name in READERS if hasattr(args, name)]
+        if all(getattr(args, name) == NONE for name in readers):
+            wanted = " or ".join(f"--{name.replace('_', '-')} {CNN}" for name in readers)
+            refuse_idle(given, ALONE.format(wanted, "one" if len(readers) > 1 else "it"))
         return None
-    given: dict[str, Any] = {option.name: getattr(args, option.name, option.default) for option in SIZES}
-    width, layers = given["character_embed_dim"], str(given["highway_layers"])
+    sizes = CharacterSizes(**given)
+    width, layers = sizes.character_embed_dim, str(sizes.highway_layers)
     check_least("--character-embed-dim", width, 1)
     if layers != MLP and not (layers.isdecimal() and len(layers) < 4 and int(layers) <= MOST_LAYERS):
         raise OptionError(f"--highway-layers {layers}: expected a number from 0 to {MOST_LAYERS}, or {MLP}")
-    filters = parse_filters(given["character_filters"])
+    filters = parse_filters(sizes.character_filters)
     return CharacterOptions(width, filters, 0 if layers == MLP else int(layers), layers == MLP, size)
-
-
-def _refuse_idle(args: Namespace | FairseqDataclass, options: list[Field[Any]], readers: list[str]) -> None:
-    """Raise OptionError where options are given and none of the networks that they speak of is there."""
-    if any(getattr(args, reader, NONE) != NONE for reader in readers):
-        return
-    for option in options:
-        value = getattr(args, option.name, option.default)
-        if value != option.default:
-            wanted = " or ".join(f"--{reader.replace('_', '-')} {CNN}" for reader in readers)
-            raise OptionError(
-                f"--{option.name.replace('_', '-')} {value}: expected {wanted} beside it, found none; give "
-                f"{'one' if len(readers) > 1 else 'it'}, or leave this option out"
-            )
 
 
 EXTENSIONS.append(Characters())

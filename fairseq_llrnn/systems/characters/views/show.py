@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.systems.characters.neighbours import Neighbours
 
 ASKED = "--neighbours WORD"
+BESIDE = ("path", *PARTS, TRANSLATES)
 EXAMPLES = ("llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",)
 SHOWN = 8
 
@@ -26,13 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of ours")
     add_places(trained, of=" of the model")
-
-
-def refuse_idle(args: argparse.Namespace) -> None:
-    """Raise OptionError where a checkpoint is named, or what is of one."""
-    given = [part for part in ("path", *PARTS, TRANSLATES) if getattr(args, part) is not None]
-    if given:
-        raise OptionError(f"--{given[0].replace('_', '-')}: it needs --neighbours WORD, found none; give both")
 
 
 def run(args: argparse.Namespace) -> int:

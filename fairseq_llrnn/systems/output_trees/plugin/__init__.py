@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optio
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import refuse_idle
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, own_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, given_options
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
@@ -72,9 +72,6 @@ class TreeConfig(FairseqDataclass):
     )
 
 
-OPTIONS = own_options(TreeConfig)
-
-
 class OutputTrees(Extension):
     """Heads that find a word by choices."""
 
@@ -99,36 +96,30 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
     Raises:
         OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
     """
-    given = {option.name: getattr(args, option.name, option.default) for option in OPTIONS}
-    kind, rows = given["output_tree"], given["tree_rows"]
-    if kind is None:
-        for option in OPTIONS:
-            if given[option.name] != option.default:
-                value = "" if given[option.name] is True else f" {given[option.name]}"
-                raise OptionError(
-                    f"--{option.name.replace('_', '-')}{value}: expected --output-tree beside it, found "
-                    "none; give it, or leave this option out"
-                )
+    given = given_options(args, TreeConfig)
+    if "output_tree" not in given:
+        refuse_idle(given, "expected --output-tree beside it, found none; give it, or leave this option out")
         return None
     from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
 
-    tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(given, prior)
-    return OutputTree(tree, str(rows), bool(given["tree_sparse_gradients"]))
+    options = TreeConfig(**given)
+    tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(options, prior)
+    return OutputTree(tree, str(options.tree_rows), options.tree_sparse_gradients)
 
 
-def _tree(given: dict[str, Any], prior: Prior) -> "Tree | TreeOptions":
+def _tree(options: TreeConfig, prior: Prior) -> "Tree | TreeOptions":
     from fairseq_llrnn.systems.output_trees.options import TreeOptions
     from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
     from fairseq_llrnn.systems.output_trees.tree_file import load_tree
 
-    kind = given["output_tree"]
-    sizes = {name: given[f"tree_{name}"] for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")}
+    kind = str(options.output_tree)
+    sizes = {
+        name: getattr(options, f"tree_{name}") for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")
+    }
     if kind not in KINDS and os.path.exists(kind):
-        for name, value in sizes.items():
-            if value is not None:
-                raise OptionError(
-                    f"--tree-{name.replace('_', '-')} {value}: expected --output-tree with a kind of tree, found the "
-                    f"file {kind}; leave one of them out"
-                )
+        refuse_idle(
+            {f"tree_{name}": value for name, value in sizes.items()},
+            f"expected --output-tree with a kind of tree, found the file {kind}; leave one of them out",
+        )
         return load_tree(kind, class_fingerprint(prior.symbols, prior.output.class_of), prior.output.num_classes)
     return TreeOptions(kind, **sizes)

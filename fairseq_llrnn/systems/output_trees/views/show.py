@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.show.finding import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.output_trees.tree_file import load_tree
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
 ASKED = "--tree FILE"
+BESIDE = ("picture",)
 EXAMPLES = ("llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",)
 WORDS, NODES = 10, 12  # shown of a node, of a level
 OTHERS = ("path", "data", "expert", "source_prior", "source")  # options of other views
@@ -39,16 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def refuse_idle(args: argparse.Namespace) -> None:
-    """Raise OptionError for --picture alone."""
-    if args.picture is not None:
-        raise OptionError(f"--picture {args.picture}: it needs --tree FILE, found none; give both")
-
-
 def run(args: argparse.Namespace) -> int:
-    for option in OTHERS:
-        if getattr(args, option, None):
-            raise OptionError(f"--{option.replace('_', '-')}: it says nothing of --tree; ask one after the other")
+    others = {option: getattr(args, option, None) for option in OTHERS}
+    refuse_idle(others, "it says nothing of --tree; ask one after the other")
     prior_option = getattr(args, "prior", None)  # another view's
     if args.folder is not None and prior_option is not None:
         raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")

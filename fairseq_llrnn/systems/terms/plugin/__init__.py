@@ -10,7 +10,7 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
 from fairseq_llrnn.prior.prior import Prior
 
@@ -79,13 +79,11 @@ def check_options(cfg: Any, prior: Prior) -> None:
         raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
     if has_terms(prior):
         return
-    given = ("--terms", cfg.terms), (TERM_FORMS, cfg.term_forms), (SOURCE_LEXICON, cfg.source_lexicon)
-    for name, value in given:
-        if value is not None:
-            raise OptionError(
-                f"{name} {value}: expected a prior that knows terms, found one that does not; build it with `llrnn "
-                "prior --evidence terms`, and train with it"
-            )
+    refuse_idle(
+        {name: getattr(cfg, name) for name in ("terms", "term_forms", "source_lexicon")},
+        "expected a prior that knows terms, found one that does not; build it with `llrnn prior --evidence terms`, and "
+        "train with it",
+    )
 
 
 def has_terms(prior: Prior) -> bool:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import refuse_idle
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
@@ -50,10 +50,9 @@ class TermsAsked:
 
         args = self.args
         if not isinstance(loaded, TranslationExplainer):
-            option = next(f"--{name.replace('_', '-')}" for name in OPTIONS if getattr(args, name) is not None)
-            raise OptionError(
-                f"{option}: expected a translation model, found a language model in {args.path}; leave {option} out"
-            )
+            given = {name: getattr(args, name) for name in OPTIONS}
+            refuse_idle(given, f"expected a translation model, found a language model in {args.path}; leave it out")
+            return
         task = loaded.task
         own: Any = task.cfg
         asked = argparse.Namespace(

@@ -8,7 +8,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.options import (
@@ -97,9 +97,9 @@ def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
         if given is not None and not 1 <= given <= 6:
             raise OptionError(f"--cgm-layers {given}: expected a number from 1 (n = 2) to 6 (n = 22), e.g. {LAYERS}")
         return LAYERS if given is None else given
-    if given is not None:
-        raise OptionError(
-            f"--cgm-layers {given}: expected --source-model cgm, found {args.source_model}, which has as many layers "
-            "as a sentence needs; leave one of them out"
-        )
+    refuse_idle(
+        {"cgm_layers": given},
+        f"expected --source-model cgm, found {args.source_model}, which has as many layers as a sentence needs; leave "
+        "one of them out",
+    )
     return None

@@ -7,16 +7,16 @@ import math
 from argparse import Namespace
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, own_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, given_options
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 
@@ -61,9 +61,6 @@ class ComputationConfig(FairseqDataclass):
     )
 
 
-OPTIONS = [option.name for option in own_options(ComputationConfig)]
-
-
 class VariableComputation(Extension):
     """Networks of these cells."""
 
@@ -79,21 +76,20 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     Raises:
         OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
     """
-    given = {name: getattr(args, name, None) for name in OPTIONS}
+    given = given_options(args, ComputationConfig)
     if find_cell(args.cell).constant is None:
-        for name, value in given.items():
-            if value is not None:
-                raise OptionError(
-                    f"{_option(name)} {value}: expected --cell vcgru or vcrnn, found {args.cell}, which computes "
-                    "everything at every step; leave one of them out"
-                )
+        refuse_idle(
+            given,
+            f"expected --cell vcgru or vcrnn, found {args.cell}, which computes everything at every step; leave one of "
+            "them out",
+        )
         return
     from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
     from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import computation_terms
     from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
 
-    target, penalty = _value(given["vc_target"], TARGET), _value(given["vc_penalty"], PENALTY)
-    sharpness, updates = _value(given["vc_sharpness"], SHARPNESS), _value(given["vc_sharpen_updates"], UPDATES)
+    target, penalty = given.get("vc_target", TARGET), given.get("vc_penalty", PENALTY)
+    sharpness, updates = given.get("vc_sharpness", SHARPNESS), given.get("vc_sharpen_updates", UPDATES)
     if not 0.0 <= target <= 1.0:
         raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
     check_penalty("--vc-penalty", penalty)
@@ -105,7 +101,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
         )
     sharpen(network, Sharpness(sharpness, updates))
     boundaries = []
-    for word in (given["vc_guide"] or "").split():
+    for word in given.get("vc_guide", "").split():
         if word not in dictionary:
             raise OptionError(
                 f"--vc-guide: expected words of the dictionary, found {word!r}, which is not in it; give the words as "
@@ -114,14 +110,6 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
         boundaries.append(dictionary.index(word))
     aim = ComputationTarget(target, penalty, tuple(boundaries))
     network.terms = partial(computation_terms, aim, len(network.layers))
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _value(given: Any, default: Any) -> Any:
-    return default if given is None else given
 
 
 EXTENSIONS.append(VariableComputation())
