@@ -58,8 +58,8 @@ OFFERED = {
     "discourse": "discourse discourse_encoder encode",
     "markov_field": "markov_field mrf",
     "output_trees": (
-        "tree --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows --tree-reassign "
-        "--tree-reassign-epochs --tree-sparse-gradients --tree --picture"
+        "tree llrnn_adagrad llrnn_adam --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows "
+        "--tree-reassign --tree-reassign-epochs --tree-sparse-gradients --tree --picture"
     ),
     "phrases": "phrases",
     "rare_words": "rare-words",

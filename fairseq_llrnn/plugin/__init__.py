@@ -3,7 +3,6 @@
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
     models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer; decoders that they share
-    optimizers/  llrnn_adagrad, llrnn_adam, which take sparse gradients
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own
@@ -18,7 +17,6 @@ and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 
 from fairseq.criterions import register_criterion
 from fairseq.models import register_model, register_model_architecture
-from fairseq.optim import register_optimizer
 from fairseq.tasks import register_task
 
 from fairseq_llrnn import registry
@@ -37,8 +35,6 @@ for module, names in {
 }.items():
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
-for name in ("llrnn_adagrad", "llrnn_adam"):
-    announce(register_optimizer, f"{__name__}.optimizers.{name}", name)
 load_safely_for(OwnTask)
 registry.load_all("plugins")
 

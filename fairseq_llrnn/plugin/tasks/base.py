@@ -243,7 +243,7 @@ class PriorTask(OwnTask):
         """
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead) and head.normaliser.sparse_gradients:
-            from fairseq_llrnn.plugin.optimizers.sparse_gradients import check_optimizer
+            from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
         if isinstance(head, LogLinearHead) and head.normaliser.counts:

@@ -1,6 +1,9 @@
 """What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
 
-    checkpoint_tree.py  the tree of a checkpoint, without its model
+    checkpoint_tree.py     the tree of a checkpoint, without its model
+    llrnn_adagrad.py, llrnn_adam.py  optimisers that take sparse gradients, of which an update needs few rows
+    sparse_gradients.py    what both need
+    gathered_gradients.py  sparse gradients of several processes, added up
 """
 
 import os
@@ -9,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.optim import register_optimizer
 
 from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, given_options
 from fairseq_llrnn.prior.prior import Prior
@@ -86,6 +91,8 @@ class OutputTrees(Extension):
 
 
 EXTENSIONS.append(OutputTrees())
+for name in ("llrnn_adagrad", "llrnn_adam"):
+    announce(register_optimizer, f"{__name__}.{name}", name)
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":

@@ -18,7 +18,7 @@ from fairseq.optim import FairseqOptimizer
 from torch import Tensor, distributed
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.optimizers.gathered_gradients import reduce_gradients
+from fairseq_llrnn.systems.output_trees.plugin.gathered_gradients import reduce_gradients
 
 OPTION = "--tree-sparse-gradients"
 NAMES = "llrnn_adagrad or llrnn_adam"

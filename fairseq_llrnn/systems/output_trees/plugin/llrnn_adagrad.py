@@ -13,7 +13,7 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.optimizers.sparse_gradients import LazyRows, SparseOptimizer
+from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import LazyRows, SparseOptimizer
 
 
 class LazyAdagrad(LazyRows, torch.optim.Adagrad):

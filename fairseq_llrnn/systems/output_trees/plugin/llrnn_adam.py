@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.safe_eval import evaluate
-from fairseq_llrnn.plugin.optimizers.sparse_gradients import LazyRows, SparseOptimizer
+from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import LazyRows, SparseOptimizer
 
 
 class LazyAdam(LazyRows, Adam):
