@@ -25,6 +25,7 @@ from torch import nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import InputOf
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 
 Args: TypeAlias = Namespace | FairseqDataclass
@@ -106,6 +107,16 @@ class Extension:
 
         Raises:
             OptionError: as `of_head`.
+        """
+
+    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, per_epoch: int) -> None:
+        """Do what is due before a batch of training.
+
+        Args:
+            model: as fairseq has wrapped it; optimizer: as well. updates: that were made; per_epoch: that an epoch has.
+
+        Raises:
+            OptionError: training cannot go on with this optimiser.
         """
 
     def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:

@@ -11,7 +11,6 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -31,6 +30,7 @@ from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
@@ -236,22 +236,14 @@ class PriorTask(OwnTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """As fairseq's; before, a learned tree changes if that is due.
-
-        Raises:
-            OptionError: an optimiser or processes that take no sparse gradients, where there are some.
-        """
+        """As fairseq's; before, extensions do what is due."""
         head = getattr(getattr(model, "decoder", None), "head", None)
-        if isinstance(head, LogLinearHead) and head.normaliser.sparse_gradients:
-            from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
-
-            check_optimizer(optimizer, model)
-        if isinstance(head, LogLinearHead) and head.normaliser.counts:
+        if isinstance(head, LogLinearHead):
             options: Any = getattr(self, "args", self.cfg)
             batches = max(1, options.update_freq[0])  # of an update, in the first epoch
-            moved = head.normaliser.after(update_num, max(1, self.batches_per_epoch // batches))
-            if moved is not None:
-                metrics.log_scalar("tree_moved", moved / head.prior.output.num_classes, 1, round=4)
+            per_epoch = max(1, self.batches_per_epoch // batches)
+            for extension in EXTENSIONS:
+                extension.before_batch(head, model, optimizer, update_num, per_epoch)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.optim import register_optimizer
 
 from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, given_options
@@ -88,6 +90,18 @@ class OutputTrees(Extension):
     ) -> dict[str, Any]:
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}
+
+    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, per_epoch: int) -> None:
+        """A learned tree changes if that is due. Raises OptionError: sparse gradients, which these do not take."""
+        layer: Any = head.normaliser
+        if layer.name != "tree":
+            return
+        if layer.sparse_gradients:
+            from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
+
+            check_optimizer(optimizer, model)
+        if layer.counts and (moved := layer.after(updates, per_epoch)) is not None:
+            metrics.log_scalar("tree_moved", moved / head.prior.output.num_classes, 1, round=4)
 
 
 EXTENSIONS.append(OutputTrees())
