@@ -139,7 +139,7 @@ def main() -> None:
             generate(folder, words, types, args.seed)
         size = (folder / "train.txt").stat().st_size
         print(f"{words:,} words of {types:,} types, {size / 1e6:,.0f} MB, seed {args.seed}", flush=True)
-        more = [] if args.workers is None else ["--workers", str(args.workers)]
+        more = [] if args.workers is None else ["--set", f"workers={args.workers}"]
         figures: dict[str, dict[str, float]] = {}
         for name in args.only:
             dictionary = "frequent.txt" if name == "open" else "dict.txt"

@@ -125,8 +125,8 @@ class _Worker:
 
     def _ended(self) -> DataError:
         return DataError(
-            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for want of memory; say "
-            "--workers 1, or fewer than now"
+            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for want of memory; give "
+            "`llrnn prior` fewer of them, e.g. --set workers=1"
         )
 
     def close(self) -> None:

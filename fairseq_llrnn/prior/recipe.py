@@ -184,7 +184,6 @@ class Recipe(Settings):
     workers: Annotated[
         Annotated[int, Ge(1), Le(MOST_WORKERS)] | None,
         NOT_KEPT,
-        Option("--workers", OF_FILES, "N"),
         Doc(
             "processes that read texts and align words; the prior does not depend on it (default: one for each core, "
             f"at most {MOST_BY_DEFAULT})"

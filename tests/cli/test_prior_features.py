@@ -30,14 +30,18 @@ def test_more_top_words_than_there_are(build: Build) -> None:
     [
         ("--top-words", "-1", "a number of at least 0 or all or auto, found -1"),
         ("--top-words", "many", "a whole number or all or auto, found 'many'"),
-        ("--workers", "0", "a number of at least 1, found 0"),
-        ("--workers", "1000000", "a number of at most 256, found 1000000"),
         ("--suffixes", "0", "a number of at least 1, found 0"),
         ("--suffixes", "-3", "a number of at least 1, found -3"),
     ],
 )
 def test_numbers_out_of_range(build: Build, option: str, value: str, expected: str) -> None:
     assert build(option, value).error == f"{option}: expected {expected}; correct it"
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, "least 1"), (1_000_000, "most 256")])
+def test_processes_out_of_range(build: Build, number: int, expected: str) -> None:
+    said = f"--set workers: expected a number of at {expected}, found {number}; correct it"
+    assert build("--set", f"workers={number}").error == said
 
 
 def test_identities_by_counts(corpus: Corpus, llrnn: Llrnn) -> None:

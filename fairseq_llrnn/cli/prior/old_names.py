@@ -25,6 +25,7 @@ OLD_NAMES = {
 
 # those that a key of the recipe says now
 KEYS = {
+    "--workers": "workers",
     "--lemma-floor": "words.lemma_floor",
     "--morphemes": "words.morphemes",
     "--morpheme-floor": "words.morpheme_floor",

@@ -9,7 +9,7 @@ from fairseq_llrnn.errors import OptionError
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.recipe import Recipe
 
-OF_A_SOFTMAX = ("softmax", "dictionary", "out", "workers", "labels")
+OF_A_SOFTMAX = ("softmax", "dictionary", "out", "labels")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
