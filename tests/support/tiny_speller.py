@@ -15,8 +15,8 @@ from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+from fairseq_llrnn.systems.speller import KIND
 from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes
-from fairseq_llrnn.systems.speller.sizes import KIND
 from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 RARE = "aab ab abba b ba bbab aa".split()

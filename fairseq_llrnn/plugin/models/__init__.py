@@ -8,8 +8,8 @@
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead, and what every model does
     source_side.py         what encoders read with
-    extensions.py          options that systems and other packages add, and what they make
-    options.py             options of decoders with embeddings of their own; ranges.py: sizes and probabilities
+    extensions.py          options that systems and other packages add, and what they make; values out of range
+    options.py             options of decoders with embeddings of their own
     experts.py             --expert
     frozen_lm.py           another model as a background
 """

@@ -23,7 +23,7 @@ from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.head.embedding import InputOf
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
@@ -163,6 +163,20 @@ def given_options(args: Args, kind: type[FairseqDataclass]) -> dict[str, Any]:
     """The options of a dataclass, by name, that say something else than their defaults; older checkpoints lack some."""
     values = {option.name: getattr(args, option.name, option.default) for option in own_options(kind)}
     return {option.name: values[option.name] for option in own_options(kind) if values[option.name] != option.default}
+
+
+def check_sizes(args: Args, *names: str) -> None:
+    """Raise OptionError for a size below 1."""
+    for name in names:
+        check_least(f"--{name.replace('_', '-')}", getattr(args, name), 1)
+
+
+def check_dropouts(args: Args, *names: str) -> None:
+    """Raise OptionError for what is no probability below 1."""
+    for name in names:
+        probability = getattr(args, name, None)  # fairseq leaves out some that are not given
+        if probability is not None and not 0.0 <= probability < 1.0:
+            raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
 def expected_modules() -> dict[str, str]:

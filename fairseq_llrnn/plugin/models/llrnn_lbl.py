@@ -14,6 +14,7 @@ from torch import Tensor
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
@@ -22,7 +23,6 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     OwnModel,
 )
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
-from fairseq_llrnn.plugin.models.ranges import check_sizes
 
 
 @dataclass

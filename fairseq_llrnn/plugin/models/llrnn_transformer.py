@@ -22,7 +22,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, input_of, takes
+from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, check_dropouts, check_sizes, input_of, takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
@@ -34,7 +34,6 @@ from fairseq_llrnn.plugin.models.options import (
     set_defaults,
     warm_up_lexicon,
 )
-from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.plugin.models.transformer_parts import (
     PaddedFeatureEmbedding,

@@ -19,13 +19,14 @@ from fairseq_llrnn.plugin.models.extensions import (
     HEAD,
     INPUT,
     RECURRENT,
+    check_dropouts,
+    check_sizes,
     input_of,
     of_heads,
     refuse_two,
     set_up_network,
     takes,
 )
-from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
 from fairseq_llrnn.prior.prior import Prior
 
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)

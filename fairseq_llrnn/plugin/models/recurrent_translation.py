@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
+from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, bfloat16_on
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
-from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior

@@ -38,7 +38,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from fairseq_llrnn.open_vocabulary.speller import Speller
 from fairseq_llrnn.open_vocabulary.table import OpenTable
-from fairseq_llrnn.systems.speller.sizes import SpellerSizes as SpellerSizes
+from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
 from fairseq_llrnn.systems.speller.spelled import Spelled, SpelledStrings, starts_of
 
 KINDS = 8  # K, if there are so many classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.open_vocabulary.vocabulary import register_speller
-from fairseq_llrnn.systems.speller.sizes import KIND, SpellerSizes
+from fairseq_llrnn.systems.speller import KIND, SpellerSizes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.open_vocabulary.speller import Speller

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, EXTENSIONS, HEAD, Extension
-from fairseq_llrnn.plugin.models.ranges import check_dropouts, check_sizes
-from fairseq_llrnn.systems.speller.sizes import KIND, SpellerSizes
+from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, EXTENSIONS, HEAD, Extension, check_dropouts, check_sizes
+from fairseq_llrnn.systems.speller import KIND, SpellerSizes
 
 SHARED, SEPARATE = "shared", "separate"
 SPELLER_START = {

@@ -9,6 +9,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.options import (
     CELL,
     build_head,
@@ -16,7 +17,6 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,

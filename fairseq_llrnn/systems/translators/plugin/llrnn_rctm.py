@@ -11,6 +11,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.options import (
     CELL,
     build_head,
@@ -19,7 +20,6 @@ from fairseq_llrnn.plugin.models.options import (
     dropouts,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.ranges import check_sizes
 from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationConfig, RecurrentTranslationModel
 from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
