@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shell import Shell, run_script
+from tiny_world import World
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -228,6 +229,62 @@ print(config().mass_power, parser.parse_args(["--mass-power", "0.5"]).mass_power
 task = SimpleNamespace(prior=None)
 print(of_heads(config(), task), of_heads(config(mass_power=0.5), task)["masses"](None).power)
 """
+TASK_EXTENSION = '''
+"""An option of all tasks: sentences that training does not see."""
+
+from dataclasses import dataclass, field
+
+from fairseq.data import BaseWrapperDataset
+from fairseq.dataclass import FairseqDataclass
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
+
+TASKS = ("llrnn_language_modeling", "llrnn_translation", "llrnn_classification", "discourse")
+
+
+@dataclass
+class SkipConfig(FairseqDataclass):
+    skip_sentences: int = field(default=0, metadata={"help": "sentences that training does not see"})
+
+
+class Shorter(BaseWrapperDataset):
+    def __init__(self, data, skipped):
+        super().__init__(data)
+        self.skipped = skipped
+
+    def __len__(self):
+        return len(self.dataset) - self.skipped
+
+
+class Skips(TaskExtension):
+    def __init__(self, skipped):
+        self.skipped = skipped
+
+    def changed_data(self, pairs, training, first):
+        assert first() is pairs
+        return Shorter(pairs, self.skipped) if training else pairs
+
+
+class Skip(Extension):
+    options = dict.fromkeys(TASKS, SkipConfig)
+
+    def of_task(self, task, from_checkpoint):
+        return Skips(task.options.skip_sentences)
+
+
+EXTENSIONS.append(Skip())
+'''
+TASK_OPTIONS = """
+import sys, fairseq_llrnn
+fairseq_llrnn.register()
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+from tiny_world import build
+from weekday_tasks import TASKS
+task, sizes = build(sys.argv[1:]).task, []
+for combine in (True, False):
+    task.load_dataset("train", combine=combine)
+    sizes.append(len(task.datasets["train"]))
+print(all("skip_sentences" in TASK_DATACLASS_REGISTRY[name].__dataclass_fields__ for name in TASKS), *sizes)
+"""
 ENTRY_POINTS = """
 [fairseq_llrnn.parts]
 days = weekday_words
@@ -239,6 +296,7 @@ raising = raising_words:read
 mean = weekday_cells
 [fairseq_llrnn.plugins]
 powers = weekday_powers
+tasks = weekday_tasks
 """
 WORDS = ("monday", "tuesday", "rain", "sun")
 
@@ -251,6 +309,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "weekday_words.py").write_text(MODULE, encoding="utf-8")
     (place / "weekday_powers.py").write_text(EXTENSION, encoding="utf-8")
     (place / "weekday_cells.py").write_text(CELL, encoding="utf-8")
+    (place / "weekday_tasks.py").write_text(TASK_EXTENSION, encoding="utf-8")
     metadata = place / "weekday_words-1.0.dist-info"
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: weekday-words\nVersion: 1.0\n", encoding="utf-8")
     (metadata / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
@@ -311,6 +370,14 @@ def test_its_options_are_those_of_all_models(package: Path, root: Path) -> None:
     path = f"{package / 'site-packages'}:{root}"
     done = run_script("python", "-c", OPTIONS, variables={"PYTHONPATH": path})
     assert done.out.split() == ["1.0", "0.5", "{}", "0.5"]
+
+
+def test_its_options_are_those_of_all_tasks(package: Path, root: Path, world: World) -> None:
+    path = f"{package / 'site-packages'}:{root}:{root / 'tests' / 'support'}"
+    args = (*world.train_args(), "--skip-sentences", "5")
+    done = run_script("python", "-c", TASK_OPTIONS, *args, variables={"PYTHONPATH": path})
+    known, training, other = done.out.split()
+    assert known == "True" and int(training) == int(other) - 5
 
 
 def test_its_cell_is_one_of_networks(package: Path, root: Path) -> None:

@@ -2,7 +2,7 @@
 
     @dataclass
     @takes(HEAD)                        the options of a model of ours: also those that extensions have for this place
-                                        (of the task of translation: "llrnn_translation")
+                                        (of a task of ours: its name, "llrnn_translation")
     class TheirConfig(FairseqDataclass): …
 
     EXTENSIONS.append(TheirExtension())        in a light plugin/__init__.py of a system, or in a module that another
@@ -43,10 +43,10 @@ class TaskExtension:
     """What an extension does in a task; here it does nothing."""
 
     def changed_data(
-        self, pairs: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
+        self, data: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
     ) -> FairseqDataset:
-        """A data set as the model is to see it. first: the pairs of the first folder, as they are."""
-        return pairs
+        """A data set as the model is to see it. first: that of the first folder, as it was read."""
+        return data
 
     def encoder(self, made: Any) -> Any:
         """A tokeniser, or an encoder of pieces, as the model's lines need it; None where a run has none."""

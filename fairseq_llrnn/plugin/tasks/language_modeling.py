@@ -16,17 +16,21 @@ from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_f
 from fairseq_llrnn.plugin.compat.dictionaries import open_words
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.experts import open_panel
+from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
+
+NAME = "llrnn_language_modeling"
 
 
 @dataclass
+@takes(NAME)
 class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
     """Options of fairseq's task, and the prior."""
 
     train_subset: str = II("dataset.train_subset")
 
 
-@registered(register_task, "llrnn_language_modeling", dataclass=LLRNNLanguageModelingConfig)
+@registered(register_task, NAME, dataclass=LLRNNLanguageModelingConfig)
 class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     """Language modelling over words that have features and a background."""
 
@@ -42,6 +46,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
         task.panel = open_panel(named_experts(args, from_checkpoint), task.prior)
+        task.extend(NAME, from_checkpoint)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -56,15 +61,17 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             shortened = self.args.shorten_data_split_list.split(",")
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
             refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
+        read = super().load_dataset
         with named_split(split, self.args.data):
-            super().load_dataset(split, epoch, combine, **kwargs)
+            read(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)
-        table = self.prior.open_words
+        data, table = self.datasets[split], self.prior.open_words
         if training and table is not None:
             from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 
-            self.datasets[split] = RareWordAliases(self.datasets[split], self.prior, table, self.args.seed, False)
+            data = RareWordAliases(data, self.prior, table, self.args.seed, False)
+        self.datasets[split] = self.extended(data, split, epoch, training, read)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""

@@ -1,9 +1,11 @@
 """What every task of ours does, with a prior or without: it checks its options, and resumes exactly."""
 
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fairseq import utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 
@@ -28,10 +30,54 @@ class OwnTask(FairseqTask):
         enter_command()
         check_when_parsed(parser)
 
+    @property
+    def options(self) -> Any:
+        """Its own, wherever fairseq's kind of task keeps them."""
+        return getattr(self, "args", self.cfg)
+
+    @property
+    def folders(self) -> int:
+        """How many have training data: an epoch reads one, in turn."""
+        return len(utils.split_paths(self.options.data))
+
     def extend(self, name: str, from_checkpoint: bool) -> None:
         """Open what extensions do in the task of that name."""
         opened = (one.of_task(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
         self.extensions = tuple(one for one in opened if one is not None)
+
+    def extended(
+        self, data: FairseqDataset, split: str, epoch: int, training: bool, read: Callable[..., None]
+    ) -> FairseqDataset:
+        """What extensions make of a data set.
+
+        Args:
+            data: as the task would give it to the model. read: puts what an epoch reads among `datasets`, as it is: as
+                fairseq's `load_dataset`, which has done so.
+        """
+        own = self.datasets[split]
+
+        def first() -> FairseqDataset:
+            if (epoch - 1) % self.folders:  # another folder's
+                read(split, 1, True)
+            found, self.datasets[split] = self.datasets[split], own
+            return found
+
+        for extension in self.extensions:
+            data = extension.changed_data(data, training, first)
+        return data
+
+    def build_tokenizer(self, args: Any) -> Any:
+        """As fairseq's, and as extensions will have it."""
+        return self._encoder(super().build_tokenizer(args))
+
+    def build_bpe(self, args: Any) -> Any:
+        """As `build_tokenizer`."""
+        return self._encoder(super().build_bpe(args))
+
+    def _encoder(self, made: Any) -> Any:
+        for extension in self.extensions:
+            made = extension.encoder(made)
+        return made
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         """No: every epoch makes its own batches, from the seed and its number.

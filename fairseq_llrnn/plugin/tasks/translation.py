@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import FairseqDataset
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -118,8 +116,9 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         have slots as tokens (plugin/data/evidence_data.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
+        read = super().load_dataset
         with named_split(split, self.cfg.data):
-            super().load_dataset(split, epoch, combine, **kwargs)
+            read(split, epoch, combine, **kwargs)
         pairs = self.datasets[split]
         if training:
             self.check_training_data(split)
@@ -131,28 +130,14 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 
             data = RareWordAliases(data, self.prior, opened, self.cfg.seed, True)
-        is_first = (epoch - 1) % self.folders == 0
-        for extension in self.extensions:
-            data = extension.changed_data(data, training, lambda: pairs if is_first else self._first_pairs(split))
+        data = self.extended(data, split, epoch, training, read)
         if self.offered is not None:
             data = self.offered.merged(data)
         self.datasets[split] = data
 
-    def _first_pairs(self, split: str) -> FairseqDataset:
-        """Those of the first folder, while another one is being read."""
-        now = self.datasets[split]
-        super().load_dataset(split, 1, True)
-        first, self.datasets[split] = self.datasets[split], now
-        return first
-
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
         return target if self.offered is None else self.offered.as_written(source, target)
-
-    @property
-    def folders(self) -> int:
-        """How many have training data: an epoch reads one, in turn."""
-        return len(utils.split_paths(self.cfg.data))
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
         """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
@@ -189,19 +174,6 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if reads_strings(model.encoder):
             self.keep_unknown_source_words()
         return model
-
-    def build_tokenizer(self, args: Any) -> Any:
-        """As fairseq's, and as extensions will have it."""
-        return self._extended(super().build_tokenizer(args))
-
-    def build_bpe(self, args: Any) -> Any:
-        """As `build_tokenizer`."""
-        return self._extended(super().build_bpe(args))
-
-    def _extended(self, encoder: Any) -> Any:
-        for extension in self.extensions:
-            encoder = extension.encoder(encoder)
-        return encoder
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""

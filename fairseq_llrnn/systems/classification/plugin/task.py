@@ -29,6 +29,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
+from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
@@ -41,7 +42,11 @@ BEST = 5  # labels of each text that validation looks at
 HITS = "hits_"  # begins the names of what a LabelHits counts
 
 
+NAME = "llrnn_classification"
+
+
 @dataclass
+@takes(NAME)
 class LLRNNClassificationConfig(PriorConfig):
     """Where texts and labels are, the prior of the labels, and how they are read."""
 
@@ -75,7 +80,7 @@ class LLRNNClassificationConfig(PriorConfig):
     seed: int = II("common.seed")
 
 
-@registered(register_task, "llrnn_classification", dataclass=LLRNNClassificationConfig)
+@registered(register_task, NAME, dataclass=LLRNNClassificationConfig)
 class LLRNNClassificationTask(SourceSide, PriorTask):
     """Texts, each with one or several labels, which have features and a background."""
 
@@ -109,6 +114,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         if named_experts(cfg, kwargs.get("from_checkpoint", False)) is not None:
             raise OptionError("--expert: not supported by llrnn_classification; leave it out")
         task.read_source_prior(cfg.source_prior)
+        task.extend(NAME, kwargs.get("from_checkpoint", False))
         return task
 
     # ---- data -------------------------------------------------------------------------------------------------------
@@ -120,6 +126,10 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
             OptionError: no such split. DataError: other numbers of texts and labels; a text without labels.
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
+        self._read(split, epoch, training)
+        self.datasets[split] = self.extended(self.datasets[split], split, epoch, training, self._read)
+
+    def _read(self, split: str, epoch: int, training: bool) -> None:
         folders = utils.split_paths(self.cfg.data)
         folder = folders[(epoch - 1) % len(folders)]
         pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"

@@ -14,6 +14,7 @@ from omegaconf import II
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.prior.prior import Prior
@@ -32,7 +33,11 @@ from fairseq_llrnn.systems.discourse.plugin.dataset import DiscourseDataset
 logger = logging.getLogger(__name__)
 
 
+NAME = "discourse"
+
+
 @dataclass
+@takes(NAME)
 class DiscourseConfig(FairseqDataclass):
     """Options of the task."""
 
@@ -68,7 +73,7 @@ class DiscourseConfig(FairseqDataclass):
     save_dir: str = II("checkpoint.save_dir")
 
 
-@registered(register_task, "discourse", dataclass=DiscourseConfig)
+@registered(register_task, NAME, dataclass=DiscourseConfig)
 class DiscourseTask(OwnTask):
     """Which sentence comes first, which comes next, and how it goes on."""
 
@@ -96,7 +101,9 @@ class DiscourseTask(OwnTask):
         for string in load_strings(folder):
             words.open(string)
         dictionary = Dictionary.load(str(folder / DICTIONARY))
-        return cls(cfg, dictionary, words, load_source_prior(cfg.source_prior, dictionary, folder / DICTIONARY))
+        task = cls(cfg, dictionary, words, load_source_prior(cfg.source_prior, dictionary, folder / DICTIONARY))
+        task.extend(NAME, kwargs.get("from_checkpoint", False))
+        return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Raises DataError: no such split, a damaged one, or one without examples of an objective that is learned."""
@@ -117,9 +124,9 @@ class DiscourseTask(OwnTask):
         _say(split, loaded, self.objectives)
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         drawn = {name: self._drawn(name, len(loaded.examples[name])) for name in self.objectives} if training else None
-        self.datasets[split] = DiscourseDataset(
-            loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn
-        )
+        data = DiscourseDataset(loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn)
+        self.datasets[split] = data
+        self.datasets[split] = self.extended(data, split, epoch, training, self.load_dataset)
 
     def begins_elsewhere(self) -> bool:
         """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""
