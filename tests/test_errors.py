@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_llrnn.errors import LONGEST_MESSAGE, DataError, OptionError, PriorError, as_one_line
+from fairseq_llrnn.errors import LONGEST_MESSAGE, DataError, OptionError, PriorError, as_one_line, refuse_idle
 
 LONG = "x" * 10_000
 
@@ -30,3 +30,21 @@ def test_what_is_as_long_as_usual_stays() -> None:
 
 def test_what_a_terminal_would_obey_is_written_as_escapes() -> None:
     assert str(DataError("a\nb\x1b[2J\ud800\u202e")) == "a\\nb\\x1b[2J\\ud800\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"a": None, "b": [], "tree_arity": 3, "z": 1}, "--tree-arity 3: expected c"),
+        ({"flag": True}, "--flag: expected c"),
+        ({"zero": 0}, "--zero 0: expected c"),
+    ],
+)
+def test_the_first_option_that_does_nothing_is_named(given: dict[str, object], said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        refuse_idle(given, "expected c")
+    assert str(error.value) == said
+
+
+def test_options_that_are_not_given_are_not_refused() -> None:
+    refuse_idle({"a": None, "b": []}, "expected c")

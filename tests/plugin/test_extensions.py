@@ -1,14 +1,16 @@
 """What extensions make of a model: each part of it by one of them."""
 
 from argparse import Namespace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.models import extensions, source_side
-from fairseq_llrnn.plugin.models.extensions import Extension, of_heads
+from fairseq_llrnn.plugin.models.extensions import Extension, given_options, of_heads
 
 
 class Makes(Extension):
@@ -28,6 +30,18 @@ def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
     for module in (extensions, source_side):
         monkeypatch.setattr(module, "EXTENSIONS", mine)
     return mine
+
+
+@dataclass
+class SomeConfig(FairseqDataclass):
+    width: int = 3
+    path: str = "p"
+    once: bool = False
+
+
+def test_options_are_given_that_differ_from_their_defaults() -> None:
+    assert given_options(SomeConfig(), SomeConfig) == given_options(Namespace(), SomeConfig) == {}
+    assert given_options(Namespace(width=0, path="", once=False), SomeConfig) == {"width": 0, "path": ""}
 
 
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
