@@ -16,6 +16,7 @@ context classes, compared with an oracle that goes word by word through dictiona
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ def check_background(
     Raises:
         AssertionError: whose first line names the law; expected and found values follow.
     """
+    _tables_stay_exact(background)
     rows = ROWS if source is None else len(source)
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(0, len(background.class_of), (rows, LENGTH), generator=generator)
@@ -72,6 +74,14 @@ def check_background(
     cross_fitted = whole.cross_fitted(history)
     _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
     _positions_equal_steps(bound, history, cross_fitted=True)
+
+
+def _tables_stay_exact(background: Background) -> None:
+    """Shares are differences of logarithms: what is in float64 stays so in a model of float32."""
+    exact = {name for name, buffer in background.named_buffers() if buffer.dtype == torch.float64}
+    short = copy.deepcopy(background).float()
+    lost = {name for name, buffer in short.named_buffers() if buffer.dtype == torch.float32} & exact
+    _holds(f"tables in float64 stay in float64 (ExactBuffers): {', '.join(sorted(lost))}", not lost)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,17 @@ def test_a_broken_law_is_named(name: str) -> None:
     assert law in str(caught.value)
 
 
+def test_tables_that_lose_their_precision() -> None:
+    class Rounded(NoRepetition):
+        def __init__(self) -> None:
+            super().__init__(CLASS_OF, 5)
+            self.inner = torch.nn.Module()
+            self.inner.register_buffer("table", torch.zeros(3, dtype=torch.float64))
+
+    with pytest.raises(AssertionError, match=r"law broken: tables in float64 stay in float64 .*: inner\.table"):
+        check_background(Rounded())
+
+
 def test_gradients_that_are_not_finite() -> None:
     class Explosive(NoRepetition):
         def __init__(self) -> None:

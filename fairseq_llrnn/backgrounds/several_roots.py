@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import expanded
 
 WeightsAt = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> log weights (M,)
 
 
-class SeveralRoots(nn.Module):
+class SeveralRoots(ExactBuffers):
     """The roots of a mixture's parts, by class."""
 
     class_of: Tensor  # (V,)

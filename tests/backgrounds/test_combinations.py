@@ -137,6 +137,7 @@ def test_a_mixture_of_several_roots(seed: int) -> None:
     mixed = Mixture([other, third, ngram], [2, 1, 1], "learned")
     assert mixed.root is None and mixed.roots is not None
     check_background(mixed, seed=seed)
+    check_background(mixed.float(), seed=seed)
 
 
 def test_few_words_are_the_best_of_several_roots() -> None:
