@@ -256,7 +256,9 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     last = [known for known in names if known.rpartition(".")[2] == own.rpartition(".")[2]]
     near = difflib.get_close_matches(own, names, n=1) or last
     near = [own] if own in names else last if len(last) == 1 else near
-    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names) or 'none'}"
+    if not names:
+        return "it takes none"
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
 
 
 def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[str], str]) -> None:

@@ -348,6 +348,11 @@ def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> Non
         Prior.build([*SPECIALS, *WORDS], options(package, "broken"))
 
 
+def test_a_reader_that_no_package_has_is_named(package: Path) -> None:
+    with pytest.raises(OptionError, match=r"--lexicon dys:.*: expected a file, or READER:FILE with one of the readers"):
+        Prior.build([*SPECIALS, *WORDS], options(package, "dys"))
+
+
 def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> None:
     (package / "site-packages" / "raising_words.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(OptionError, match="raising_words:read: expected .*cannot be imported: ZeroDivisionError: div"):
@@ -399,5 +404,5 @@ def test_a_background_without_a_source_is_named_alone(package: Path) -> None:
         assert Prior.build(symbols, replace(options(package), background=text)).names == ["next_days"]
     with pytest.raises(OptionError, match=r"found next_days, which changes the one below it; say it alone"):
         Prior.build(symbols, replace(options(package), background="uniform times next_days"))
-    with pytest.raises(OptionError, match=r"--background days: expected a file behind the colon, found nothing"):
+    with pytest.raises(OptionError, match=r"--background days: expected a file behind the name, found nothing"):
         Prior.build(symbols, replace(options(package), background="days"))

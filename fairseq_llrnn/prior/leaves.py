@@ -87,7 +87,7 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
 
 
 def file_of(text: str) -> str | None:
-    """The file behind the colon of an atom; None where there is no colon, or something else behind it.
+    """The file behind the name of an atom; None where there is no colon, or something else behind it.
 
     Raises:
         OptionError: nothing is there, or what will not do.
@@ -98,7 +98,7 @@ def file_of(text: str) -> str | None:
         return None
     if not source and ":" in named.example:
         raise OptionError(
-            f"--background {text}: expected a file behind the colon, found nothing; say e.g. {named.example}"
+            f"--background {text}: expected a file behind the name, found nothing; say e.g. {named.example}"
         )
     try:
         return source if named.is_file(source) else None

@@ -54,14 +54,14 @@ _KNOWN: dict[str, NamedBackground] = {}
 
 
 def no_file(source: str) -> bool:
-    """What is behind the colon is not looked at before it is read."""
+    """What is behind the name is not looked at before it is read."""
     return False
 
 
 def a_file(source: str) -> bool:
     """It is a file. Raises ValueError."""
     if not os.path.isfile(source):
-        raise ValueError("expected the path of a file behind the colon, found none there; check the spelling")
+        raise ValueError("expected the path of a file behind the name, found none there; check the spelling")
     return True
 
 
@@ -70,8 +70,8 @@ class NamedBackground:
     """What an expression may name."""
 
     example: str  # of an expression, for messages
-    read: Read  # what is behind the colon, and a prior with b₀ -> the part, and what a user should know about it
-    is_file: Callable[[str], bool]  # whether a file is behind the colon; raises ValueError where neither will do
+    read: Read  # what is behind the name, and a prior with b₀ -> the part, and what a user should know about it
+    is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
 
 

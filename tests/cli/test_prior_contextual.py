@@ -162,7 +162,7 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--background", "ngram:"], "--background ngram:: expected a file behind the colon, found nothing; say e.g."),
+        (["--background", "ngram:"], "--background ngram:: expected a file behind the name, found nothing; say e.g."),
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
         (["--background", "ngram(2, text=absent)"], "absent: cannot be read: No such file"),
         (["--background", "ngram(small.arpa, folds=3)"], "folds is of ngram(N), n-grams that are estimated here"),
@@ -178,10 +178,10 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
         (["--background", "unigram(smoothing=kneser)"], "smoothing: expected absolute, additive, good-turing or none,"),
         (["--background", "unigram(pseudo_count=1)"], "expected smoothing=additive, since no other smoothing adds"),
         (["--background", "uniform(smoothing=none)"], "uniform(smoothing=none): there is no key smoothing"),
-        (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the colon, found none"),
+        (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the name, found none"),
         (["--background", "automaton(grammar.txt, temperature=0)"], "temperature: expected a number of at least 0.01,"),
         (["--background", "ngram:3 plus"], "--background ngram:3 plus>><<: expected a background, e.g. unigram"),
-        (["--background", "cache:many"], "--background cache:many: expected a number of words behind the colon; say"),
+        (["--background", "cache:many"], "--background cache:many: expected a number of words behind the name; say"),
         (["--background", "cache(5, weight=1)"], "cache(5, weight=1): weight: expected a number below 1, found 1;"),
         (["--background", "cache(5, decay=2)"], "cache(5, decay=2): decay: expected a number of at most 1, found 2;"),
         (["--background", "cache(5, decay=1, learned)"], "cache decay 1.0: expected a number above 0 and below 1"),

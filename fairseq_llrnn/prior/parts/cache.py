@@ -87,7 +87,7 @@ class CacheOptions(Settings):
 
 def _is_number(source: str) -> bool:
     if not (source.isdecimal() and int(source) > 0):
-        raise ValueError(f"expected a number of words behind the colon; say e.g. {EXAMPLE}")
+        raise ValueError(f"expected a number of words behind the name; say e.g. {EXAMPLE}")
     return False
 
 

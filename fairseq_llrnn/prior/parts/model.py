@@ -88,7 +88,7 @@ class ModelOptions(Settings):
 def _is_checkpoint(source: str) -> bool:
     if not os.path.isfile(source):
         raise ValueError(
-            "expected a checkpoint behind the colon, found none there; give the .pt file that training wrote"
+            "expected a checkpoint behind the name, found none there; give the .pt file that training wrote"
         )
     return True
 
