@@ -49,7 +49,7 @@ def padded(examples: Sequence[Example], pad: int, start: int) -> dict[str, Tenso
     return {"input_ids": source, "attention_mask": mask, "decoder_input_ids": read, "labels": labels}
 
 
-def fit(model: PreTrainedModel, examples: list[Example], out: Path, args: argparse.Namespace, **more: Any) -> None:
+def fit(model: PreTrainedModel, examples: Sequence[Example], out: Path, args: argparse.Namespace, **more: Any) -> None:
     """Train, and save in `out`. more: of Seq2SeqTrainingArguments."""
     set_seed(args.seed)
     options = Seq2SeqTrainingArguments(

@@ -1,34 +1,42 @@
 """Marian with a log-linear head, or with its own softmax, from text to text, in a prior's numbers.
 
     translate.py train OUT --prior DIR --source train.en --target train.fr [--softmax]
+        [--invented-terms 0.3 --term-forms FILE]
     translate.py search OUT --prior DIR --source test.en --to test.fr [--terms FILE --term-forms FILE]
     translate.py search OUT --prior DIR --source test.question --to test.form --background DIR
 
 A model with the head has terms and grammars in its background. A softmax has them in a logits processor: the terms of
 its prior, or another prior (`--background`) of the same dictionary. Source words that no prior numbers are numbered
-here, in OUT/source.txt.
+here, in OUT/source.txt. With `--invented-terms`, that share of the training sentences requires some words of their
+translations, so that a model with the head learns to say terms.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from marian_training import add_options, fit, generated, sizes
+from marian_training import Example, add_options, fit, generated, sizes
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, set_seed
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.evidence.groups import plain
+from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
 from fairseq_llrnn.systems.terms.terms import Terms
 from fairseq_llrnn.systems.terms.tsv_file import read_terms
 from fairseq_llrnn.systems.terms.words import phrase_forms
@@ -83,13 +91,38 @@ def train(args: argparse.Namespace) -> None:
         (args.out / SOURCE).write_text("\n".join(words) + "\n", encoding="utf-8")
     numbers = Numbers(LogLinearHead(prior, 1, source_size=1), args.out / SOURCE)
     targets = rows(numbers.head.encode(lines[1]), numbers.head.pad)
+    examples: Sequence[Example]
     examples = [{"input_ids": s, "labels": t} for s, t in zip(numbers.source(lines[0]), targets, strict=True)]
     set_seed(args.seed)
     model = new_model(args, prior, numbers.source_words.known)
+    if args.invented_terms:
+        examples = WithTerms(examples, model.head.prior, args)
     more = {"label_smoothing_factor": args.label_smoothing} if args.softmax else {}
     fit(model, examples, args.out, args, **more)
     if args.softmax:
         (args.out / SOFTMAX).touch()
+
+
+class WithTerms(Sequence[Example]):
+    """Examples a share of which requires words of its translation, other ones each time that it is read."""
+
+    def __init__(self, examples: Sequence[Example], prior: Prior, args: argparse.Namespace) -> None:
+        """prior: the model's own, which counts the strings that terms are."""
+        self.examples, self.read = examples, Counter[int]()
+        self.targets = [np.array(one["labels"]) for one in examples]
+        forms = read_word_forms(args.term_forms.split(","), prior.symbols)
+        groups = InventedGroups(prior, forms, len(examples), self.targets.__getitem__, args.seed)
+        self.invented = InventedTerms(prior, groups, args.invented_terms, args.seed)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, number: Any) -> Any:
+        self.read[number] += 1
+        source, target = np.array(self.examples[number]["input_ids"]), self.targets[number]
+        made = self.invented.of(source, target, self.read[number], number)
+        said = merged_target(self.invented.table, torch.from_numpy(made), torch.from_numpy(target))
+        return {"input_ids": made.tolist(), "labels": said.tolist()}
 
 
 @torch.inference_mode()
@@ -133,18 +166,21 @@ def main(argv: list[str] | None = None) -> None:
         made.add_argument("out", type=Path, help="the model's folder")
         made.add_argument("--prior", type=Path, required=True)
         made.add_argument("--source", type=Path, required=True, help="tokenised text, a sentence a line")
+        made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
         if name == "train":
             made.add_argument("--target", type=Path, required=True)
             made.add_argument("--softmax", action="store_true", help="Marian's own output")
+            made.add_argument("--invented-terms", type=float, default=0.0, help="share of sentences (default: none)")
             add_options(made)
         else:
             made.add_argument("--to", type=Path, required=True, help="where translations are written")
             made.add_argument("--terms", type=Path, help="terms that translations must have (systems/terms)")
-            made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
             made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
             made.add_argument("--beam", type=int, default=5)
             made.add_argument("--longest", type=int, default=60, help="tokens of a translation, the end included")
     args = parser.parse_args(argv)
+    if args.stage == "train" and args.invented_terms and (args.softmax or not args.term_forms):
+        parser.error("--invented-terms: expected --term-forms beside it, and no --softmax, which knows no terms")
     args.run(args)
 
 

@@ -3,14 +3,17 @@
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
+import torch
 from example_modules import EXAMPLES, load
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.evidence.groups import SHIFT
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from toy_french.bilingual import make_bitext, write_bitext
@@ -21,8 +24,13 @@ SIZES = "--width 8 --ffn 8 --layers 1 --heads 2 --updates 3 --warmup 1 --batch 1
 
 
 @pytest.fixture(scope="module")
-def translate() -> ModuleType:
-    return load(EXAMPLES / "huggingface", "marian_training", "translate")[1]
+def modules() -> list[ModuleType]:
+    return load(EXAMPLES / "huggingface", "marian_training", "translate")
+
+
+@pytest.fixture(scope="module")
+def translate(modules: list[ModuleType]) -> ModuleType:
+    return modules[1]
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +56,15 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("output", [[], ["--softmax"]])
+@pytest.mark.parametrize("output", [[], ["--softmax"], ["--invented-terms", "0.9"]])
 def test_what_is_trained_says_required_terms(
-    output: list[str], translate: ModuleType, texts: Path, tmp_path: Path
+    output: list[str], modules: list[ModuleType], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    training, translate = modules
+    output = [*output, "--term-forms", str(texts / "lexicon.tsv")]
+    sources: list[Any] = []
+    collate = training.padded
+    monkeypatch.setattr(training, "padded", lambda some, *more: sources.extend(some) or collate(some, *more))
     prior, model = ["--prior", str(texts / "prior")], str(tmp_path / "model")
     pair = ["--source", str(texts / "train.en"), "--target", str(texts / "train.fr")]
     translate.main(["train", model, *prior, *pair, *SIZES, *output])
@@ -62,6 +75,16 @@ def test_what_is_trained_says_required_terms(
     said = [{*line.split()} & {"livre", "livres", "maison", "maisons"} for line in lines]
     assert len(lines) == 3 and said[0] <= {"livre", "livres"} and said[1] <= {"maison", "maisons"}
     assert all(said[:2]), lines
+    marked = [bool((torch.tensor(one["input_ids"]) >> SHIFT).any()) for one in sources]
+    assert any(marked) == ("--invented-terms" in output)
+
+
+def test_invented_terms_need_forms_and_a_head(translate: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "train out --prior p --source a --target b --invented-terms 1".split()
+    for more in ([], ["--softmax", "--term-forms", "forms.tsv"]):
+        with pytest.raises(SystemExit):
+            translate.main([*asked, *more])
+        assert "--invented-terms: expected --term-forms beside it, and no --softmax" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["in training", "in search alone"])

@@ -13,7 +13,7 @@ from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms.plugin import invented_groups
+from fairseq_llrnn.systems.terms import invented_groups
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.plugin.invented_groups import InventedGroups
-from fairseq_llrnn.systems.terms.plugin.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
 EPOCHS = 40  # that a test draws terms in
@@ -39,7 +40,8 @@ def make_prior() -> Prior:
     )  # fmt: skip
 
 
-def inventing(target: str, prior: Prior, forms: WordForms) -> InventedTerms:
+def inventing(target: str, prior: Prior, forms: WordForms) -> InventedMarks:
     """The pair of a source of three words and a target, in which nearly every epoch asks for terms."""
     pair = OnePair([4, 5, 8], target)
-    return InventedTerms(pair, prior, InventedGroups(pair, prior, forms, seed=1), 0.999, seed=1)
+    groups = InventedGroups(prior, forms, 1, lambda number: pair[number]["target"].numpy(), seed=1)
+    return InventedMarks(pair, InventedTerms(prior, groups, 0.999, seed=1))

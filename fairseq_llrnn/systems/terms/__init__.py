@@ -8,6 +8,8 @@
     groups.py     terms as groups of the evidence's strings
     terms.py      which phrases of a sentence ask for which term, and the forms of terms
     run.py        the terms of a run, and whether they matched
+    invented_terms.py   terms that training requires
+    invented_groups.py  … the groups that these are of
     evidence.py   the kind of evidence that a prior with terms has
     views/explain.py  options of `llrnn explain`
 """

@@ -12,8 +12,8 @@ from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.systems.terms.invented_groups import invented_phrases, runs
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
-from fairseq_llrnn.systems.terms.plugin.invented_groups import invented_phrases, runs
 
 CZECH = {
     "malý": ("ADJ", {"malý": "Nom", "malého": "Gen", "malým": "Ins"}),
@@ -112,7 +112,7 @@ def test_the_place_of_a_phrase_is_that_of_its_words_if_they_are_neighbours() -> 
     deux, chien = TARGET_WORDS.index("deux"), TARGET_WORDS.index("chien")
     words = [np.array([deux]), np.array([chien])]
     free = [(0, 1), (1, 2), (2, 3)]
-    assert pairs._place([{chien: 0.5}, {deux: 0.4}, {}], free, words) == [(0, 1), (1, 2)]
-    assert pairs._place([{chien: 0.5}, {}, {deux: 0.4}], free, words) == [(0, 1)], "the better of two"
-    assert pairs._place([{}, {}, {chien: 0.4}], free, words) == [(2, 3)]
-    assert pairs._place([{chien: 0.01}, {}, {}], free, words) == []
+    assert pairs.invented._place([{chien: 0.5}, {deux: 0.4}, {}], free, words) == [(0, 1), (1, 2)]
+    assert pairs.invented._place([{chien: 0.5}, {}, {deux: 0.4}], free, words) == [(0, 1)], "the better of two"
+    assert pairs.invented._place([{}, {}, {chien: 0.4}], free, words) == [(2, 3)]
+    assert pairs.invented._place([{chien: 0.01}, {}, {}], free, words) == []

@@ -54,7 +54,7 @@ def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> No
 def test_a_lemma_is_placed_by_its_head() -> None:
     """With translations between lemmas, the table names the head of a lemma's forms."""
     prior = make_prior()
-    pairs = inventing("chat", prior, WordForms())
+    pairs = inventing("chat", prior, WordForms()).invented
     words = len(TARGET_WORDS)
     chien, chat = TARGET_WORDS.index("chien"), TARGET_WORDS.index("chat")
     possible = np.arange(words) >= 4

@@ -1,8 +1,7 @@
 """What the system brings for fairseq: options of the task llrnn_translation.
 
     extension.py        what the task does where a prior has terms
-    invented_terms.py   terms that training requires
-    invented_groups.py  the groups that these are of
+    marked_pairs.py     pairs of sentences with terms
 """
 
 from dataclasses import dataclass, field

@@ -18,9 +18,10 @@ from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
+from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
 from fairseq_llrnn.systems.terms.plugin import MUST, SOURCE_LEXICON, TERM_FORMS
-from fairseq_llrnn.systems.terms.plugin.invented_groups import InventedGroups
-from fairseq_llrnn.systems.terms.plugin.invented_terms import InventedTerms, TermMarks
+from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, TermMarks
 from fairseq_llrnn.systems.terms.run import RunTerms
 from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.tbx_file import read_tbx
@@ -59,7 +60,7 @@ class Terminology(TaskExtension):
             if self.invented_groups is None:
                 self.invented_groups = self._made_groups(first())
             share, seed = self.cfg.invented_terms, self.cfg.seed
-            return InventedTerms(pairs, self.prior, self.invented_groups, share, seed)
+            return InventedMarks(pairs, InventedTerms(self.prior, self.invented_groups, share, seed))
         if self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
             return TermMarks(pairs, self.terms)
         return pairs
@@ -73,7 +74,9 @@ class Terminology(TaskExtension):
                 "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
                 "words.tsv, a table of `llrnn lexicon` (--invented-terms 0: none are wanted)"
             )
-        return InventedGroups(first, self.prior, forms, self.cfg.seed)
+        return InventedGroups(
+            self.prior, forms, len(first), lambda number: first[number]["target"].numpy(), self.cfg.seed
+        )
 
     def encoder(self, made: Any) -> Any:
         return None if made is None else BeforeTab(made)

@@ -5,6 +5,9 @@ for (invented_groups.py). The words of the source that translate one best carry 
 where none does and now and then, any word, without being its place: so the model learns to place a term, and to choose
 its form by the context. Which ones depends on the seed, the epoch and the sentence's number alone.
 
+    inventing = InventedTerms(prior, InventedGroups(prior, forms, len(targets), targets.__getitem__, seed), 0.3, seed)
+    source = inventing.of(source, target, epoch, number)
+
 Over pieces, terms are words that pieces spell, on either side.
 
 Sizes: L source tokens, U source words, V target words of the dictionaries.
@@ -15,18 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import torch
-from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 from fairseq_llrnn.evidence.groups import marked, plain
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.plugin.invented_groups import STREAM, InventedGroups, runs
-from fairseq_llrnn.systems.terms.run import RunTerms
+from fairseq_llrnn.systems.terms.invented_groups import STREAM, InventedGroups, runs
 
 MOST = 3  # words of a sentence's terms; a phrase may be more
 PHRASES_FIRST = 0.5  # share of the sentences that ask for phrases before words
@@ -34,22 +32,21 @@ LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked 
 WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
 
 
-class InventedTerms(ChangedPairs):
-    """Pairs whose sources carry terms."""
+class InventedTerms:
+    """Sources that carry terms, a share of them."""
 
-    def __init__(self, dataset: FairseqDataset, prior: Prior, groups: InventedGroups, share: float, seed: int) -> None:
-        super().__init__(dataset, share, seed)
-        self.groups, self.table, lexical = groups, groups.table, prior.translations
+    def __init__(self, prior: Prior, groups: InventedGroups, share: float, seed: int) -> None:
+        self.share, self.seed, self.groups, self.table = share, seed, groups, groups.table
+        lexical = prior.translations
         self.lexical = None if lexical is None else lexical.unit_table
         forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        pair: dict[str, Any] = self.dataset[index]
-        random = np.random.default_rng((self.seed, self.epoch, int(index), STREAM))
+    def of(self, source: np.ndarray, target: np.ndarray, epoch: int, number: int) -> np.ndarray:
+        """The source (L,) of a sentence with terms of its target, or as it is."""
+        random = np.random.default_rng((self.seed, epoch, number, STREAM))
         if random.random() >= self.share:
-            return pair
-        source, target = pair["source"].numpy(), pair["target"].numpy()
+            return source
         words, spans = self.groups.words(target)
         free = self._free(source)
         made, many = source.copy(), random.integers(1, MOST + 1)
@@ -71,7 +68,7 @@ class InventedTerms(ChangedPairs):
                 for token in range(at[0][0], at[-1][1]):
                     made[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
             free = [span for span in free if span not in at]
-        return pair | {"source": torch.from_numpy(made)}
+        return made
 
     def _candidates(self, words: Sequence[str], random: np.random.Generator) -> list[tuple[int, int]]:
         """Where the target says a word or a phrase of a group, in a drawn order; often phrases first, which are few."""
@@ -128,20 +125,3 @@ class InventedTerms(ChangedPairs):
             if probability >= (LEAST_PROBABILITY if best is None else best[0]):
                 best = probability, (begin, end)
         return best
-
-
-class TermMarks(BaseWrapperDataset):
-    """Pairs whose sources carry the terms of a run, found once and for all."""
-
-    def __init__(self, dataset: FairseqDataset, terms: RunTerms) -> None:
-        super().__init__(dataset)
-        self.changed: dict[int, torch.Tensor] = {}
-        for index in range(len(dataset)):
-            source = dataset[index]["source"].tolist()
-            made = terms.marked(source)
-            if made != source:
-                self.changed[index] = torch.tensor(made)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        pair: dict[str, Any] = self.dataset[index]
-        return pair | {"source": self.changed[index]} if index in self.changed else pair

@@ -1,24 +1,22 @@
-"""Phrases that training may require: runs of nouns and adjectives in its targets, with all forms in which they agree.
+"""The groups of terms that training may ask for, made once of a run: lemmas, and phrases of the first training data.
 
-Two neighbours need not belong together (*psa bílý* in *vidí psa bílý muž*). So where words inflect for case or gender,
-the words of a phrase agree, and all of them change with its forms; elsewhere, its last word does.
+All forms of a lemma, or of a phrase, are a group. Phrases are runs of nouns and adjectives in the targets. Two
+neighbours need not belong together (*psa bílý* in *vidí psa bílý muž*). So where words inflect for case or gender, the
+words of a phrase agree, and all of them change with its forms; elsewhere, its last word does.
 
-The groups of terms that training may ask for, made once of a run: lemmas, and phrases of the first training data.
-
-All forms of a lemma, or of a phrase whose words agree (invented_groups.py), are a group. Every group takes
-tokens that the session keeps; so data in several folders, of which an epoch reads one, has the phrases of the first.
+Every group takes tokens that the session keeps; so data in several folders, of which an epoch reads one, has the
+phrases of the first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
 import numpy as np
-from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.evidence.groups import Use
 from fairseq_llrnn.lexicon.word_forms import WordForms
@@ -108,10 +106,12 @@ class Marks:
 
 
 class InventedGroups:
-    """Groups by the words and phrases of the target; all made at the beginning: workers have copies."""
+    """Groups by the words and phrases of the target; all made at the beginning: processes that read have copies."""
 
-    def __init__(self, dataset: FairseqDataset, prior: Prior, forms: WordForms, seed: int) -> None:
-        """dataset: pairs whose targets say phrases."""
+    def __init__(
+        self, prior: Prior, forms: WordForms, many: int, target: Callable[[int], np.ndarray], seed: int
+    ) -> None:
+        """many, target: how many sentences say phrases, and the tokens of one by its number."""
         self.table = evidence_table(prior)
         groups = TermGroups(self.table)
         self.group_of: dict[str, int] = {}  # of every word and phrase of the target
@@ -120,7 +120,9 @@ class InventedGroups:
         shares = target_shares(prior)
         for lemma in forms:
             self._add(lemma, forms, shares, groups)
-        self._add_phrases(dataset, phrase_forms(prior, forms), seed, groups)
+        drawn = np.random.default_rng((seed, STREAM)).permutation(many)[:MOST_SENTENCES]
+        sentences = (self.words(target(int(number)))[0] for number in drawn)
+        self._add_phrases(sentences, phrase_forms(prior, forms), groups)
 
     def words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
         """The words of a target, "" for none, and where each begins and ends."""
@@ -141,10 +143,7 @@ class InventedGroups:
         self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
         self._mark(group)
 
-    def _add_phrases(self, dataset: FairseqDataset, phrases: PhraseForms, seed: int, groups: TermGroups) -> None:
-        """Of the sentences that a draw puts first."""
-        order = np.random.default_rng((seed, STREAM)).permutation(len(dataset))[:MOST_SENTENCES]
-        sentences = (self.words(dataset[int(i)]["target"].numpy())[0] for i in order)
+    def _add_phrases(self, sentences: Iterable[Sequence[str]], phrases: PhraseForms, groups: TermGroups) -> None:
         for lemma, forms in invented_phrases(sentences, phrases).items():
             group = groups.number(lemma, forms, True)
             self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
