@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.masses import each_row
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 ROWS, LENGTH = 5, 4
@@ -183,7 +184,7 @@ class _Laws:
             _holds("best_members belong to their class", bool(inside.all()))
             real = [row[row >= 0].tolist() for row in tokens[:, signature].masked_fill(found.isneginf(), -1)]
             _holds("best_members are different words", all(len(set(row)) == len(row) for row in real))
-        best = self._wide(background.best_share(self.state)).detach()
+        best = each_row(background.best_share(self.state), self.rows).detach()
         _same("best_share is that of the best member", best, values[:, :, 0])
 
     def the_only_member_is_named(self) -> None:
@@ -380,7 +381,7 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         of_columns, all_weights = background.column_classes(state), background.log_weights(state).double()
         assert columns.size(1) == background.num_columns == shares.size(1) == all_weights.size(1)
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        torch.testing.assert_close(background.best_share(state).expand(len(state), -1), best[:, :, 0])
+        torch.testing.assert_close(each_row(background.best_share(state), len(state)), best[:, :, 0])
         for row, by_word in enumerate(weights):
             one, seen = state[row : row + 1], set()
             in_class: dict[int, list[float]] = {}

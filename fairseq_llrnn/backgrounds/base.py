@@ -226,7 +226,10 @@ class Background(ExactBuffers):
         return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)
 
     def best_share(self, state: Tensor) -> Tensor:
-        """The log share of the best member of every class: (N, S) or (1, S); −inf for a class without mass."""
+        """The log share of the best member of every class, −inf for a class without mass.
+
+        (N, S); or (G, S), of which row g is that of the N/G states from g·N/G on, which are alike.
+        """
         shares = self.log_shares(state)
         best = shares.new_full((shares.size(0), self.num_classes), NEGATIVE_INFINITY)
         return best.scatter_reduce(1, self.class_of.expand_as(shares), shares, reduce="amax")

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
+from fairseq_llrnn.backgrounds.masses import Masses, runs
 from fairseq_llrnn.backgrounds.static import StaticBackground
 
 
@@ -73,6 +74,9 @@ class LexicalMixture(Background):
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
+
+    def masses(self, state: Tensor) -> Masses:
+        return Masses(self.class_log_mass.index_select(0, runs(state.squeeze(1))), len(state))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
@@ -155,7 +159,7 @@ class LexicalMixture(Background):
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
-        return self._best_share.index_select(0, state.squeeze(1))
+        return self._best_share.index_select(0, runs(state.squeeze(1)))
 
     @cached_property
     def _best_share(self) -> Tensor:

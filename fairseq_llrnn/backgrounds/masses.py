@@ -4,20 +4,24 @@ Sizes: V words, S classes, N rows.
 
 Log masses of classes in N rows (hypotheses, or positions of a batch), without a tensor of N × S where that can be.
 
-Sizes: N rows, G groups of rows, S classes, E entries. All weights are natural logarithms.
+Sizes: N rows, G groups of rows, S classes, E entries, C classes of which each row has its own masses. All weights are
+natural logarithms.
 
-    log B(n, σ)  =  shared(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
+    log B(n, σ)  =  of_groups(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
     log B(n, σ)  =  −∞     where row n is in `only` and has no entry at σ
+    log B(n, σ)  =  of_rows(n, σ), where σ is one of these classes
 
-A background that is the same everywhere has one group, one that is the same in a sentence has a group for each, any
-other a group for each row. An n-gram changes the masses of the few words that its history has seen, and gives all
-others the same factor; a grammar allows a few words, and forbids the rest: one group, and entries. So the output layer
-adds E numbers to its scores.
+A background that is the same everywhere has one group, one that is the same in a sentence has a group for each (in
+a search, of its hypotheses), any other a group for each row. Where what was said changes the masses of the same few
+classes in all rows, these are apart. An n-gram changes the masses of the few words that its history has seen, and gives
+all others the same factor; a grammar allows a few words, and forbids the rest: one group, and entries. So the output
+layer adds E numbers to its scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -83,29 +87,75 @@ class Entries:
     constant: Tensor  # (N,) what all classes of the row have besides; it cancels in p unless there are slots
 
 
+def each_row(of_groups: Tensor, num_rows: int) -> Tensor:
+    """What has a row for each group, (G, …), of which row g serves the N/G rows from g·N/G on, for each of N rows."""
+    if len(of_groups) in (1, num_rows):
+        return of_groups.expand(num_rows, *of_groups.shape[1:])
+    return of_groups.repeat_interleave(num_rows // len(of_groups), 0)
+
+
+def in_groups(rows: Tensor, of_groups: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (N, S), and what has a row for each group, (G, S), as they broadcast: (G, N/G, S) and (G, 1, S)."""
+    return rows.view(len(of_groups), len(rows) // len(of_groups), -1), of_groups.unsqueeze(1)
+
+
+def runs(numbers: Tensor) -> Tensor:
+    """Numbers (N,) of rows -> (G,), if each of these is that of N/G rows one after the other, else the same."""
+    once, many = torch.unique_consecutive(numbers, return_counts=True)
+    return once if bool((many * len(once) == len(numbers)).all()) else numbers
+
+
+@dataclass(frozen=True)
+class OfRows:
+    """Log masses that each row has for itself, of a few classes."""
+
+    classes: Tensor  # (C,) int64
+    masses: Tensor  # (N, C)
+
+
 @dataclass(frozen=True)
 class Masses:
     """Log masses of N rows."""
 
-    shared: Tensor  # (G, S), of which row g serves the N/G rows from g·N/G on; finite at every class with an entry
+    of_groups: Tensor  # (G, S), of which row g serves the N/G rows from g·N/G on; finite at every class with an entry
     num_rows: int  # N
     entries: Entries | None = None
+    of_rows: OfRows | None = None  # in the place of those of the groups; only without entries
+
+    @cached_property
+    def shared(self) -> Tensor:
+        """All but entries: (G, S), or (N, S) where rows have masses of their own."""
+        if self.of_rows is None:
+            return self.of_groups
+        return self.each_row(self.of_groups).index_copy(1, self.of_rows.classes, self.of_rows.masses)
+
+    def added_to(self, scores: Tensor) -> Tensor:
+        """Scores (N, S) and the masses but for `constant`; the scores change."""
+        each, shared = in_groups(scores, self.of_groups.to(scores.dtype))
+        if self.of_rows is None:
+            each.add_(shared)
+            return self.correct(scores)
+        own = scores.index_select(1, self.of_rows.classes) + self.of_rows.masses.to(scores.dtype)
+        each.add_(shared)
+        return scores.index_copy_(1, self.of_rows.classes, own)
 
     @classmethod
     def of(cls, log_mass: Tensor | Masses, num_rows: int) -> Masses:
         """Masses, or those of a tensor (G, S) or (S,), of N rows."""
         return log_mass if isinstance(log_mass, Masses) else cls(torch.atleast_2d(log_mass), num_rows)
 
-    def of_columns(self, columns: slice) -> Masses:
+    def of_classes_in(self, some: slice) -> Masses:
         """Some classes; where there are entries, all of them that have one."""
-        return replace(self, shared=self.shared[:, columns])
+        of_groups, own = self.of_groups[:, some], self.of_rows
+        if own is None:
+            return replace(self, of_groups=of_groups)
+        begin, end, _ = some.indices(self.of_groups.size(1))
+        inside = (own.classes >= begin) & (own.classes < end)
+        return replace(self, of_groups=of_groups, of_rows=OfRows(own.classes[inside] - begin, own.masses[:, inside]))
 
     def each_row(self, of_groups: Tensor) -> Tensor:
         """What has a row for each group, (G, …), for each of the N rows."""
-        groups = len(of_groups)
-        if groups in (1, self.num_rows):
-            return of_groups.expand(self.num_rows, *of_groups.shape[1:])
-        return of_groups.repeat_interleave(self.num_rows // groups, 0)
+        return each_row(of_groups, self.num_rows)
 
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""

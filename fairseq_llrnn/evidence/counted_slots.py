@@ -34,8 +34,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.masses import Masses, OfRows, each_row
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
+from fairseq_llrnn.output.context_classes import OwnClasses, recalled
 
 LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
 # log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
@@ -129,7 +131,7 @@ class CountedSlots(EvidenceMixture):
 
     def missing(self, state: Tensor) -> Tensor:
         """How many tokens are still required: (N,)."""
-        return (self._left(state) * self.source.must[self.contexts_of(state)]).sum(1).long()
+        return (self._left(state) * self._must(self.own(state))).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -141,9 +143,9 @@ class CountedSlots(EvidenceMixture):
         return torch.cat([super()._own_start(n), self.source.most[:n]], dim=1)
 
     def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        contexts, left = self.contexts_of(state), self._left(state)
-        said = self.slots.words[contexts] == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (self.source.member[contexts] & said.unsqueeze(2)).any(1) & (left > 0)
+        own, left = self.own(state), self._left(state)
+        said = self.words(own) == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (self._member(own) & said.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
@@ -153,14 +155,41 @@ class CountedSlots(EvidenceMixture):
             own.append(self._own_after(own[-1], tokens))
         return torch.stack(own, dim=1)
 
+    # ---- what groups are, by context --------------------------------------------------------------------------------
+
+    @recalled
+    def _member(self, own: OwnClasses) -> Tensor:
+        """(N, J, G)"""
+        return self.source.member[own.contexts]
+
+    @recalled
+    def _must(self, own: OwnClasses) -> Tensor:
+        """(N, G)"""
+        return self.source.must[own.contexts]
+
+    @recalled
+    def _log_open(self, own: OwnClasses) -> Tensor:
+        """(N, J)"""
+        return self.source.log_open[own.contexts]
+
+    @recalled
+    def _log_full(self, own: OwnClasses) -> Tensor:
+        """(N, J)"""
+        return self.source.log_full[own.contexts]
+
+    @recalled
+    def _log_wanting(self, own: OwnClasses) -> Tensor:
+        """(N, G)"""
+        return self.source.log_wanting[own.contexts]
+
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of the slots, and of </s>: (N, J + 1)."""
-        source, contexts, room = self.source, self.contexts_of(state), self._left(state) > 0
-        open_ = (source.member[contexts] & room.unsqueeze(1)).any(2)
-        of_slots = torch.where(open_, source.log_open[contexts], source.log_full[contexts])
-        of_end = source.log_wanting[contexts].masked_fill(~room, 0.0).amin(1, keepdim=True)
+        own, room = self.own(state), self._left(state) > 0
+        is_open = (self._member(own) & room.unsqueeze(1)).any(2)
+        of_slots = torch.where(is_open, self._log_open(own), self._log_full(own))
+        of_end = torch.where(room, self._log_wanting(own), 0.0).amin(1, keepdim=True)
         return torch.cat([of_slots, of_end], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
@@ -180,9 +209,9 @@ class CountedSlots(EvidenceMixture):
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            source, contexts = self.source, self.contexts_of(state)
-            wanting = (self._left(state) > 0) & source.must[contexts]
-            required = (source.member[contexts] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
+            own = self.own(state)
+            wanting = (self._left(state) > 0) & self._must(own)
+            required = (self._member(own) & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (0, 2)).long()
             needed[:, -2] = 0  # `</s>` is the end itself
             gone = gone | (needed > self._remaining)
@@ -195,8 +224,21 @@ class CountedSlots(EvidenceMixture):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
+    def masses(self, state: Tensor) -> Masses:
+        own = self.own(state)
+        if not self.by_context:
+            return Masses(self.log_mass(state), len(state))
+        mass = self._factored_mass(own)
+        changed = mass + self._log_factors(state).to(mass.dtype)
+        return Masses(self._masses(own), len(state), of_rows=OfRows(self._factored, changed))
+
+    @recalled
+    def _factored_mass(self, own: OwnClasses) -> Tensor:
+        """The log masses of the classes of `_log_factors` without their factors: (N, J + 1)."""
+        return self._log_mass(own).index_select(1, self._factored)
+
     def log_mass(self, state: Tensor) -> Tensor:
-        mass = self._log_mass(state)
+        mass = self._log_mass(self.own(state))
         return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
@@ -214,6 +256,7 @@ class CountedSlots(EvidenceMixture):
         best, lost = super().best_share(state), self._lost(state)
         if lost is None:
             return best
+        best = each_row(best, len(state))
         out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
         return best.masked_fill(out, NEGATIVE_INFINITY)
 

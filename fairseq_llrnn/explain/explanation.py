@@ -119,7 +119,7 @@ def explain(
         here = int(background.classes(state, tokens[t : t + 1]))
         signature, former, of_others = here, [], None
         for layer, own_state in _layers(positions, state):
-            former.append(layer.own_words(own_state).former[0])  # shape: (X,)
+            former.append(layer.former(layer.own(own_state))[0])  # shape: (X,)
             if signature >= layer.num_below:
                 if experts is None or layer is not experts.bound:
                     of_others = type(layer.source).__name__

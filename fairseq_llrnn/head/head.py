@@ -282,7 +282,7 @@ class LogLinearHead(nn.Module):
                 found.append(self._source_of(layer).rows_at(Place(layer, each, rows, found)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in found], {}
         static = self.output.rows.num_rows
-        of_slots = [masses.each_row(masses.shared[:, static:])] if scores else []
+        of_slots = [masses.each_row(masses.of_classes_in(slice(static, None)).shared)] if scores else []
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
@@ -328,7 +328,7 @@ class LogLinearHead(nn.Module):
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
         words, masses, static = self.known(targets).flatten(), batch.masses, self.output.rows.num_rows
         if masses.shared.size(1) > static:
-            masses = masses.of_columns(slice(static))
+            masses = masses.of_classes_in(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
         log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, masses, share, batch.slots)

@@ -24,15 +24,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
+from fairseq_llrnn.backgrounds.masses import each_row, runs
 
 NO_WORD = -1  # where a context has fewer than J context classes
 
@@ -89,71 +89,47 @@ class ContextClassSource:
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
-class _ByState:
-    """Tensors (N, J) about the context classes of N states; "some word" where a class has none."""
+class OwnClasses:
+    """The context classes in N states: the contexts, and what was found of the classes there (`recalled`)."""
 
-    def index_select(self, dim: int, rows: Tensor) -> Self:
-        """As of a tensor."""
-        return type(self)(*(value.index_select(dim, rows) for value in vars(self).values()))
+    def __init__(self, state: Tensor, contexts: Tensor, width: int, every: OwnClasses | None = None) -> None:
+        """every: the contexts that a batch begins with, where contexts decide; what is said of them is found once."""
+        self.state, self.contexts, self.width, self.every = state, contexts, width, every
+        self.facts: dict[str, Tensor] = {}
 
-
-@dataclass(frozen=True)
-class OwnWords(_ByState):
-    """The words of context classes, and the classes that they have left."""
-
-    words: Tensor  # NO_WORD where there are fewer
-    leave: Tensor  # whether they leave a class below
-    known: Tensor  # those that leave a class below, and some word for the others
-    former: Tensor  # the classes that they have left, of some word for the others
-    first: Tensor  # whether each is the first to leave its class, and so says what is left of it
+    @cached_property
+    def runs(self) -> Tensor:
+        """(G,), as of masses.py."""
+        return runs(self.contexts)
 
 
-@dataclass(frozen=True)
-class OwnMasses(_ByState):
-    """What context classes weigh, and what they leave below."""
-
-    share_below: Tensor  # log shares below, −inf for words that leave no class
-    mass: Tensor  # log mass of each context class, −inf where there is none
-    rest: Tensor  # that of each former class without all that leave it
-    gain: Tensor  # what the log shares gain of those who stay in it; 0 but for the first
+Find = Callable[[Any, OwnClasses], Tensor]
+OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
+OF_RUNS = ("_masses", "_best_share")  # what has a row for each run, since it is as wide as all classes
 
 
-Found = TypeVar("Found", Tensor, OwnWords, OwnMasses)
-
-
-def recalled(find: Callable[[Any, Tensor], Found]) -> Callable[[Any, Tensor], Found]:
-    """find(self, state): first dimension N, or 1 where all states are alike (module docstring)."""
+def recalled(find: Find) -> Find:
+    """find(self, own), a row for each state, once (module docstring)."""
     name = find.__name__
 
     @wraps(find)
-    def recall(self: ContextClasses, state: Tensor) -> Found:
-        memory = self._reached if name in OF_REACH else self._memory
-        width, last = self.source.width, memory.get(name)
-        key = self.contexts_of(state) if self.by_context else state
-        if last is not None and last[1] == width and (last[0] is key or torch.equal(last[0], key)):
-            found: Found = last[2]
-        elif self.by_context:
-            table: Any = memory.get((name, "of contexts"))
-            if table is None:
-                table = find(self, self._begin)
-                table = table.expand(self.source.rows, -1) if isinstance(table, Tensor) else table
-                memory[name, "of contexts"] = table
-            found = table.index_select(0, key)
-        else:
-            found = find(self, state)
-        memory[name] = key, width, found
-        return found
+    def recall(self: ContextClasses, own: OwnClasses) -> Tensor:
+        facts = own.facts if self._reached is None or name not in OF_REACH else self._reached.setdefault(own, {})
+        if name not in facts:
+            if own.every is None:
+                facts[name] = find(self, own)
+            else:
+                facts[name] = recall(self, own.every).index_select(0, own.runs if name in OF_RUNS else own.contexts)
+        return facts[name]
 
     return recall
-
-
-OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
 
 
 class ContextClasses(Background):
     """The background `base` with the context classes of `source`.
 
-    A hypothesis' state: the number of its context (and more, in a subclass), then the state below.
+    A hypothesis' state: the number of its context (and more, in a subclass), then the state below, where the context
+    does not decide it.
     """
 
     own_columns = 1  # of a state
@@ -169,9 +145,8 @@ class ContextClasses(Background):
         self._remaining: int | None = None
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
-        self._asked: tuple[Tensor, Tensor] | None = None  # the state whose contexts were asked for last, and these
-        self._memory: dict[Any, Any] = {}  # of `recalled`
-        self._reached: dict[Any, Any] = {}  # … and what depends on the limit
+        self._asked: dict[str, OwnClasses] = {}  # those of the states that were asked for last, and of all contexts
+        self._reached: dict[OwnClasses, dict[str, Tensor]] | None = None  # what depends on a limit
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
         self._grow()
 
@@ -218,16 +193,14 @@ class ContextClasses(Background):
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        return self._joined(self._own_start(n), self.base.start(n))
-
-    @cached_property
-    def _begin(self) -> Tensor:
-        """The states of all contexts that a batch begins with."""
-        return self.start(self.source.rows)
+        own = self._own_start(n)
+        return own if self.by_context else self._joined(own, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         if self.constant:
             return state
+        if self.by_context:
+            return self._own_after(state, tokens)
         below = self.below(state)
         if not self.base.constant:
             below = self.base.advance(below, self._known(tokens, state))
@@ -250,9 +223,10 @@ class ContextClasses(Background):
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         if self._flat is None or not torch.equal(self._flat[0], read):
-            own = self._own_per_position(previous)
+            own = self._own_per_position(previous).flatten(0, 1)
             self._grow()
-            self._flat = read, self._joined(own.flatten(0, 1), self.base.flat_states(self._known(previous)))
+            below = None if self.by_context else self.base.flat_states(self._known(previous))
+            self._flat = read, own if below is None else self._joined(own, below)
         return self._flat[1]
 
     def _joined(self, own: Tensor, below: Tensor) -> Tensor:
@@ -261,12 +235,40 @@ class ContextClasses(Background):
 
     def contexts_of(self, state: Tensor) -> Tensor:
         """The contexts of the hypotheses: (N,)."""
-        if self._asked is None or self._asked[0] is not state:
-            self._asked = state, state[:, 0].long()
-        return self._asked[1]
+        return state[:, 0].long()
+
+    def own(self, state: Tensor) -> OwnClasses:
+        """The context classes of each state."""
+        last, width = self._asked.get("last"), self.source.width
+        if last is not None and last.width == width and last.state is state:
+            return last
+        contexts = self.contexts_of(state)
+        if last is not None and last.width == width:
+            decides = (last.contexts, contexts) if self.by_context else (last.state, state)
+            if torch.equal(*decides):
+                last.state = state
+                return last
+        made = OwnClasses(state, contexts, width, self._every(width) if self.by_context else None)
+        self._asked["last"] = made
+        return made
+
+    def _every(self, width: int) -> OwnClasses:
+        """Those of all contexts that a batch begins with."""
+        every = self._asked.get("every")
+        if every is None or every.width != width:
+            state = self._own_start(self.source.rows)
+            every = self._asked["every"] = OwnClasses(state, self.contexts_of(state), width)
+        return every
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
+        return self._below(self.own(state)) if self.by_context else self._below_in(state)
+
+    @recalled
+    def _below(self, own: OwnClasses) -> Tensor:
+        return self.base.start(self.source.rows) if self.by_context else self._below_in(own.state)
+
+    def _below_in(self, state: Tensor) -> Tensor:
         if self.growth:
             return state[:, self.own_columns :]
         if self._base_shape is None:
@@ -276,24 +278,43 @@ class ContextClasses(Background):
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     @recalled
-    def own_words(self, state: Tensor) -> OwnWords:
-        """The words of the context classes of each state; they do not depend on hidden states."""
-        below, unk = self.below(state), self.source.unk
-        words = self.source.words(self.contexts_of(state))
-        knows = self.base.knows(words, below)
-        words = words if unk is not None else words.masked_fill(~knows, NO_WORD)
-        leave = knows & (words != NO_WORD)
-        known = words.masked_fill(~leave, unk or 0)
-        former = self.base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
+    def words(self, own: OwnClasses) -> Tensor:
+        """The word of each context class, NO_WORD where there are fewer: (N, J)."""
+        words = self.source.words(own.contexts)
+        if self.source.unk is not None:
+            return words
+        return words.masked_fill(~self.base.knows(words, self._below(own)), NO_WORD)
+
+    @recalled
+    def _leave(self, own: OwnClasses) -> Tensor:
+        """Whether they leave a class below: (N, J)."""
+        words = self.words(own)
+        return self.base.knows(words, self._below(own)) & (words != NO_WORD)
+
+    @recalled
+    def _leaving(self, own: OwnClasses) -> Tensor:
+        """The words that leave a class below, and some word for the others: (N, J)."""
+        return self.words(own).masked_fill(~self._leave(own), self.source.unk or 0)
+
+    @recalled
+    def former(self, own: OwnClasses) -> Tensor:
+        """The classes that they have left, of some word for those that leave none: (N, J)."""
+        words = self._leaving(own)
+        return self.base.classes(self._below(own).repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)
+
+    @recalled
+    def _first(self, own: OwnClasses) -> Tensor:
+        """Whether each is the first to leave its class, and so says what is left of it: (N, J)."""
+        former, leave = self.former(own), self._leave(own)
         beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
-        return OwnWords(words, leave, known, former, leave & ~beside.tril(-1).any(2))
+        return leave & ~beside.tril(-1).any(2)
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Which context class each token (N, …) is in, and whether it is in one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            words = self.own_words(state).words
+            words = self.words(self.own(state))
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
@@ -320,7 +341,7 @@ class ContextClasses(Background):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        words = self.own_words(state).words.clamp_min(0)
+        words = self.words(self.own(state)).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -336,7 +357,7 @@ class ContextClasses(Background):
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        return torch.cat([base, self.own_words(state).words.clamp_min(0)], dim=1)
+        return torch.cat([base, self.words(self.own(state)).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
@@ -363,11 +384,11 @@ class ContextClasses(Background):
         """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
         if not own.size(1):
             return of_words.expand(len(state), -1)
-        size, mine = of_words.size(1), self.own_words(state)
+        size, places = of_words.size(1), self.own(state)
         # strings have columns of their own behind those below, which void places and what they hold fall out of
         more = size + torch.arange(own.size(1), device=own.device)
-        column = self.base.column_of(mine.known, self.below(state))
-        column = torch.where(mine.leave, column, more)
+        column = self.base.column_of(self._leaving(places), self._below(places))
+        column = torch.where(self._leave(places), column, more)
         none = NEGATIVE_INFINITY if own.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
         return wide.scatter(1, column, own.to(wide.dtype))[:, : self.num_columns]
@@ -375,60 +396,86 @@ class ContextClasses(Background):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def masses(self, state: Tensor) -> Masses:
-        return super().masses(state) if self.source.width else self.base.masses(self.below(state))
+        if not self.source.width:
+            return self.base.masses(self.below(state))
+        return Masses(self._masses(self.own(state)), len(state))
 
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
         states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
-        if self.source.width or not self.base.constant:
+        if self.constant:
             return super().along(previous)
+        if self.source.width or not self.base.constant:
+            return states, Masses(self.log_mass(states), len(states))
         masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
         return states, masses.repeated(previous.size(1))
 
     @recalled
-    def _mass_below(self, state: Tensor) -> Tensor:
-        return self.base.log_mass(self.below(state))
+    def _mass_below(self, own: OwnClasses) -> Tensor:
+        return self.base.log_mass(self._below(own)).expand(len(own.contexts), -1)
 
     @recalled
-    def own_masses(self, state: Tensor) -> OwnMasses:
-        """What the context classes of each state weigh."""
-        below, own = self.below(state), self.own_words(state)
-        before = self._mass_below(state).expand(len(state), -1).gather(1, own.former)
-        share = _each(self.base, below, own.known).masked_fill(~own.leave, NEGATIVE_INFINITY)
-        mass = torch.where(share.isneginf(), share, before + share)
-        if self.source.unk is not None:
-            mass = torch.logaddexp(self.source.log_added(self.contexts_of(state)).to(mass.dtype), mass)
-        rest = self.base.log_mass_without(below, own.known, own.leave)
-        gain = torch.where(own.first & ~rest.isneginf(), before - rest, 0.0)
-        return OwnMasses(share, mass, rest, gain)
+    def _mass_before(self, own: OwnClasses) -> Tensor:
+        """The log mass of each former class before any word leaves it: (N, J)."""
+        return self._mass_below(own).gather(1, self.former(own))
+
+    @recalled
+    def _share_below(self, own: OwnClasses) -> Tensor:
+        """The log shares of the words below, −inf for those that leave no class: (N, J)."""
+        share = _each(self.base, self._below(own), self._leaving(own))
+        return share.masked_fill(~self._leave(own), NEGATIVE_INFINITY)
+
+    @recalled
+    def _own_mass(self, own: OwnClasses) -> Tensor:
+        """The log mass of each context class, −inf where there is none: (N, J)."""
+        share = self._share_below(own)
+        mass = torch.where(share.isneginf(), share, self._mass_before(own) + share)
+        if self.source.unk is None:
+            return mass
+        return torch.logaddexp(self.source.log_added(own.contexts).to(mass.dtype), mass)
+
+    @recalled
+    def _rest(self, own: OwnClasses) -> Tensor:
+        """The log mass of each former class without all that leave it: (N, J)."""
+        return self.base.log_mass_without(self._below(own), self._leaving(own), self._leave(own))
+
+    @recalled
+    def _gain(self, own: OwnClasses) -> Tensor:
+        """What the log shares gain of those who stay in each former class; 0 but for the first that leaves: (N, J)."""
+        rest = self._rest(own)
+        return torch.where(self._first(own) & ~rest.isneginf(), self._mass_before(own) - rest, 0.0)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._log_mass(state) if self.source.width else self.base.log_mass(self.below(state))
+        return self._log_mass(self.own(state)) if self.source.width else self.base.log_mass(self.below(state))
 
     @recalled
-    def _log_mass(self, state: Tensor) -> Tensor:
-        own, masses = self.own_words(state), self.own_masses(state)
-        mass = torch.cat([self._mass_below(state).expand(len(state), -1), masses.mass], dim=1)
+    def _log_mass(self, own: OwnClasses) -> Tensor:
+        mass, first = torch.cat([self._mass_below(own), self._own_mass(own)], dim=1), self._first(own)
         if self.source.unk is not None:
-            mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(state).to(mass.dtype))
+            mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(own).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
-        place = torch.where(own.first, own.former, self._own_classes)
-        return mass.scatter_(1, place, torch.where(own.first, masses.rest, masses.mass))
+        place = torch.where(first, self.former(own), self._own_classes)
+        return mass.scatter_(1, place, torch.where(first, self._rest(own), self._own_mass(own)))
 
-    def _unk_factor(self, state: Tensor) -> Tensor:
+    @recalled
+    def _masses(self, own: OwnClasses) -> Tensor:
+        return self._log_mass(own)
+
+    def _unk_factor(self, own: OwnClasses) -> Tensor:
         """(N, 1)"""
-        return self.source.log_unk_factor(self.contexts_of(state)).unsqueeze(1)
+        return self.source.log_unk_factor(own.contexts).unsqueeze(1)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._known(words, state), taken)
-        own, (which, is_own) = self.own_words(state), self._which(words, state)
+        own, (which, is_own) = self.own(state), self._which(words, state)
         others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
-        both, out = torch.cat([own.known, others], dim=1), torch.cat([own.leave, taken & ~is_own], dim=1)
-        rest = self.base.log_mass_without(self.below(state), both, out)[:, self.source.width :]
+        both = torch.cat([self._leaving(own), others], dim=1)
+        out = torch.cat([self._leave(own), taken & ~is_own], dim=1)
+        rest = self.base.log_mass_without(self._below(own), both, out)[:, self.source.width :]
         if self.source.unk is not None:
-            rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
-        mass = self.own_masses(state).mass.gather(1, which)
+            rest = rest + (others == self.source.unk) * self._unk_factor(own).to(rest.dtype)
+        mass = self._own_mass(own).gather(1, which)
         return torch.where(is_own, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -436,29 +483,29 @@ class ContextClasses(Background):
         share = self._reach[0].log_share(below, known)
         if not self.source.width:
             return share
-        which, is_own = self._which(tokens, state)
-        own = self._own_shares(state).gather(1, which.unsqueeze(1)).squeeze(1)
-        gain = self._gain(state, self.base.classes(below, known).unsqueeze(1)).squeeze(1)
-        return torch.where(is_own, own, share + gain)
+        (which, is_own), own = self._which(tokens, state), self.own(state)
+        alone = self._own_shares(own).gather(1, which.unsqueeze(1)).squeeze(1)
+        gain = self._gain_at(own, self.base.classes(below, known).unsqueeze(1)).squeeze(1)
+        return torch.where(is_own, alone, share + gain)
 
-    def _gain(self, state: Tensor, classes: Tensor) -> Tensor:
+    def _gain_at(self, own: OwnClasses, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        former, gain = self.own_words(state).former, self.own_masses(state).gain
-        return torch.where(classes.unsqueeze(2) == former.unsqueeze(1), gain.unsqueeze(1), 0.0).sum(2)
+        same = classes.unsqueeze(2) == self.former(own).unsqueeze(1)
+        return torch.where(same, self._gain(own).unsqueeze(1), 0.0).sum(2)
 
     @recalled
-    def _own_shares(self, state: Tensor) -> Tensor:
+    def _own_shares(self, own: OwnClasses) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        masses, known = self.own_masses(state), self.own_words(state).known
-        shares = masses.mass.masked_fill(~masses.mass.isneginf(), 0.0)
+        mass = self._own_mass(own)
+        shares = mass.masked_fill(~mass.isneginf(), 0.0)
         if self._remaining is None or self._reach[0] is self.base:
             return shares
-        below = self.below(state)
-        lost = _each(self._reach[0], below, known).isneginf()
+        below, words = self._below(own), self._leaving(own)
+        lost = _each(self._reach[0], below, words).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
-            after = self.base.advance(below.repeat_interleave(self.source.width, 0), known.flatten())
-            far = self.base.steps_to_end(after).view_as(known) >= self._remaining
-            lost = torch.where(masses.share_below.isneginf(), far, lost)
+            after = self.base.advance(below.repeat_interleave(self.source.width, 0), words.flatten())
+            far = self.base.steps_to_end(after).view_as(words) >= self._remaining
+            lost = torch.where(self._share_below(own).isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -466,56 +513,64 @@ class ContextClasses(Background):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach[0].best_share(self.below(state))
-        return self._best_share(state)
+        return self._best_share(self.own(state))
 
     @recalled
-    def _best_share(self, state: Tensor) -> Tensor:
-        own, shares = self.own_words(state), self._own_shares(state)
-        first = self._staying(state, own.former, 1)[0].squeeze(2)  # shape: (N, J)
-        best = torch.cat([self._reach[0].best_share(self.below(state)).expand(len(state), -1), shares], dim=1)
-        place = torch.where(own.leave, own.former, self._own_classes)
-        return best.scatter_(1, place, torch.where(own.leave, first, shares))
+    def _best_share(self, own: OwnClasses) -> Tensor:
+        shares, former, leave = self._own_shares(own), self.former(own), self._leave(own)
+        first = self._staying(own, former, 1)[0].squeeze(2)  # shape: (N, J)
+        best = torch.cat([each_row(self._reach[0].best_share(self._below(own)), len(shares)), shares], dim=1)
+        return best.scatter_(1, torch.where(leave, former, self._own_classes), torch.where(leave, first, shares))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach[0].best_members(self.below(state), classes, k)
         if not self.by_context:
-            return self._best_members(state, classes, k)
+            return self._best_members(self.own(state), classes, k)
         # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
         if k not in self._ranked:
             place = self.class_of.new_full((self.source.rows * self.num_classes,), -1)
             place[pairs[0, 0]] = 0
-            shares, words = self._best_members(state[:1], classes[:1, :1], k)
+            shares, words = self._best_members(self._in(state[:1, 0]), classes[:1, :1], k)
             self._ranked[k] = place, shares.squeeze(1), words.squeeze(1)
         place, shares, words = self._ranked[k]
         there = place[pairs]
         if bool((there < 0).any()):
             new = pairs[there < 0].unique()
             place[new] = len(shares) + torch.arange(len(new), device=new.device)
-            begin, which = self._begin[new // self.num_classes], new % self.num_classes
-            more = self._best_members(begin, which.unsqueeze(1), k)
+            own, which = self._in(new // self.num_classes), new % self.num_classes
+            more = self._best_members(own, which.unsqueeze(1), k)
             shares, words = torch.cat([shares, more[0].squeeze(1)]), torch.cat([words, more[1].squeeze(1)])
             self._ranked[k], there = (place, shares, words), place[pairs]
         return shares[there], words[there]
 
-    def _best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        own = classes - self.num_below
-        is_own, which = (own >= 0).unsqueeze(2), own.clamp_min(0)
-        shares, words = self._staying(state, classes.masked_fill(own >= 0, 0), k)
-        alone = self._own_shares(state).gather(1, which).unsqueeze(2)
-        word = self.own_words(state).words.gather(1, which).unsqueeze(2)
+    def _in(self, contexts: Tensor) -> OwnClasses:
+        """The context classes in these contexts, which decide: (M,)."""
+        width = self.source.width
+        return OwnClasses(contexts.unsqueeze(1), contexts, width, self._every(width))
+
+    def _best_members(self, own: OwnClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        which = (classes - self.num_below).clamp_min(0)
+        is_own = classes >= self.num_below
+        shares, words = self._staying(own, classes.masked_fill(is_own, 0), k)
+        alone = self._own_shares(own).gather(1, which).unsqueeze(2)
+        word, is_own = self.words(own).gather(1, which).unsqueeze(2), is_own.unsqueeze(2)
         shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _staying(self, own: OwnClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
-        shares, words = self._reach[0].best_members(self.below(state), classes, k + self.source.width)
-        own = self.own_words(state).words.sort(1).values  # shape: (N, J)
-        place = torch.searchsorted(own, words.flatten(1)).clamp_max(own.size(1) - 1)
-        gone = (own.gather(1, place) == words.flatten(1)).view_as(words)
-        values, which = shares.masked_fill(gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + self._gain(state, classes).unsqueeze(2), words.gather(2, which)
+        shares, words = self._reach[0].best_members(self._below(own), classes, k + self.source.width)
+        gone = self._sorted_words(own)
+        place = torch.searchsorted(gone, words.flatten(1)).clamp_max(gone.size(1) - 1)
+        is_gone = (gone.gather(1, place) == words.flatten(1)).view_as(words)
+        values, which = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
+        return values + self._gain_at(own, classes).unsqueeze(2), words.gather(2, which)
+
+    @recalled
+    def _sorted_words(self, own: OwnClasses) -> Tensor:
+        return self.words(own).sort(1).values
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -526,29 +581,30 @@ class ContextClasses(Background):
             return weights
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
-            weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        return self._in_columns(weights, self.own_masses(state).mass, state)
+            weights = weights.index_add(1, unk, self._unk_factor(self.own(state)).to(weights))
+        return self._in_columns(weights, self._own_mass(self.own(state)), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach[0].log_shares(self.below(state))
         if not self.source.width:
             return shares
-        return self._in_columns(self._lifted(shares, state), self._own_shares(state), state)
+        return self._in_columns(self._lifted(shares, state), self._own_shares(self.own(state)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
         words = self._reach[0].word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        own = classes[:, self.num_below :] + self._own_shares(state).to(classes.dtype)
+        own = classes[:, self.num_below :] + self._own_shares(self.own(state)).to(classes.dtype)
         return self._in_columns(self._lifted(words, state), own, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
-        former, gain = self.own_words(state).former, self.own_masses(state).gain
-        lift = of_words.new_zeros(len(state), self.num_below).scatter_add(1, former, gain.to(of_words.dtype))
-        return of_words + lift.gather(1, self.base.column_classes(self.below(state)).expand(len(state), -1))
+        own = self.own(state)
+        lift = of_words.new_zeros(len(state), self.num_below)
+        lift = lift.scatter_add(1, self.former(own), self._gain(own).to(of_words.dtype))
+        return of_words + lift.gather(1, self.base.column_classes(self._below(own)).expand(len(state), -1))
 
 
 def strings_in(background: Background) -> ContextClasses | None:

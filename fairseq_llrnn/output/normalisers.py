@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, in_groups
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
@@ -54,15 +54,11 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
     """log p(σ | K) for every signature: scores (…, S) -> (…, S).
 
     Args:
-        log_mass: broadcasts to the scores; or masses of N rows, for scores (N, S).
+        log_mass: broadcasts to the scores; or masses of N rows, for scores (N, S), which change.
     """
     if isinstance(log_mass, Tensor):
         return functional.log_softmax(scores + log_mass.to(scores.dtype), dim=-1)
-    shared = log_mass.shared.to(scores.dtype)
-    if len(shared) in (1, len(scores)):
-        return functional.log_softmax(log_mass.correct(scores + shared), dim=-1)
-    grouped = scores.unflatten(0, (len(shared), -1)) + shared.unsqueeze(1)
-    return functional.log_softmax(grouped.flatten(0, 1), dim=-1)
+    return functional.log_softmax(log_mass.added_to(scores), dim=-1)
 
 
 def best_words_of(
@@ -176,7 +172,8 @@ class Distribution:
         A word among the k best lies in one of the k classes whose best members are best: if its class were not among
         them, k other classes would each hold a better word.
         """
-        best = self.log_probs + background.best_share(state).to(self.log_probs.dtype)
+        each, share = in_groups(self.log_probs, background.best_share(state).to(self.log_probs.dtype))
+        best = (each + share).view_as(self.log_probs)
         values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
         return best_words_of(self.log_probs.gather(1, chosen), chosen, values, background, state, k)
 

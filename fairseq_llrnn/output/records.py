@@ -83,8 +83,10 @@ class Batch:
         """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
         if self.masses.entries is not None:
             return self.masses.dense().view(*self.hidden.shape[:2], -1)
-        groups, batch = len(self.masses.shared), len(self.hidden)
-        return self.masses.shared.view(batch if groups > 1 else 1, max(1, groups // batch), -1)
+        shared, batch = self.masses.shared, len(self.hidden)
+        if 1 < len(shared) < batch:
+            shared = self.masses.each_row(shared)
+        return shared.view(batch if len(shared) > 1 else 1, max(1, len(shared) // batch), -1)
 
     @cached_property
     def classes(self) -> Distribution:

@@ -215,7 +215,7 @@ class TreeOutput:
         """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
 
         Args:
-            log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (1 or N, S + J).
+            log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (G, S + J).
         """
         log_mass = Masses.of(log_mass, len(hidden))
         found, hidden, slots = self._tempered(hidden, slots, temperature)

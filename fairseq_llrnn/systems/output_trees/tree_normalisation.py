@@ -69,7 +69,7 @@ class TreeDistribution(Distribution):
         """As of Normalised.distribution."""
         self.made, self.hidden = made, hidden
         self.leaves, self.temperature, self.slots = made.layer.leaves, temperature, slots
-        self.masses = _without(masses.of_columns(slice(self.leaves)), slots)
+        self.masses = _without(masses.of_classes_in(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
         self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
 
@@ -109,7 +109,7 @@ def _without(masses: Masses, slots: SlotScores | None) -> Masses:
     place, own = torch.tensor([slots.replaced], device=masses.shared.device), masses.entries
     shared = masses.shared.index_fill(1, place, NEGATIVE_INFINITY)
     if own is None:
-        return replace(masses, shared=shared)
+        return Masses(shared, masses.num_rows)
     others = own.classes != slots.replaced
     left = replace(own, rows=own.rows[others], classes=own.classes[others], added=own.added[others])
-    return replace(masses, shared=shared, entries=left)
+    return Masses(shared, masses.num_rows, left)

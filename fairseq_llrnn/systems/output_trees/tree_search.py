@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, each_row
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
@@ -89,7 +89,7 @@ def best_classes(
     """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
 
     Args:
-        rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: (1, S + J) or (N, S + J).
+        rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: of `Background.best_share`, (G, S + J).
         of_slots: scores and masses of the slots, (N, J), as `masses` has them.
     """
     many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
@@ -99,7 +99,7 @@ def best_classes(
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
     waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
     waiting[:, 0] = 0.0
-    share = best_share.to(bias.dtype).expand(many, -1)
+    share = each_row(best_share.to(bias.dtype), many)
     wide = min(k, layer.internal)
     while True:
         bound, nodes = waiting.topk(wide, dim=1)
