@@ -21,7 +21,6 @@ layer adds E numbers to its scores.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -122,7 +121,7 @@ class Masses:
     entries: Entries | None = None
     of_rows: OfRows | None = None  # in the place of those of the groups; only without entries
 
-    @cached_property
+    @property
     def shared(self) -> Tensor:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
         if self.of_rows is None:

@@ -9,7 +9,7 @@ is one slot with two places.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,10 +123,13 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
     found: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
     for sentence, at, offers in table.offered(sources):
         for offer in offers:
-            other, before = found[sentence].get(offer.word, (offer, []))
-            first = min(other, offer, key=lambda one: one.rank)
-            first = replace(first, unknown=other.unknown or offer.unknown)
-            found[sentence][offer.word] = first, [*before, at]
+            before = found[sentence].get(offer.word)
+            if before is None:
+                found[sentence][offer.word] = offer, [at]
+            else:
+                first = min(before[0], offer, key=lambda one: one.rank)
+                first = replace(first, unknown=before[0].unknown or offer.unknown)
+                found[sentence][offer.word] = first, [*before[1], at]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
     for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
         if len(one) > len(rest):
@@ -139,27 +142,30 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     marked = source.cpu().numpy()
     kept, asked = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
     slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
-    many = max(1, *map(len, slots))
+    many, flat = max(1, *map(len, slots)), [slot for one in slots for slot in one]
+    at = [b * many + j for b, one in enumerate(slots) for j in range(len(one))]  # of each, in the batch
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
-    row = [[numbers.setdefault(slot.row, len(numbers)) for slot in one] + [0] * (many - len(one)) for one in slots]
+    row = [numbers.setdefault(slot.row, len(numbers)) for slot in flat]
     rows = [table.rows[number] for number in numbers] or [((), ())]
-    pairs = [(b * many + j, at) for b, one in enumerate(slots) for j, slot in enumerate(one) for at in slot.places]
+    pairs = [(number, place) for number, slot in zip(at, flat, strict=True) for place in slot.places]
 
     def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.tensor(values, dtype=dtype, device=source.device)
 
-    def each(name: str, none: Any, dtype: torch.dtype = torch.long) -> Tensor:
-        return tensor([[getattr(slot, name) for slot in one] + [none] * (many - len(one)) for one in slots], dtype)
+    def each(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
+        found = torch.full((len(slots) * many,), none, dtype=dtype)
+        found[at] = torch.tensor(values, dtype=dtype)
+        return found.view(len(slots), many).to(source.device)
 
     return Slots(
-        words=each("word", NO_WORD),
-        unknown=each("unknown", False, torch.bool),
-        read_as=each("read_as", NO_WORD),
-        names_unknown=each("names_unknown", False, torch.bool),
-        log_part=each("log_part", NEGATIVE_INFINITY, torch.float32),
+        words=each([slot.word for slot in flat], NO_WORD),
+        unknown=each([slot.unknown for slot in flat], False, torch.bool),
+        read_as=each([slot.read_as for slot in flat], NO_WORD),
+        names_unknown=each([slot.names_unknown for slot in flat], False, torch.bool),
+        log_part=each([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
         count=tensor([len(one) for one in slots]),
-        times=each("times", 0),
-        row=tensor(row),
+        times=each([slot.times for slot in flat], 0),
+        row=each(row, 0),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
         features=tensor([feature for features, _ in rows for feature in features]),
         values=tensor([value for _, values in rows for value in values], torch.float32),
@@ -219,7 +225,7 @@ class SlotRows(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         rows, bias = place.rows.of_source[self.name]
         sentence = place.contexts[:, 0]
-        return rows[sentence].unsqueeze(1), bias[sentence].unsqueeze(1)
+        return rows.index_select(0, sentence).unsqueeze(1), bias.index_select(0, sentence).unsqueeze(1)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:
         from fairseq_llrnn.evidence.merged_targets import merged_target  # which asks for slots

@@ -90,6 +90,7 @@ class Search:
 
     longest: int | None = None  # the most tokens of a hypothesis, </s> included; None: any number
     state: State | None = None  # the head's, of the hypotheses
+    read: Tensor | None = None  # the tokens so far, (N, t), as the network reads them
     network: Tensor | None = None  # the network's, (N, …)
     input_rows: Tensor | None = None  # head.embedding_rows, made at the first step
 
@@ -160,7 +161,11 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
             unread = tokens[:, 1:]
         state = search.state = self.head.advance(state, unread).limited(search.longest)
-        states = self.hidden(self.head.readable(tokens, state), encoder_out, incremental_state)
+        if search.read is None:
+            search.read = self.head.readable(tokens, state)
+        else:
+            search.read = torch.cat([search.read, self.head.readable(unread, state)], dim=1)
+        states = self.hidden(search.read, encoder_out, incremental_state)
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]
         return torch.ones(len(tokens), 1, 1, device=tokens.device), {"attn": attention, "step": step}
@@ -187,6 +192,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Number new_order[i] of the hypotheses comes to place i."""
         search = self.search(incremental_state)
+        if search.read is not None:
+            search.read = search.read.index_select(0, new_order)
         if search.network is not None:
             search.network = search.network.index_select(0, new_order)
         if search.state is not None:
