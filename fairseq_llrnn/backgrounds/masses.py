@@ -106,10 +106,11 @@ def runs(numbers: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class OfRows:
-    """Log masses that each row has for itself, of a few classes."""
+    """Log masses that each row has for itself: of a few classes before `tail`, then of all from there on."""
 
     classes: Tensor  # (C,) int64
     masses: Tensor  # (N, C)
+    tail: int
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Masses:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
         if self.of_rows is None:
             return self.of_groups
-        return self.each_row(self.of_groups).index_copy(1, self.of_rows.classes, self.of_rows.masses)
+        return each_row(self.of_groups, self.num_rows).index_copy(1, self.of_rows.classes, self.of_rows.masses)
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Scores (N, S) and the masses but for `constant`; the scores change."""
@@ -145,22 +146,16 @@ class Masses:
 
     def of_classes_in(self, some: slice) -> Masses:
         """Some classes; where there are entries, all of them that have one."""
-        of_groups, own = self.of_groups[:, some], self.of_rows
-        if own is None:
-            return replace(self, of_groups=of_groups)
-        begin, end, _ = some.indices(self.of_groups.size(1))
-        inside = (own.classes >= begin) & (own.classes < end)
-        return replace(self, of_groups=of_groups, of_rows=OfRows(own.classes[inside] - begin, own.masses[:, inside]))
-
-    def each_row(self, of_groups: Tensor) -> Tensor:
-        """What has a row for each group, (G, …), for each of the N rows."""
-        return each_row(of_groups, self.num_rows)
+        own = self.of_rows
+        if own is not None and some == slice(own.tail, None):
+            return Masses(own.masses[:, own.tail - self.of_groups.size(1) :], self.num_rows)
+        return replace(self, of_groups=self.shared[:, some], of_rows=None)
 
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""
         if self.entries is None:
-            return self.each_row(self.shared)
-        return self.correct(self.each_row(self.shared).clone()) + self.entries.constant.unsqueeze(1)
+            return each_row(self.shared, self.num_rows)
+        return self.correct(each_row(self.shared, self.num_rows).clone()) + self.entries.constant.unsqueeze(1)
 
     def correct(self, scores: Tensor) -> Tensor:
         """Change scores (N, S) that hold `shared` into ones that hold the masses but for `constant`, in place."""
@@ -182,7 +177,8 @@ class Masses:
     def select(self, rows: Tensor) -> Masses:
         """Some rows, (M,), each once."""
         if self.entries is None:
-            return Masses(self.each_row(self.shared)[rows] if len(self.shared) > 1 else self.shared, len(rows))
+            each = each_row(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
+            return Masses(each, len(rows))
         own = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
         number[rows] = torch.arange(len(rows), device=rows.device)

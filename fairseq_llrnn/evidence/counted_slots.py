@@ -108,8 +108,8 @@ class CountedSlots(EvidenceMixture):
         self.own_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.constant = False
-        # the classes of `_log_factors`: (J + 1,)
-        self._factored = torch.cat([self._own_classes, self.class_of[END : END + 1]])
+        # the classes of `_log_factors`: (1 + J,)
+        self._factored = torch.cat([self.class_of[END : END + 1], self._own_classes])
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 
@@ -144,7 +144,7 @@ class CountedSlots(EvidenceMixture):
 
     def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
         own, left = self.own(state), self._left(state)
-        said = self.words(own) == tokens.unsqueeze(1)  # shape: (N, J)
+        said = self.own_words(own).words == tokens.unsqueeze(1)  # shape: (N, J)
         of = (self._member(own) & said.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
@@ -185,18 +185,17 @@ class CountedSlots(EvidenceMixture):
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
-        """Of the slots, and of </s>: (N, J + 1)."""
+        """Of </s>, and of the slots: (N, 1 + J)."""
         own, room = self.own(state), self._left(state) > 0
         is_open = (self._member(own) & room.unsqueeze(1)).any(2)
         of_slots = torch.where(is_open, self._log_open(own), self._log_full(own))
         of_end = torch.where(room, self._log_wanting(own), 0.0).amin(1, keepdim=True)
-        return torch.cat([of_slots, of_end], dim=1)
+        return torch.cat([of_end, of_slots], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
-        """Values of slots, of </s> and of others (N, J + 2) at classes (N, …)."""
-        many = values.size(1)
-        place = torch.where(classes >= self.num_below, classes - self.num_below, many - 1)
-        place = place.masked_fill(classes == self.class_of[END], many - 2)
+        """Values of </s>, of slots and of others (N, J + 2) at classes (N, …)."""
+        place = torch.where(classes >= self.num_below, classes - self.num_below + 1, values.size(1) - 1)
+        place = place.masked_fill(classes == self.class_of[END], 0)
         return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
 
     def _log_factor_at(self, classes: Tensor, state: Tensor) -> Tensor:
@@ -204,7 +203,7 @@ class CountedSlots(EvidenceMixture):
         return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
 
     def _lost(self, state: Tensor) -> Tensor | None:
-        """Which slots, </s> and other words have no share here, (N, J + 2) bool; None: none that has a mass."""
+        """Whether </s>, slots and others have no share here, (N, J + 2) bool; None: all with a mass have one."""
         if not self.source.strict:
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
@@ -212,8 +211,8 @@ class CountedSlots(EvidenceMixture):
             own = self.own(state)
             wanting = (self._left(state) > 0) & self._must(own)
             required = (self._member(own) & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
-            needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (0, 2)).long()
-            needed[:, -2] = 0  # `</s>` is the end itself
+            needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
+            needed[:, 0] = 0  # `</s>` is the end itself
             gone = gone | (needed > self._remaining)
         return gone
 
@@ -230,15 +229,15 @@ class CountedSlots(EvidenceMixture):
             return Masses(self.log_mass(state), len(state))
         mass = self._factored_mass(own)
         changed = mass + self._log_factors(state).to(mass.dtype)
-        return Masses(self._masses(own), len(state), of_rows=OfRows(self._factored, changed))
+        return Masses(self._log_mass(own), len(state), of_rows=OfRows(self._factored, changed, self.num_below))
 
     @recalled
     def _factored_mass(self, own: OwnClasses) -> Tensor:
-        """The log masses of the classes of `_log_factors` without their factors: (N, J + 1)."""
+        """The log masses of the classes of `_log_factors` without their factors: (N, 1 + J)."""
         return self._log_mass(own).index_select(1, self._factored)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        mass = self._log_mass(self.own(state))
+        mass = super().log_mass(state)
         return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:

@@ -224,7 +224,7 @@ class SlotRows(ClassSource):
 
     def rows_at(self, place: Place) -> RowPair:
         rows, bias = place.rows.of_source[self.name]
-        sentence = place.contexts[:, 0]
+        sentence = place.layer.contexts_of(place.states[:, 0])
         return rows.index_select(0, sentence).unsqueeze(1), bias.index_select(0, sentence).unsqueeze(1)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:

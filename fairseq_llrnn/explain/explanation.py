@@ -24,8 +24,7 @@ from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEv
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.output.class_source import layers_of
-from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
+from fairseq_llrnn.output.context_classes import ContextClasses, layers_of, strings_in
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
@@ -119,7 +118,7 @@ def explain(
         here = int(background.classes(state, tokens[t : t + 1]))
         signature, former, of_others = here, [], None
         for layer, own_state in _layers(positions, state):
-            former.append(layer.former(layer.own(own_state))[0])  # shape: (X,)
+            former.append(layer.own_words(layer.own(own_state)).former[0])  # shape: (X,)
             if signature >= layer.num_below:
                 if experts is None or layer is not experts.bound:
                     of_others = type(layer.source).__name__

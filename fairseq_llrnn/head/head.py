@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 from fairseq_llrnn.files.numbers import check_penalty
@@ -43,8 +43,8 @@ from fairseq_llrnn.head import search, text
 from fairseq_llrnn.head.embedding import InputEmbedding
 from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
-from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place, layers_of
-from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
+from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
+from fairseq_llrnn.output.context_classes import ContextClasses, layers_of, strings_in
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
 from fairseq_llrnn.prior.prior import Prior
@@ -272,7 +272,9 @@ class LogLinearHead(nn.Module):
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         layers = layers_of(background, states, hidden.shape[:2]) if isinstance(background, ContextClasses) else []
         for layer, own in layers:
-            hidden = self._source_of(layer).widen(hidden, Place(layer, own, rows, []))
+            source = self._source_of(layer)
+            if source.num_columns:
+                hidden = source.widen(hidden, Place(layer, own, rows, []))
         if self.change is not None:
             masses = self.change.applied(masses, hidden.flatten(0, 1))
         found: list[RowPair] = []
@@ -282,7 +284,7 @@ class LogLinearHead(nn.Module):
                 found.append(self._source_of(layer).rows_at(Place(layer, each, rows, found)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in found], {}
         static = self.output.rows.num_rows
-        of_slots = [masses.each_row(masses.of_classes_in(slice(static, None)).shared)] if scores else []
+        of_slots = [each_row(masses.of_classes_in(slice(static, None)).shared, masses.num_rows)] if scores else []
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])

@@ -24,7 +24,7 @@ and all but these has a default: nothing. tests/test_third_party.py has the whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -166,16 +166,3 @@ def refuse_beside(head: Head, option: str) -> None:
             raise OptionError(f"{option}: not supported with {source.option or source.name}; leave one of them out")
 
 
-def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
-    """The context classes in front of a background, the innermost first, each with its own part of the states.
-
-    Args:
-        states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
-    """
-    found = []
-    while isinstance(background, ContextClasses):
-        found.append((background, states.view(*shape, *states.shape[1:])))
-        if not isinstance(background.base, ContextClasses):
-            break
-        background, states = background.base, background.below(states)
-    return found[::-1]

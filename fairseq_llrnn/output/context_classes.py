@@ -23,9 +23,10 @@ all that a batch begins with; anything else not again for the states that it was
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -89,13 +90,52 @@ class ContextClassSource:
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
+class _Records:
+    """Tensors (N, J) about the context classes of N states; each is selected for some of these when it is read."""
+
+    def index_select(self, dim: int, rows: Tensor) -> Self:
+        """As of a tensor."""
+        some = object.__new__(type(self))
+        some.__dict__["selected"] = self, rows
+        return some
+
+    def __getattr__(self, name: str) -> Tensor:
+        if "selected" not in self.__dict__:
+            raise AttributeError(name)
+        every, rows = self.__dict__["selected"]
+        found: Tensor = getattr(every, name).index_select(0, rows)
+        self.__dict__[name] = found
+        return found
+
+
+@dataclass(frozen=True)
+class OwnWords(_Records):
+    """The words of context classes, and the classes that they have left."""
+
+    words: Tensor  # NO_WORD where there are fewer
+    leave: Tensor  # whether they leave a class below
+    known: Tensor  # those that leave a class below, and some word for the others
+    former: Tensor  # the classes that they have left, of some word for the others
+    first: Tensor  # whether each is the first to leave its class, and so says what is left of it
+
+
+@dataclass(frozen=True)
+class OwnMasses(_Records):
+    """What context classes weigh, and what they leave below."""
+
+    share_below: Tensor  # log shares below, −inf for words that leave no class
+    mass: Tensor  # log mass of each context class, −inf where there is none
+    rest: Tensor  # that of each former class without all that leave it
+    gain: Tensor  # what the log shares gain of those who stay in it; 0 but for the first
+
+
 class OwnClasses:
     """The context classes in N states: the contexts, and what was found of the classes there (`recalled`)."""
 
     def __init__(self, state: Tensor, contexts: Tensor, width: int, every: OwnClasses | None = None) -> None:
         """every: the contexts that a batch begins with, where contexts decide; what is said of them is found once."""
         self.state, self.contexts, self.width, self.every = state, contexts, width, every
-        self.facts: dict[str, Tensor] = {}
+        self.facts: dict[str, Any] = {}
 
     @cached_property
     def runs(self) -> Tensor:
@@ -103,24 +143,25 @@ class OwnClasses:
         return runs(self.contexts)
 
 
-Find = Callable[[Any, OwnClasses], Tensor]
+Found = TypeVar("Found", Tensor, OwnWords, OwnMasses)
 OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
-OF_RUNS = ("_masses", "_best_share")  # what has a row for each run, since it is as wide as all classes
+OF_RUNS = ("_log_mass", "_best_share")  # what has a row for each run, since it is as wide as all classes
 
 
-def recalled(find: Find) -> Find:
+def recalled(find: Callable[[Any, OwnClasses], Found]) -> Callable[[Any, OwnClasses], Found]:
     """find(self, own), a row for each state, once (module docstring)."""
     name = find.__name__
 
     @wraps(find)
-    def recall(self: ContextClasses, own: OwnClasses) -> Tensor:
+    def recall(self: ContextClasses, own: OwnClasses) -> Found:
         facts = own.facts if self._reached is None or name not in OF_REACH else self._reached.setdefault(own, {})
-        if name not in facts:
-            if own.every is None:
-                facts[name] = find(self, own)
-            else:
-                facts[name] = recall(self, own.every).index_select(0, own.runs if name in OF_RUNS else own.contexts)
-        return facts[name]
+        if name not in facts and own.every is None:
+            facts[name] = find(self, own)
+        elif name not in facts:
+            rows = own.runs if name in OF_RUNS else own.contexts
+            facts[name] = getattr(self, name)(own.every).index_select(0, rows)
+        found: Found = facts[name]
+        return found
 
     return recall
 
@@ -146,7 +187,7 @@ class ContextClasses(Background):
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
         self._asked: dict[str, OwnClasses] = {}  # those of the states that were asked for last, and of all contexts
-        self._reached: dict[OwnClasses, dict[str, Tensor]] | None = None  # what depends on a limit
+        self._reached: dict[OwnClasses, dict[str, Any]] | None = None  # what depends on a limit
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
         self._grow()
 
@@ -278,43 +319,23 @@ class ContextClasses(Background):
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     @recalled
-    def words(self, own: OwnClasses) -> Tensor:
-        """The word of each context class, NO_WORD where there are fewer: (N, J)."""
-        words = self.source.words(own.contexts)
-        if self.source.unk is not None:
-            return words
-        return words.masked_fill(~self.base.knows(words, self._below(own)), NO_WORD)
-
-    @recalled
-    def _leave(self, own: OwnClasses) -> Tensor:
-        """Whether they leave a class below: (N, J)."""
-        words = self.words(own)
-        return self.base.knows(words, self._below(own)) & (words != NO_WORD)
-
-    @recalled
-    def _leaving(self, own: OwnClasses) -> Tensor:
-        """The words that leave a class below, and some word for the others: (N, J)."""
-        return self.words(own).masked_fill(~self._leave(own), self.source.unk or 0)
-
-    @recalled
-    def former(self, own: OwnClasses) -> Tensor:
-        """The classes that they have left, of some word for those that leave none: (N, J)."""
-        words = self._leaving(own)
-        return self.base.classes(self._below(own).repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)
-
-    @recalled
-    def _first(self, own: OwnClasses) -> Tensor:
-        """Whether each is the first to leave its class, and so says what is left of it: (N, J)."""
-        former, leave = self.former(own), self._leave(own)
+    def own_words(self, own: OwnClasses) -> OwnWords:
+        """The words of the context classes of each state; they do not depend on hidden states."""
+        below, unk, words = self._below(own), self.source.unk, self.source.words(own.contexts)
+        knows = self.base.knows(words, below)
+        words = words if unk is not None else words.masked_fill(~knows, NO_WORD)
+        leave = knows & (words != NO_WORD)
+        known = words.masked_fill(~leave, unk or 0)
+        former = self.base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
         beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
-        return leave & ~beside.tril(-1).any(2)
+        return OwnWords(words, leave, known, former, leave & ~beside.tril(-1).any(2))
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Which context class each token (N, …) is in, and whether it is in one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            words = self.words(self.own(state))
+            words = self.own_words(self.own(state)).words
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
@@ -341,7 +362,7 @@ class ContextClasses(Background):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        words = self.words(self.own(state)).clamp_min(0)
+        words = self.own_words(self.own(state)).words.clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -357,7 +378,7 @@ class ContextClasses(Background):
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        return torch.cat([base, self.words(self.own(state)).clamp_min(0)], dim=1)
+        return torch.cat([base, self.own_words(self.own(state)).words.clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
@@ -384,11 +405,11 @@ class ContextClasses(Background):
         """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
         if not own.size(1):
             return of_words.expand(len(state), -1)
-        size, places = of_words.size(1), self.own(state)
+        size, mine = of_words.size(1), self.own_words(self.own(state))
         # strings have columns of their own behind those below, which void places and what they hold fall out of
         more = size + torch.arange(own.size(1), device=own.device)
-        column = self.base.column_of(self._leaving(places), self._below(places))
-        column = torch.where(self._leave(places), column, more)
+        column = self.base.column_of(mine.known, self.below(state))
+        column = torch.where(mine.leave, column, more)
         none = NEGATIVE_INFINITY if own.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
         return wide.scatter(1, column, own.to(wide.dtype))[:, : self.num_columns]
@@ -398,7 +419,7 @@ class ContextClasses(Background):
     def masses(self, state: Tensor) -> Masses:
         if not self.source.width:
             return self.base.masses(self.below(state))
-        return Masses(self._masses(self.own(state)), len(state))
+        return Masses(self._log_mass(self.own(state)), len(state))
 
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
         states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
@@ -414,51 +435,33 @@ class ContextClasses(Background):
         return self.base.log_mass(self._below(own)).expand(len(own.contexts), -1)
 
     @recalled
-    def _mass_before(self, own: OwnClasses) -> Tensor:
-        """The log mass of each former class before any word leaves it: (N, J)."""
-        return self._mass_below(own).gather(1, self.former(own))
-
-    @recalled
-    def _share_below(self, own: OwnClasses) -> Tensor:
-        """The log shares of the words below, −inf for those that leave no class: (N, J)."""
-        share = _each(self.base, self._below(own), self._leaving(own))
-        return share.masked_fill(~self._leave(own), NEGATIVE_INFINITY)
-
-    @recalled
-    def _own_mass(self, own: OwnClasses) -> Tensor:
-        """The log mass of each context class, −inf where there is none: (N, J)."""
-        share = self._share_below(own)
-        mass = torch.where(share.isneginf(), share, self._mass_before(own) + share)
-        if self.source.unk is None:
-            return mass
-        return torch.logaddexp(self.source.log_added(own.contexts).to(mass.dtype), mass)
-
-    @recalled
-    def _rest(self, own: OwnClasses) -> Tensor:
-        """The log mass of each former class without all that leave it: (N, J)."""
-        return self.base.log_mass_without(self._below(own), self._leaving(own), self._leave(own))
-
-    @recalled
-    def _gain(self, own: OwnClasses) -> Tensor:
-        """What the log shares gain of those who stay in each former class; 0 but for the first that leaves: (N, J)."""
-        rest = self._rest(own)
-        return torch.where(self._first(own) & ~rest.isneginf(), self._mass_before(own) - rest, 0.0)
+    def own_masses(self, own: OwnClasses) -> OwnMasses:
+        """What the context classes of each state weigh."""
+        below, mine = self._below(own), self.own_words(own)
+        before = self._mass_below(own).gather(1, mine.former)
+        share = _each(self.base, below, mine.known).masked_fill(~mine.leave, NEGATIVE_INFINITY)
+        mass = torch.where(share.isneginf(), share, before + share)
+        if self.source.unk is not None:
+            mass = torch.logaddexp(self.source.log_added(own.contexts).to(mass.dtype), mass)
+        rest = self.base.log_mass_without(below, mine.known, mine.leave)
+        gain = torch.where(mine.first & ~rest.isneginf(), before - rest, 0.0)
+        return OwnMasses(share, mass, rest, gain)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._log_mass(self.own(state)) if self.source.width else self.base.log_mass(self.below(state))
+        if not self.source.width:
+            return self.base.log_mass(self.below(state))
+        own = self.own(state)
+        return self._log_mass(own) if own.every is None else self._log_mass(own.every).index_select(0, own.contexts)
 
     @recalled
     def _log_mass(self, own: OwnClasses) -> Tensor:
-        mass, first = torch.cat([self._mass_below(own), self._own_mass(own)], dim=1), self._first(own)
+        mine, masses = self.own_words(own), self.own_masses(own)
+        mass = torch.cat([self._mass_below(own), masses.mass], dim=1)
         if self.source.unk is not None:
             mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(own).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
-        place = torch.where(first, self.former(own), self._own_classes)
-        return mass.scatter_(1, place, torch.where(first, self._rest(own), self._own_mass(own)))
-
-    @recalled
-    def _masses(self, own: OwnClasses) -> Tensor:
-        return self._log_mass(own)
+        place = torch.where(mine.first, mine.former, self._own_classes)
+        return mass.scatter_(1, place, torch.where(mine.first, masses.rest, masses.mass))
 
     def _unk_factor(self, own: OwnClasses) -> Tensor:
         """(N, 1)"""
@@ -470,12 +473,12 @@ class ContextClasses(Background):
             return self.base.log_mass_without(self.below(state), self._known(words, state), taken)
         own, (which, is_own) = self.own(state), self._which(words, state)
         others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
-        both = torch.cat([self._leaving(own), others], dim=1)
-        out = torch.cat([self._leave(own), taken & ~is_own], dim=1)
+        both = torch.cat([self.own_words(own).known, others], dim=1)
+        out = torch.cat([self.own_words(own).leave, taken & ~is_own], dim=1)
         rest = self.base.log_mass_without(self._below(own), both, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(own).to(rest.dtype)
-        mass = self._own_mass(own).gather(1, which)
+        mass = self.own_masses(own).mass.gather(1, which)
         return torch.where(is_own, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -490,22 +493,22 @@ class ContextClasses(Background):
 
     def _gain_at(self, own: OwnClasses, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        same = classes.unsqueeze(2) == self.former(own).unsqueeze(1)
-        return torch.where(same, self._gain(own).unsqueeze(1), 0.0).sum(2)
+        same = classes.unsqueeze(2) == self.own_words(own).former.unsqueeze(1)
+        return torch.where(same, self.own_masses(own).gain.unsqueeze(1), 0.0).sum(2)
 
     @recalled
     def _own_shares(self, own: OwnClasses) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        mass = self._own_mass(own)
+        mass = self.own_masses(own).mass
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
         if self._remaining is None or self._reach[0] is self.base:
             return shares
-        below, words = self._below(own), self._leaving(own)
+        below, words = self._below(own), self.own_words(own).known
         lost = _each(self._reach[0], below, words).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
             after = self.base.advance(below.repeat_interleave(self.source.width, 0), words.flatten())
             far = self.base.steps_to_end(after).view_as(words) >= self._remaining
-            lost = torch.where(self._share_below(own).isneginf(), far, lost)
+            lost = torch.where(self.own_masses(own).share_below.isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -517,7 +520,7 @@ class ContextClasses(Background):
 
     @recalled
     def _best_share(self, own: OwnClasses) -> Tensor:
-        shares, former, leave = self._own_shares(own), self.former(own), self._leave(own)
+        shares, former, leave = self._own_shares(own), self.own_words(own).former, self.own_words(own).leave
         first = self._staying(own, former, 1)[0].squeeze(2)  # shape: (N, J)
         best = torch.cat([each_row(self._reach[0].best_share(self._below(own)), len(shares)), shares], dim=1)
         return best.scatter_(1, torch.where(leave, former, self._own_classes), torch.where(leave, first, shares))
@@ -555,7 +558,7 @@ class ContextClasses(Background):
         is_own = classes >= self.num_below
         shares, words = self._staying(own, classes.masked_fill(is_own, 0), k)
         alone = self._own_shares(own).gather(1, which).unsqueeze(2)
-        word, is_own = self.words(own).gather(1, which).unsqueeze(2), is_own.unsqueeze(2)
+        word, is_own = self.own_words(own).words.gather(1, which).unsqueeze(2), is_own.unsqueeze(2)
         shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
 
@@ -570,7 +573,7 @@ class ContextClasses(Background):
 
     @recalled
     def _sorted_words(self, own: OwnClasses) -> Tensor:
-        return self.words(own).sort(1).values
+        return self.own_words(own).words.sort(1).values
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -582,7 +585,7 @@ class ContextClasses(Background):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(self.own(state)).to(weights))
-        return self._in_columns(weights, self._own_mass(self.own(state)), state)
+        return self._in_columns(weights, self.own_masses(self.own(state)).mass, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
@@ -603,8 +606,23 @@ class ContextClasses(Background):
         """Values of the columns below (N, K), with the gain of those who stay."""
         own = self.own(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        lift = lift.scatter_add(1, self.former(own), self._gain(own).to(of_words.dtype))
+        lift = lift.scatter_add(1, self.own_words(own).former, self.own_masses(own).gain.to(of_words.dtype))
         return of_words + lift.gather(1, self.base.column_classes(self._below(own)).expand(len(state), -1))
+
+
+def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
+    """The context classes in front of a background, the innermost first, each with its own part of the states.
+
+    Args:
+        states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
+    """
+    found = []
+    while isinstance(background, ContextClasses):
+        found.append((background, states.view(*shape, *states.shape[1:])))
+        if not isinstance(background.base, ContextClasses):
+            break
+        background, states = background.base, background.below(states)
+    return found[::-1]
 
 
 def strings_in(background: Background) -> ContextClasses | None:

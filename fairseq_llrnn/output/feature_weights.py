@@ -20,7 +20,7 @@ def row_scores(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
     """aᵀφ of every row: hidden (…, H), rows (R, H), bias (R,) -> (…, R), in the dtype of the bias."""
     # flat: of (N, 1, H), as the states of a search step are, torch makes N products of one row each
     scores = hidden.reshape(-1, hidden.size(-1)) @ rows.to(hidden.dtype).T
-    return scores.to(bias.dtype).view(*hidden.shape[:-1], -1) + bias
+    return scores.to(bias.dtype).view(*hidden.shape[:-1], -1).add_(bias)
 
 
 def at_least_float32(bias: Tensor) -> Tensor:

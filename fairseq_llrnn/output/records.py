@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, each_row
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
@@ -85,7 +85,7 @@ class Batch:
             return self.masses.dense().view(*self.hidden.shape[:2], -1)
         shared, batch = self.masses.shared, len(self.hidden)
         if 1 < len(shared) < batch:
-            shared = self.masses.each_row(shared)
+            shared = each_row(shared, batch)
         return shared.view(batch if len(shared) > 1 else 1, max(1, len(shared) // batch), -1)
 
     @cached_property

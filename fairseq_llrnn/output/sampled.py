@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, each_row
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, refuse_beside
 from fairseq_llrnn.output.normalisers import (
@@ -218,7 +218,7 @@ def _masses(log_mass: Masses, classes: Tensor, targets: Tensor) -> tuple[Tensor,
     """
     some, own = log_mass.shared[:, classes], log_mass.entries
     if own is None:
-        return (some if len(some) == 1 else log_mass.each_row(some)), log_mass.of_classes(targets)
+        return (some if len(some) == 1 else each_row(some, log_mass.num_rows)), log_mass.of_classes(targets)
     place = torch.searchsorted(classes, own.classes).clamp_max(max(0, len(classes) - 1))
     drawn = classes[place] == own.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
     entries = replace(own, rows=own.rows[drawn], classes=place[drawn], added=own.added[drawn])

@@ -159,8 +159,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             source, source_states = self._source(encoder_out)
             pinned = range(self.dictionary.nspecial)
             state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
+            state = state.limited(search.longest)
             unread = tokens[:, 1:]
-        state = search.state = self.head.advance(state, unread).limited(search.longest)
+        state = search.state = self.head.advance(state, unread)
         if search.read is None:
             search.read = self.head.readable(tokens, state)
         else:

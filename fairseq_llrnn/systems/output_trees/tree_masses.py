@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums
+from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums, each_row
 from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
@@ -71,7 +71,7 @@ def entries_of(masses: Masses) -> Entries:
 def dense_masses(layer: TreeLayer, masses: Masses, rows: Tensor) -> Tensor:
     """log B of all nodes in some rows, (M,), summed without a difference: (M, I + S), without `constant`."""
     some = masses.select(rows)
-    return node_masses(layer, some.correct(some.each_row(some.shared).clone()).double())
+    return node_masses(layer, some.correct(each_row(some.shared, len(rows)).clone()).double())
 
 
 @dataclass(frozen=True)
