@@ -85,10 +85,7 @@ class LexicalMixture(Background):
         return self.class_log_mass[state.squeeze(1), classes]
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self._share(state.squeeze(1), tokens)
-
-    def _share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
-        """log share of each token, given its sentence; any shape."""
+        sentence = state.squeeze(1)
         place, found = self._place(sentence, tokens)
         return torch.where(found, self.entry_log_share[place], self._base_share(sentence, tokens))
 

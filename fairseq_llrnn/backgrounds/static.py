@@ -22,6 +22,7 @@ class StaticBackground(Background):
     ranked_members: Tensor  # (V,) words by class, the largest share first inside each
     class_starts: Tensor  # (S + 1,) where each class begins in ranked_members
     class_support: Tensor  # (S,) how many members have weight
+    best_of_class: Tensor  # (S,) the largest share
     constant = True
 
     def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor) -> None:
@@ -35,6 +36,7 @@ class StaticBackground(Background):
         by_class = by_share[torch.argsort(class_of[by_share], stable=True)]
         starts = torch.zeros(num_classes + 1, dtype=torch.long)
         starts[1:] = torch.bincount(class_of, minlength=num_classes).cumsum(0)
+        best = share.new_full((num_classes,), NEGATIVE_INFINITY)
         for name, value in (
             ("word_log_weight", log_weights),
             ("word_log_share", share),
@@ -42,6 +44,7 @@ class StaticBackground(Background):
             ("ranked_members", by_class),
             ("class_starts", starts),
             ("class_support", torch.bincount(class_of[~share.isneginf()], minlength=num_classes)),
+            ("best_of_class", best.scatter_reduce(0, class_of, share, "amax")),
         ):
             self.register_buffer(name, value, persistent=False)
 
@@ -88,9 +91,7 @@ class StaticBackground(Background):
         return rest.masked_fill(left <= 0, NEGATIVE_INFINITY)
 
     def best_share(self, state: Tensor) -> Tensor:
-        first = self.ranked_members[self.class_starts[:-1].clamp(max=self.ranked_members.numel() - 1)]
-        empty = self.class_starts.diff() == 0
-        return self.word_log_share[first].masked_fill(empty, NEGATIVE_INFINITY).unsqueeze(0)
+        return self.best_of_class.unsqueeze(0)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         # shape: (N, C, k), positions in ranked_members; those past the end of a class are masked

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
 from fairseq_llrnn.evidence.groups import plain
@@ -108,9 +108,12 @@ class EvidenceSlots(ContextClassSource):
 class EvidenceMixture(ContextClasses):
     """b(C; x) of a batch (background.py). A hypothesis' state: the number of its sentence, then the state of b₁."""
 
-    def __init__(self, base: Background, source: EvidenceSlots) -> None:
-        super().__init__(base, source)
-        self.slots = source.slots
+    source: EvidenceSlots
+
+    @property
+    def slots(self) -> Slots:
+        """Those of the batch."""
+        return self.source.slots
 
 
 def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[list[int]]]]]:
