@@ -118,25 +118,31 @@ def test_the_edges_of_the_frequencies() -> None:
         assert [tally.label for tally in by_frequency([["x"]], [], {"x": count}) if tally.total] == [label]
 
 
-def rule(expression: str = r"\p{Lu}.*|.*\p{Nd}.*") -> UserPatterns:
+EVIDENCE = r"\p{Lu}.*|.*\p{Nd}.*"
+
+
+def rule(expression: str = EVIDENCE) -> UserPatterns:
     return UserPatterns({"evidence": expression}, "--evidence")
 
 
-def test_words_that_match_a_rule() -> None:
-    reference = split("marie a 37 chats", "37 chiens , 37 chats à Londres")
-    outputs = split("Marie a 37 chats 5", "37 chiens à Paris")
-    found = by_rule(reference, [outputs], rule())
-    # 37 | 37 37 Londres against Marie 37 5 | 37 Paris
-    assert (found.total, found.given, found.right) == (4, [5], [2])
-    assert by_rule(reference, [outputs], rule("ch.*")).right == [2]
-
-
-def test_a_capital_that_any_first_word_has_makes_no_name() -> None:
-    reference = split("« Les hommes voient Marie", "37 hommes", "Un homme à Un")
-    outputs = split("Marie Les", "37 Un", "Les Un")
-    found = by_rule(reference, [outputs], rule())
-    # Marie | 37 | Un against Les | 37 Un | Un
-    assert (found.total, found.given, found.right) == (3, [4], [2])
+@pytest.mark.parametrize(
+    ("expression", "reference", "outputs", "counts"),
+    [
+        # 37 | 37 37 Londres against Marie 37 5 | 37 Paris
+        (EVIDENCE, ["marie a 37 chats", "37 chiens , 37 chats à Londres"], ["Marie a 37 chats 5", "37 chiens à Paris"],
+         (4, [5], [2])),
+        ("ch.*", ["marie a 37 chats", "37 chiens , 37 chats à Londres"], ["Marie a 37 chats 5", "37 chiens à Paris"],
+         (3, [2], [2])),
+        # a capital that any first word has makes no name: Marie | 37 | Un against Les | 37 Un | Un
+        (EVIDENCE, ["« Les hommes voient Marie", "37 hommes", "Un homme à Un"], ["Marie Les", "37 Un", "Les Un"],
+         (3, [4], [2])),
+    ],
+)  # fmt: skip
+def test_words_that_match_a_rule(
+    expression: str, reference: list[str], outputs: list[str], counts: tuple[int, list[int], list[int]]
+) -> None:
+    found = by_rule(split(*reference), [split(*outputs)], rule(expression))
+    assert (found.total, found.given, found.right) == counts
 
 
 def test_a_rule_that_never_ends() -> None:
@@ -184,18 +190,18 @@ def test_lines_that_are_no_facts(tmp_path: Path, line: str) -> None:
     assert len(str(error.value).partition("; found ")[2]) < 70
 
 
-def test_facts_of_another_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        (["37", "37"], ": expected 2 lines, one for each sentence of the reference, found 1"),
+        (["38"], ", line 1: the number '37' is not in line 1 of the reference"),
+    ],
+)
+def test_facts_of_another_text(tmp_path: Path, reference: list[str], says: str) -> None:
     path = write(tmp_path / "facts", '{"copies": [{"kind": "number", "french": "37", "seen": true}]}\n')
     with pytest.raises(DataError) as error:
-        read_facts(str(path), split("37", "37"))
-    assert str(error.value) == (
-        f"{path}: expected 2 lines, one for each sentence of the reference, found 1; give the facts of this text"
-    )
-    with pytest.raises(DataError) as error:
-        read_facts(str(path), split("38"))
-    assert str(error.value) == (
-        f"{path}, line 1: the number '37' is not in line 1 of the reference; give the facts of this text"
-    )
+        read_facts(str(path), split(*reference))
+    assert str(error.value) == f"{path}{says}; give the facts of this text"
 
 
 # ---- agreement ------------------------------------------------------------------------------------------------------

@@ -66,31 +66,27 @@ def test_long_tokens_take_no_time() -> None:
     [
         ("1,000", "mapped", ("1", "000")),
         ("house", "mapped", ("maison",)),
-        ("AF447", "patterns", ("AF447",)),
-        ("may", "patterns", ("may",)),
-        ("1,001", "numbers", ("1,001",)),
-        ("12", "numbers", ("12",)),
-        ("31/12/2024", "dates", ("31/12/2024",)),
-        ("B-52", "codes", ("B-52",)),
-        ("#may", "urls", ("#may",)),
-        ("Paris", "names", ("Paris",)),
-        ("paris", "copies", ("paris",)),
+        *((word, kind, (word,)) for word, kind in (
+            ("AF447", "patterns"), ("may", "patterns"), ("1,001", "numbers"), ("12", "numbers"),
+            ("31/12/2024", "dates"), ("B-52", "codes"), ("#may", "urls"), ("Paris", "names"), ("paris", "copies"),
+        )),
+        *((word, None, ()) for word in ("the", "Lyon", "-", "@-@", "&apos;", "&#91;", "", *SPECIALS)),
     ],
-)
-def test_the_first_kind_that_holds(word: str, kind: str, words: tuple[str, ...]) -> None:
-    assert EVERYTHING.find(word, KNOWN) == Evidence(kind, words)
+)  # fmt: skip
+def test_the_first_kind_that_holds(word: str, kind: str | None, words: tuple[str, ...]) -> None:
+    assert EVERYTHING.find(word, KNOWN) == (None if kind is None else Evidence(kind, words))
 
 
-@pytest.mark.parametrize("word", ["the", "Lyon", "-", "@-@", "&apos;", "&#91;", "", *SPECIALS])
-def test_what_is_no_evidence(word: str) -> None:
-    assert EVERYTHING.find(word, KNOWN) is None
-
-
-def test_forms_do_not_depend_on_the_kinds_that_are_chosen() -> None:
-    assert rules("codes").find("12", KNOWN) is None
-    assert rules("codes").find("31/12/2024", KNOWN) is None
-    assert rules("numbers").find("B-52", KNOWN) is None
-    assert rules("names").find("http://Paris", KNOWN) is None
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        # forms do not depend on the kinds that are chosen, and a pattern must match the whole token
+        ("codes", "12"), ("codes", "31/12/2024"), ("numbers", "B-52"), ("names", "http://Paris"),
+        ("patterns", "xAF447"), ("numbers", "may"),
+    ],
+)  # fmt: skip
+def test_what_a_kind_does_not_find(kind: str, word: str) -> None:
+    assert rules(kind).find(word, KNOWN) is None
 
 
 def test_copies_are_all_unknown_words_with_a_letter() -> None:
@@ -100,11 +96,6 @@ def test_copies_are_all_unknown_words_with_a_letter() -> None:
         assert copies.find(word, KNOWN) == Evidence("copies", (word,))
     for word in ("Paris", "B-52", "1999", "31/12/2024", "—"):
         assert copies.find(word, KNOWN) is None
-
-
-def test_a_pattern_must_match_the_whole_token() -> None:
-    assert rules("patterns").find("xAF447", KNOWN) is None
-    assert rules("numbers").find("may", KNOWN) is None
 
 
 def test_the_features_of_slots() -> None:
@@ -198,26 +189,17 @@ TOGETHER = "the evidence and its mapping or patterns do not belong together"
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"kinds": "numbers"}, OTHERWISE),
-        ({"kinds": [1]}, OTHERWISE),
-        ({"weight": 1}, OTHERWISE),
-        ({"weight": "0.5"}, OTHERWISE),
-        ({"mapping": []}, OTHERWISE),
-        ({"mapping": {"a": "b"}}, OTHERWISE),
-        ({"mapping": {"a": [1]}}, OTHERWISE),
-        ({"patterns": ["a"]}, OTHERWISE),
-        ({"patterns": {"a": 1}}, OTHERWISE),
+        *((changes, OTHERWISE) for changes in (
+            {"kinds": "numbers"}, {"kinds": [1]}, {"weight": 1}, {"weight": "0.5"}, {"mapping": []},
+            {"mapping": {"a": "b"}}, {"mapping": {"a": [1]}}, {"patterns": ["a"]}, {"patterns": {"a": 1}},
+        )),
         ({"kinds": []}, r"the evidence is of the kinds \[\], expected some of terms, mapped, patterns, numbers, dates"),
         ({"kinds": ["numbers", "mapped"]}, "expected some of terms, mapped"),
         ({"kinds": ["numbers", "numbers"]}, "expected some of terms, mapped"),
         ({"kinds": ["words"]}, r"the kinds \['words'\], expected some of terms, mapped"),
-        ({"weight": 0.0}, "the evidence has the weight 0.0, which is none"),
-        ({"weight": -1.0}, "the evidence has the weight -1.0, which is none"),
-        ({"weight": float("nan")}, "the evidence has the weight nan, which is none"),
-        ({"weight": float("inf")}, "the evidence has the weight inf, which is none"),
-        ({"kinds": ["numbers"]}, TOGETHER),
-        ({"mapping": {}}, TOGETHER),
-        ({"patterns": {}}, TOGETHER),
+        *(({"weight": weight}, f"the evidence has the weight {weight}, which is none")
+          for weight in (0.0, -1.0, float("nan"), float("inf"))),
+        *((changes, TOGETHER) for changes in ({"kinds": ["numbers"]}, {"mapping": {}}, {"patterns": {}})),
         ({"mapping": {"a b": ["c"]}}, r"the evidence maps 'a b' to \['c'\], expected words without blanks"),
         ({"mapping": {"": ["c"]}}, r"the evidence maps '' to"),
         ({"mapping": {"a": []}}, r"the evidence maps 'a' to \[\]"),
@@ -227,7 +209,7 @@ TOGETHER = "the evidence and its mapping or patterns do not belong together"
         ({"patterns": {"a": "("}}, "the prior's patterns: pattern 'a' is no regular expression"),
         ({"patterns": {"a b": "a"}}, "the prior's patterns: 'a b' cannot name a pattern"),
     ],
-)
+)  # fmt: skip
 def test_unsound_descriptions(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         EvidenceRules.described(EVERYTHING.description() | changes)

@@ -1,6 +1,7 @@
 """The lexicon: union over analyses, order does not matter, and clear refusals."""
 
 import math
+from collections.abc import Collection
 from random import Random
 
 import pytest
@@ -82,18 +83,21 @@ def test_update_adds_the_notes() -> None:
     assert first.notes == {"repeated rows": 5}
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
-    message = f"word 'un': feature 'Weight:kg' has the value {value}; expected a finite number"
+@pytest.mark.parametrize(
+    ("word", "features", "message"),
+    [
+        *(("un", {"Weight:kg": value}, f"word 'un': feature 'Weight:kg' has the value {value}; expected a finite "
+        f"number")
+          for value in (math.nan, math.inf, -math.inf)),
+        *(("un", [name], f"word 'un': {name!r} is no feature name; expected a group, a colon and a value, such as "
+        f"Gender:")
+          for name in ("Gender", "Gender:", ":Fem", "")),
+        ("", ["POS:DET"], r"with the features \['POS:DET'\] has an empty word; remove it"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(word: str, features: Collection[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Lexicon().add("un", {"Weight:kg": value})
-
-
-@pytest.mark.parametrize("name", ["Gender", "Gender:", ":Fem", ""])
-def test_a_name_without_group_or_value_is_refused(name: str) -> None:
-    message = f"word 'un': {name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
-    with pytest.raises(DataError, match=message):
-        Lexicon().add("un", [name])
+        Lexicon().add(word, features)
 
 
 def test_a_refused_entry_leaves_nothing_behind() -> None:
@@ -101,11 +105,6 @@ def test_a_refused_entry_leaves_nothing_behind() -> None:
     with pytest.raises(DataError):
         lexicon.add("un", {"POS:DET": 1.0, "nonsense": 1.0})
     assert "un" not in lexicon
-
-
-def test_an_empty_word_is_refused() -> None:
-    with pytest.raises(DataError, match=r"with the features \['POS:DET'\] has an empty word; remove it"):
-        Lexicon().add("", ["POS:DET"])
 
 
 def test_a_single_string_is_not_taken_for_a_list_of_letters() -> None:

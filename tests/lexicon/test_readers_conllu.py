@@ -128,33 +128,19 @@ def test_spaces_in_a_form_do_not_shift_the_columns(tmp_path: Path) -> None:
         (row(head="deux"), "line 1: Failed parsing field 'head': expected a number or _, found 'deux'"),
         (row(head="2"), "line 1: HEAD is 2, but the sentence has 1 words; expected 0 to 1, or _"),
         (row(head="-1"), "line 1: HEAD is -1"),
+        (CHATS + "\n# comment\n" + row("x"), "line 15: Failed parsing field 'id'"),
+        *((row() + "\n1-2\tdu" + "\t_" * 8 + "\n" + end, "line 3: expected the row of the words 1-2 right before the "
+        "first")
+          for end in ("", "\n" + row())),
+        *((text, "expected CoNLL-U sentences, found none; is the file empty, or the path wrong?")
+          for text in ("", "\n\n", "# sent_id = 1\n\n")),
     ],
-)
+)  # fmt: skip
 def test_a_malformed_row_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "bad.conllu", text + "\n")
     with pytest.raises(DataError, match=message) as error:
         read_conllu(path, lowercase=True)
     assert str(error.value).startswith(str(path))
-
-
-def test_the_line_of_the_file_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "bad.conllu", CHATS + "\n# comment\n" + row("x"))
-    with pytest.raises(DataError, match="bad.conllu, line 15: Failed parsing field 'id'"):
-        read_conllu(path, lowercase=True)
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "# sent_id = 1\n\n"])
-def test_a_file_without_sentences_is_refused(tmp_path: Path, text: str) -> None:
-    message = "empty.conllu: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
-    with pytest.raises(DataError, match=message):
-        read_conllu(write(tmp_path / "empty.conllu", text), lowercase=True)
-
-
-@pytest.mark.parametrize("end", ["", "\n" + row()])
-def test_a_row_of_several_words_without_them_is_refused(tmp_path: Path, end: str) -> None:
-    path = write(tmp_path / "a.conllu", row() + "\n" + "1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n" + end)
-    with pytest.raises(DataError, match="a.conllu, line 3: expected the row of the words 1-2 right before the first"):
-        read_conllu(path, lowercase=True)
 
 
 def test_bad_encoding_and_huge_lines_are_named(tmp_path: Path) -> None:

@@ -129,36 +129,39 @@ def test_a_prior_is_not_built_for_what_is_no_dictionary(change: str) -> None:
         Prior.build(damaged(list(SYMBOLS)))
 
 
-@pytest.mark.parametrize("name", ["output_class_of", "output_indices"])
-@pytest.mark.parametrize("value", [10**6, -1])
-def test_indices_that_point_outside(saved: Path, name: str, value: int) -> None:
-    with np.load(saved / "arrays.npz") as arrays:
-        changed = arrays[name].copy()
-    changed[0] = value
-    replace_arrays(saved, **{name: changed})
-    with pytest.raises(PriorError, match="the output signatures point outside their tables"):
-        Prior.load(saved)
+SIZE = len(SYMBOLS)
+NO_DISTRIBUTION = "expected weights of which some are positive and all are finite"
+OUTSIDE = "the output signatures point outside their tables"
 
 
 @pytest.mark.parametrize(
-    ("name", "array"),
+    ("name", "change", "says"),
     [
-        ("output_class_of", np.zeros(len(SYMBOLS))),
-        ("output_offsets", np.zeros((2, 2), dtype=np.int64)),
-        ("log_weights", np.zeros(len(SYMBOLS), dtype=np.complex128)),
+        ("output_class_of", lambda x: np.zeros(SIZE), "output_class_of: expected a row of"),
+        ("output_offsets", lambda x: np.zeros((2, 2), dtype=np.int64), "output_offsets: expected a row of"),
+        ("log_weights", lambda x: np.zeros(SIZE, dtype=np.complex128), "log_weights: expected a row of"),
+        ("log_weights", lambda x: np.array([print], dtype=object),  # pickled: not executed
+         "log_weights.*: expected the header of an array of numbers.*; build it again"),
+        ("log_weights", lambda x: np.zeros(3), "its arrays and its dictionary differ in size"),
+        ("log_weights", lambda x: np.full(SIZE, np.nan), NO_DISTRIBUTION),
+        ("log_weights", lambda x: np.full(SIZE, np.inf), NO_DISTRIBUTION),
+        ("log_weights", lambda x: np.full(SIZE, -np.inf), NO_DISTRIBUTION),
+        ("log_weights", lambda x: np.append(x[:-1], 99.0),
+         "log_weights: expected a sum with a logarithm up to 50, found 99"),
+        ("output_values", lambda x: np.append(x[:-1], np.float32(1e7)), "the output features hold values above "
+         "1,000,000"),
+        ("output_values", lambda x: x * np.float32("nan"), "the output features hold values that are not finite"),
+        *((name, lambda x, value=value: np.append(x.dtype.type(value), x[1:]), OUTSIDE)
+          for name in ("output_class_of", "output_indices") for value in (10**6, -1)),
     ],
-)
-def test_arrays_of_another_kind(saved: Path, name: str, array: np.ndarray) -> None:
-    replace_arrays(saved, **{name: array})
-    with pytest.raises(PriorError, match=f"{name}: expected a row of"):
-        Prior.load(saved)
-
-
-def test_feature_values_that_are_not_finite(saved: Path) -> None:
+)  # fmt: skip
+def test_arrays_that_make_no_sense(
+    saved: Path, name: str, change: Callable[[np.ndarray], np.ndarray], says: str
+) -> None:
     with np.load(saved / "arrays.npz") as arrays:
-        changed = arrays["output_values"] * np.float32("nan")
-    replace_arrays(saved, output_values=changed)
-    with pytest.raises(PriorError, match="the output features hold values that are not finite"):
+        changed = change(arrays[name])
+    replace_arrays(saved, **{name: changed})
+    with pytest.raises(PriorError, match=says):
         Prior.load(saved)
 
 
@@ -174,42 +177,6 @@ def test_a_single_array_is_no_prior(saved: Path) -> None:
 def test_descriptions_of_another_kind(saved: Path, entry: dict[str, object]) -> None:
     damage_json(saved, **entry)
     with pytest.raises(PriorError, match="expected settings and lists of feature names, found something else"):
-        Prior.load(saved)
-
-
-def test_pickled_arrays_are_not_executed(saved: Path) -> None:
-    replace_arrays(saved, log_weights=np.array([print], dtype=object))
-    with pytest.raises(PriorError, match="log_weights.*: expected the header of an array of numbers.*; build it again"):
-        Prior.load(saved)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_weights_that_make_no_distribution(saved: Path, value: float) -> None:
-    weights = np.full(len(SYMBOLS), value)
-    replace_arrays(saved, log_weights=weights)
-    with pytest.raises(PriorError, match="expected weights of which some are positive and all are finite"):
-        Prior.load(saved)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("log_weights", 99.0, "log_weights: expected a sum with a logarithm up to 50, found 99"),
-        ("output_values", 1e7, "the output features hold values above 1,000,000"),
-    ],
-)
-def test_numbers_that_are_too_large_to_compute_with(saved: Path, name: str, value: float, said: str) -> None:
-    with np.load(saved / "arrays.npz") as arrays:
-        changed = arrays[name].copy()
-    changed[-1] = value
-    replace_arrays(saved, **{name: changed})
-    with pytest.raises(PriorError, match=said):
-        Prior.load(saved)
-
-
-def test_arrays_of_another_size(saved: Path) -> None:
-    replace_arrays(saved, log_weights=np.zeros(3))
-    with pytest.raises(PriorError, match="its arrays and its dictionary differ in size"):
         Prior.load(saved)
 
 

@@ -93,28 +93,23 @@ def test_a_source_of_another_list_is_refused(tmp_path: Path, other: str, written
 
 
 @pytest.mark.parametrize(
-    ("lines", "hint"), [(3, "are its sentences counted from 1?"), (2, "give the source of this list")]
-)
-def test_a_source_with_fewer_sentences(tmp_path: Path, lines: int, hint: str) -> None:
+    ("side", "lines", "says"),
+    [
+        ("source", 3, "list: expected sentences from 0 to 2, as many as {folder}/source has lines, found sentence 3; "
+         "are its sentences counted from 1?"),
+        ("source", 2, "list: expected sentences from 0 to 1, as many as {folder}/source has lines, found sentence 3; "
+         "give the source of this list"),
+        ("reference", 1, "reference: expected 4 lines, one for each sentence of {folder}/list, found 1; give the "
+         "reference of this text"),
+    ],
+)  # fmt: skip
+def test_a_side_with_fewer_sentences(tmp_path: Path, side: str, lines: int, says: str) -> None:
     (tmp_path / "list").write_text(LIST, encoding="utf-8")
-    (tmp_path / "source").write_text("A\n" * lines, encoding="utf-8")
+    (tmp_path / side).write_text("A\n" * lines, encoding="utf-8")
+    sides = [str(tmp_path / side) if side == one else None for one in ("source", "reference")]
     with pytest.raises(DataError) as error:
-        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}/list: expected sentences from 0 to {lines - 1}, as many as {tmp_path}/source has lines, found "
-        f"sentence 3; {hint}"
-    )
-
-
-def test_a_reference_of_another_text(tmp_path: Path) -> None:
-    (tmp_path / "list").write_text(LIST, encoding="utf-8")
-    (tmp_path / "reference").write_text("A\n", encoding="utf-8")
-    with pytest.raises(DataError) as error:
-        open_job(str(tmp_path / "list"), None, str(tmp_path / "reference"), None, tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}/reference: expected 4 lines, one for each sentence of {tmp_path}/list, found 1; give the "
-        "reference of this text"
-    )
+        open_job(str(tmp_path / "list"), *sides, None, tmp_path)
+    assert str(error.value) == f"{tmp_path}/{says.format(folder=tmp_path)}"
 
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
