@@ -12,7 +12,7 @@ from llrnn_command import llrnn as llrnn
 from nbest_lists import Write
 from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
-from translation_world import SIZES, TRAINING, TranslationWorld
+from translation_world import TranslationWorld, stock_args
 
 from fairseq_llrnn.prior.prior import Prior
 
@@ -115,10 +115,9 @@ def forward(shell: Shell, translation: TranslationWorld) -> Path:
 def reverse(shell: Shell, translation: TranslationWorld) -> Path:
     """A softmax Transformer of fairseq, the other way round, that takes at most nine words."""
     place = translation.place / "rescoring-reverse"
+    limits = ("--max-target-positions", 10, "--max-source-positions", 10)
     shell.run(
-        "fairseq-train", translation.data, "--task", "translation", "--source-lang", "tgt", "--target-lang", "src",
-        "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
-        "--lr", 0.003, "--max-epoch", 6, "--save-dir", place, "--no-epoch-checkpoints", "--max-target-positions", 10,
-        "--max-source-positions", 10,
+        "fairseq-train", *stock_args(translation.data, place), "--source-lang", "tgt", "--target-lang", "src",
+        "--lr", 0.003, "--max-epoch", 6, *limits,
     )  # fmt: skip
     return place / "checkpoint_last.pt"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from shell import Shell, run_script, script
 from small_corpus import Change, Done, Explain
-from tiny_world import World
+from tiny_world import World, make_prior
 
 from fairseq_llrnn.cli.explain.text import LEGEND
 from fairseq_llrnn.cli.tables import WIDTH, columns
@@ -172,10 +172,7 @@ def test_a_word_that_the_background_forbids(
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     weights.write_text("".join(rows), encoding="utf-8")
     out = world.place / "without_mer"
-    shell.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
-        20, "--background", weights, "--out", out,
-    )  # fmt: skip
+    make_prior(shell, world, world.data, out, "--background", weights)
     fingerprint = torch.tensor(list(bytes.fromhex(Prior.load(out).fingerprint)), dtype=torch.uint8)
     path = changed(lambda state: state["model"].update({"decoder.head.prior_fingerprint": fingerprint}))
     done = explain("--prior", out, SENTENCE, path=path)
@@ -192,18 +189,6 @@ def test_a_word_that_the_background_forbids(
 # ---- options that make no sense -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("top", [0, -2])
-def test_top_below_one(explain: Explain, top: int) -> None:
-    assert explain("--top", top, "le").error == f"--top {top}: expected a number of at least 1"
-
-
-@pytest.mark.parametrize("sentence", ["", "  \t"])
-def test_an_empty_sentence(explain: Explain, sentence: str) -> None:
-    assert (
-        explain("le chat", sentence).error == "expected a sentence, found an empty one; give words separated by spaces"
-    )
-
-
 def test_an_empty_line_is_a_sentence_without_words(explain: Explain) -> None:
     """What comes out are as many sentences as went in."""
     sentences = objects(explain("--json", "-", stdin="le chat\n\n  \nla mer\n"))
@@ -212,8 +197,21 @@ def test_an_empty_line_is_a_sentence_without_words(explain: Explain) -> None:
     assert ": 4 words and 4 ends of sentence: " in explain("-", stdin="le chat\n\n\nla mer\n").out
 
 
-def test_no_sentence(explain: Explain) -> None:
-    assert explain().error == "expected a sentence, found none; give its words, or `-` for sentences on stdin"
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--top", 0, "le"], "--top 0: expected a number of at least 1"),
+        (["--top", -2, "le"], "--top -2: expected a number of at least 1"),
+        (["le chat", ""], "expected a sentence, found an empty one; give words separated by spaces"),
+        (["le chat", "  \t"], "expected a sentence, found an empty one; give words separated by spaces"),
+        ([], "expected a sentence, found none; give its words, or `-` for sentences on stdin"),
+        (["-"], "expected a sentence, found none on stdin; give one sentence a line"),
+        (["--source", "el tahc", "le chat"],
+         "--source: expected a translation model, found a language model in {path}; leave --source out"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense(explain: Explain, checkpoint: Path, arguments: list[object], says: str) -> None:
+    assert explain(*arguments).error == says.format(path=checkpoint)
 
 
 def test_symbols_that_are_no_words(explain: Explain) -> None:
@@ -221,16 +219,6 @@ def test_symbols_that_are_no_words(explain: Explain) -> None:
     (sentence,) = objects(done)
     assert [w["token"] for w in sentence["words"]] == ["le", "<unk>", "<unk>", "<unk>", "</s>"]
     assert [line.split("'")[1] for line in done.err.splitlines()] == ["</s>", "<pad>"]
-
-
-def test_a_source_for_a_language_model(explain: Explain, checkpoint: Path) -> None:
-    assert explain("--source", "el tahc", "le chat").error == (
-        f"--source: expected a translation model, found a language model in {checkpoint}; leave --source out"
-    )
-
-
-def test_nothing_on_stdin(explain: Explain) -> None:
-    assert explain("-").error == ("expected a sentence, found none on stdin; give one sentence a line")
 
 
 def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str]) -> None:

@@ -47,16 +47,15 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     assert explain("--prior", copy, "le chat", path=path).out == explain("le chat").out
 
 
-def test_a_data_folder_that_is_none(explain: Explain, tmp_path: Path) -> None:
-    assert explain("--data", tmp_path, "le").error == (
-        f"--data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"
-    )
-
-
-def test_a_prior_that_is_none(explain: Explain, tmp_path: Path) -> None:
-    assert explain("--prior", tmp_path, "le").error == (
-        f"{tmp_path}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"
-    )
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--data", "--data {}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"),
+        ("--prior", "{}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"),
+    ],
+)
+def test_a_folder_that_is_none(explain: Explain, tmp_path: Path, option: str, says: str) -> None:
+    assert explain(option, tmp_path, "le").error == says.format(tmp_path)
 
 
 def test_another_prior(explain: Explain, world: World) -> None:

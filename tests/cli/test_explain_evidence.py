@@ -64,8 +64,7 @@ def test_the_same_as_fairseqs_scorer_that_knows_what_was_said(
     unknown = Prior.load(evidence.data / "lexical").symbols
     chosen = [i for i, line in enumerate(targets) if set(line.split()) - set(unknown)][:3]
     for number in chosen:
-        (scores,) = re.findall(rf"^P-{number}\t(.*)$", scored.out, re.MULTILINE)
-        expected = [float(score) * math.log(2) for score in scores.split()]
+        expected = [score * math.log(2) for score in scored.positional()[number]]
         sentence = sentence_of(explain("--json", "--source", sources[number], targets[number]))
         assert [-w["nats"] for w in sentence["words"]] == pytest.approx(expected, abs=2e-3)
 
@@ -78,14 +77,14 @@ def test_its_own_translation_has_the_strings(
         "fairseq-interactive", *evidence.task_args("lexical"), "--path", evidence_model, "--beam", 5,
         stdin="".join(source + "\n" for source in sources),
     )  # fmt: skip
-    found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", typed.out, re.MULTILINE)
+    found = [(number, *some[0]) for number, some in typed.hypotheses().items()]
     unknown = set(Prior.load(evidence.data / "lexical").symbols)
-    copied = [(sources[int(number)], score, words) for number, score, words in found if set(words.split()) - unknown]
+    copied = [(sources[number], score, words) for number, score, words in found if set(words.split()) - unknown]
     assert copied, "no translation has a string outside the dictionary"
     for source, score, words in copied[:2]:
         sentence = sentence_of(explain("--json", "--source", source))
         assert (sentence["sentence"], sentence["own_translation"]) == (words, True)
-        assert sentence["nats_per_word"] == pytest.approx(-float(score) * math.log(2), abs=2e-3)
+        assert sentence["nats_per_word"] == pytest.approx(-score * math.log(2), abs=2e-3)
         assert "scored as <unk>" not in explain("--source", source).err
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -99,8 +98,7 @@ def test_the_same_as_fairseqs_scorer(
     )  # fmt: skip
     for number in (0, 1):
         source, target = translation.source("test")[number], translation.world.text("test")[number]
-        (scores,) = re.findall(rf"^P-{number}\t(.*)$", scored.out, re.MULTILINE)
-        expected = [float(score) * math.log(2) for score in scores.split()]
+        expected = [score * math.log(2) for score in scored.positional()[number]]
         (sentence,) = objects(explain("--json", "--source", source, target, model=model))
         assert (sentence["source"], sentence["sentence"], sentence["own_translation"]) == (source, target, False)
         assert [-w["nats"] for w in sentence["words"]] == pytest.approx(expected, abs=2e-3)
@@ -176,10 +174,10 @@ def test_its_own_translation(
         "fairseq-interactive", *translation.task_args(MODELS[model][1]), "--path", translators[model], "--beam", 5,
         stdin=SOURCE + "\n",
     )  # fmt: skip
-    ((score, words),) = re.findall(r"^H-0\t(\S+)\t(.*)$", typed.out, re.MULTILINE)
+    ((score, words),) = typed.hypotheses()[0]
     (sentence,) = objects(explain("--json", "--source", SOURCE, model=model))
     assert (sentence["source"], sentence["sentence"], sentence["own_translation"]) == (SOURCE, words, True)
-    assert sentence["nats_per_word"] == pytest.approx(-float(score) * math.log(2), abs=2e-3)
+    assert sentence["nats_per_word"] == pytest.approx(-score * math.log(2), abs=2e-3)
     done = explain("--source", SOURCE, model=model)
     header, table = done.out.split("\n\n", 1)
     assert " ".join(header.split()) == f"translation (beam 5): {words}"

@@ -193,11 +193,6 @@ def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, o
     assert words in build(*options).error
 
 
-def test_a_softmax_has_none(llrnn: Llrnn, corpus: Corpus) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--set", "words.guess=on", "--out", corpus.out)
-    assert "--softmax: a softmax takes no other option, found --set beside it" in done.error
-
-
 def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:
     corpus.write("other.txt", "0 1 le\n0 1 euro\n1\n")
     done = build("--background", f"automaton:{corpus.place / 'other.txt'}")

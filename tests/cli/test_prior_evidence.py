@@ -1,6 +1,7 @@
 """`llrnn prior --evidence` and what `llrnn show` says of it."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shell import Shell
-from small_corpus import Done, Llrnn
+from small_corpus import Built, Done, Llrnn
 
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
-from fairseq_llrnn.prior.prior import Prior
 
 ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]
 FRENCH = ["la maison", "le chat", "12 chats", "la maison de Bob", "vol AF447 pour Lyon", "en 1998", "1 000 chats"]
@@ -60,7 +60,7 @@ def source_words(data: Path, language: str = "en") -> list[str]:
 # ---- what it makes --------------------------------------------------------------------------------------------------
 
 
-def test_the_only_other_dictionary_is_the_source_s(built: Callable[..., Prior], data: Path) -> None:
+def test_the_only_other_dictionary_is_the_source_s(built: Built, data: Path) -> None:
     prior = built("--evidence", "names, numbers")
     assert prior.find(LexicalPart) is None
     rules = prior.find(EvidencePart).rules
@@ -76,7 +76,7 @@ def test_it_says_what_was_made(prior: Run) -> None:
     assert done.err == ""
 
 
-def test_with_translations(built: Callable[..., Prior], data: Path) -> None:
+def test_with_translations(built: Built, data: Path) -> None:
     prior = built("--evidence", "numbers", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior.find(EvidencePart) is not None and prior.find(LexicalPart) is not None
     assert list(prior.source_symbols[4:]) == source_words(data)
@@ -87,12 +87,12 @@ def test_with_translations(built: Callable[..., Prior], data: Path) -> None:
     assert same.fingerprint == prior.fingerprint
 
 
-def test_another_source_dictionary(built: Callable[..., Prior], data: Path) -> None:
+def test_another_source_dictionary(built: Built, data: Path) -> None:
     french = built("--evidence", "numbers", "--set", f"source_dictionary={data / 'dict.fr.txt'}")
     assert french.source_symbols == built("--evidence", "numbers").symbols
 
 
-def test_a_table(built: Callable[..., Prior], data: Path) -> None:
+def test_a_table(built: Built, data: Path) -> None:
     table = write(data, "map.tsv", "1,000\t1 000\nBob\tRobert\n")
     prior = built("--set", f"evidence.mapping={table}", "--set", "evidence.weight=2")
     assert prior.find(EvidencePart).rules.kinds == ("mapped",)
@@ -104,7 +104,7 @@ def test_a_table(built: Callable[..., Prior], data: Path) -> None:
     assert also is not None and also.rules.kinds == ("mapped", "numbers")
 
 
-def test_patterns(built: Callable[..., Prior], data: Path) -> None:
+def test_patterns(built: Built, data: Path) -> None:
     patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
     prior = built("--evidence", "patterns", "--set", f"patterns={patterns}")
     assert prior.find(EvidencePart).rules.patterns == {"flight": "AF\\d+", "none": "QQ"}
@@ -117,7 +117,7 @@ def test_patterns_that_are_no_evidence_must_match_some_word(prior: Run, data: Pa
     assert "pattern 'none' ('QQ') matches no word of the vocabulary" in done.error
 
 
-def test_words_that_need_evidence(prior: Run, built: Callable[..., Prior], data: Path) -> None:
+def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
     plain = built("--evidence", "numbers,names")
     unsupported = ("evidence.unsupported.numbers=0.1", "evidence.unsupported.names=0")
     options = ("--evidence", "numbers,names", "--set", *unsupported)
@@ -162,62 +162,33 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or tr
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--evidence", "number"), f"--evidence: expected {ALL}, found 'number'; did you mean numbers?"),
-        (("--evidence", "numbers,zzz"), f"--evidence: expected {ALL}, found 'zzz'; correct it"),
-        (("--evidence", " , "), "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers"),
-        (
-            ("--evidence", "mapped"),
-            "--evidence mapped: expected evidence.mapping with what is mapped, found none; add it",
-        ),
-        (
-            ("--evidence", "patterns"),
-            "--evidence patterns: expected patterns with your expressions, found none; add it",
-        ),
-        (
-            ("--evidence", "numbers,translations"),
-            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
-            "found none; add it",
-        ),
-        (
-            ("--evidence", "numbers", "--set", "evidence.weight=0"),
-            "--set evidence.weight: expected a number above 0, found 0; correct it",
-        ),
-        (
-            ("--evidence", "numbers", "--set", "evidence.weight=inf"),
-            "--set evidence.weight: expected a finite number, found inf; correct it",
-        ),
-        (
-            ("--evidence", "numbers", "--set", "evidence.weight=much"),
-            "--set evidence.weight: expected a number, found 'much'; correct it",
-        ),
-        (
-            ("--evidence", "numbers", "--set", "evidence.unsupported.name=0"),
-            "--set evidence.unsupported: expected numbers, dates, codes, urls or names, found 'name'; did you mean "
-            "names?",
-        ),
-        (
-            ("--evidence", "numbers", "--set", "evidence.unsupported.names=1.5"),
-            "--set evidence.unsupported: expected a number of at most 1, found 1.5; correct it",
-        ),
-        (
-            ("--set", "evidence.weight=0.5"),
-            "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers",
-        ),
-        (
-            ("--set", "source_dictionary=dict.en.txt"),
-            "--set source_dictionary: it needs evidence; add that, or leave it out",
-        ),
+        ("--evidence number", f"--evidence: expected {ALL}, found 'number'; did you mean numbers?"),
+        ("--evidence numbers,zzz", f"--evidence: expected {ALL}, found 'zzz'; correct it"),
+        ("--evidence ' , '", "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers"),
+        ("--evidence mapped", "--evidence mapped: expected evidence.mapping with what is mapped, found none; add it"),
+        ("--evidence patterns", "--evidence patterns: expected patterns with your expressions, found none; add it"),
+        ("--evidence numbers,translations", "--evidence translations: expected --lexical-translation beside it, which "
+         "says what words translate into, found none; add it"),
+        ("--evidence numbers --set evidence.weight=0", "--set evidence.weight: expected a number above 0, found 0; "
+         "correct it"),
+        ("--evidence numbers --set evidence.weight=inf", "--set evidence.weight: expected a finite number, found inf; "
+         "correct it"),
+        ("--evidence numbers --set evidence.weight=much", "--set evidence.weight: expected a number, found 'much'; "
+         "correct it"),
+        ("--evidence numbers --set evidence.unsupported.name=0", "--set evidence.unsupported: expected numbers, dates, "
+         "codes, urls or names, found 'name'; did you mean names?"),
+        ("--evidence numbers --set evidence.unsupported.names=1.5", "--set evidence.unsupported: expected a number of "
+         "at most 1, found 1.5; correct it"),
+        ("--set evidence.weight=0.5", "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. "
+         "numbers"),
+        ("--set source_dictionary=dict.en.txt", "--set source_dictionary: it needs evidence; add that, or leave it "
+         "out"),
     ],
-)
-def test_options_that_make_no_sense(prior: Run, data: Path, options: tuple[str, ...], says: str) -> None:
-    assert prior(*options).error == says
+)  # fmt: skip
+def test_options_that_make_no_sense(data: Path, llrnn: Llrnn, options: str, says: str) -> None:
+    given = ("prior", "--dict", data / "dict.fr.txt", "--out", data / "prior", *shlex.split(options))
+    assert llrnn(*given).error == says
     assert not (data / "prior").exists()
-
-
-@pytest.mark.parametrize("option", ["--evidence", "--set"])
-def test_beside_softmax(data: Path, llrnn: Llrnn, option: str) -> None:
-    done = llrnn("prior", "--dict", data / "dict.fr.txt", "--softmax", option, "1", "--out", data / "prior")
-    assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
 
 
 def test_a_table_with_a_bad_row(prior: Run, data: Path) -> None:

@@ -1,5 +1,6 @@
 """`llrnn prior`: every option about features does what it says, every error is one line."""
 
+import shlex
 import shutil
 
 import pytest
@@ -9,39 +10,58 @@ from fairseq_llrnn.lexicon.readers.apertium import ANALYSERS_FOLDER
 from fairseq_llrnn.prior.prior import Prior
 
 
+@pytest.mark.parametrize(
+    ("options", "word", "output", "read"),
+    [
+        ("--top-words 0", "le", "NOTTOP POS:DET Gender:Masc Number:Sing", None),
+        ("--features 'POS, Gender'", "petite", "NOTTOP POS:ADJ Gender:Fem", None),
+        ("--set input_features=POS", "petite", "NOTTOP POS:ADJ Gender:Fem Number:Sing", "NOTTOP POS:ADJ"),
+        ("--set input_features=POS", "le", "TOPFORM:le POS:DET Gender:Masc Number:Sing", "TOPFORM:le POS:DET"),
+        ("--set input_top_words=6", "petite", "NOTTOP POS:ADJ Gender:Fem Number:Sing",
+         "TOPFORM:petite POS:ADJ Gender:Fem Number:Sing"),
+        ("--set input_top_words=all", "zut", "NOTTOP", "TOPFORM:zut"),
+        ("--set words.keep_case=true", "le", "TOPFORM:le", None),  # the treebank has `Le` only
+    ],
+)  # fmt: skip
+def test_features_of_words(built: Built, options: str, word: str, output: str, read: str | None) -> None:
+    """What the network reads are the output's features, unless it has its own."""
+    prior = built(*shlex.split(options))
+    assert row(prior, word) == dict.fromkeys(output.split(), 1)
+    assert read_row(prior, word) == dict.fromkeys((read or output).split(), 1)
+    if "input_features" in options:
+        assert prior.counts()["input signatures"] < prior.counts()["output signatures"]
+
+
 def test_top_words_all(built: Built) -> None:
     prior = built("--top-words", "all")
     assert all(f"TOPFORM:{word}" in prior.output.features.names for word in ("le", "zut", "12"))
     assert "NOTTOP" not in prior.output.features.names
 
 
-def test_top_words_none(built: Built) -> None:
-    assert row(built("--top-words", 0), "le") == {"NOTTOP": 1, "POS:DET": 1, "Gender:Masc": 1, "Number:Sing": 1}
-
-
-def test_more_top_words_than_there_are(build: Build) -> None:
-    assert build("--top-words", 13).error == (
-        "--top-words 13: expected a number between 0 and the dictionary's 12 words; give at most 12, or `all`"
-    )
-
-
 @pytest.mark.parametrize(
-    ("option", "value", "expected"),
+    ("options", "message"),
     [
-        ("--top-words", "-1", "a number of at least 0 or all or auto, found -1"),
-        ("--top-words", "many", "a whole number or all or auto, found 'many'"),
-        ("--suffixes", "0", "a number of at least 1, found 0"),
-        ("--suffixes", "-3", "a number of at least 1, found -3"),
+        ("--top-words -1", "--top-words: expected a number of at least 0 or all or auto, found -1; correct it"),
+        ("--top-words many", "--top-words: expected a whole number or all or auto, found 'many'; correct it"),
+        ("--set workers=0", "--set workers: expected a number of at least 1, found 0; correct it"),
+        ("--set workers=1000000", "--set workers: expected a number of at most 256, found 1000000; correct it"),
+        ("--suffixes 0", "--suffixes: expected a number of at least 1, found 0; correct it"),
+        ("--suffixes -3", "--suffixes: expected a number of at least 1, found -3; correct it"),
+        ("--top-words 13", "--top-words 13: expected a number between 0 and the dictionary's 12 words; give at most "
+         "12, or `all`"),
+        ("--set identity_floor=2", "identity_floor 2: expected top_words auto, to which it belongs, found top_words 3; "
+         "leave one of them out"),
+        ("--top-words auto --set identity_floor=0", "--set identity_floor: expected a number of at least 1, found 0; "
+         "correct it"),
+        ("--set input_top_words=99", "input_top_words 99: expected a number between 0 and…"),
+        ("--set input_features=Nombre", "input_features: unknown feature group 'Nombre';…"),
+        ("--features POS,Gendre", "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: "
+         "Gender, Mood, Number, POS; did you mean 'Gender'?"),
+        ("--set patterns=nowhere.toml", "…nowhere.toml: cannot be read…"),
     ],
-)
-def test_numbers_out_of_range(build: Build, option: str, value: str, expected: str) -> None:
-    assert build(option, value).error == f"{option}: expected {expected}; correct it"
-
-
-@pytest.mark.parametrize(("number", "expected"), [(0, "least 1"), (1_000_000, "most 256")])
-def test_processes_out_of_range(build: Build, number: int, expected: str) -> None:
-    said = f"--set workers: expected a number of at {expected}, found {number}; correct it"
-    assert build("--set", f"workers={number}").error == said
+)  # fmt: skip
+def test_options_that_make_no_sense(build: Build, options: str, message: str) -> None:
+    build(*shlex.split(options)).refuses(message)
 
 
 def test_identities_by_counts(corpus: Corpus, llrnn: Llrnn) -> None:
@@ -65,15 +85,6 @@ def test_an_identity_floor_for_what_the_network_reads(built: Built) -> None:
     assert "TOPFORM:petite" in prior.input.features.names and "TOPFORM:petite" not in prior.output.features.names
 
 
-def test_a_bad_identity_floor(build: Build) -> None:
-    assert build("--set", "identity_floor=2").error == (
-        "identity_floor 2: expected top_words auto, to which it belongs, found top_words 3; leave one of them out"
-    )
-    assert build("--top-words", "auto", "--set", "identity_floor=0").error == (
-        "--set identity_floor: expected a number of at least 1, found 0; correct it"
-    )
-
-
 def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) -> None:
     """`zut` and `37` have nothing but NOTTOP; `la`, `le` and `chat` have identities."""
     dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
@@ -84,48 +95,9 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     assert figures["… as a share of the text"] == "25.0%"
 
 
-def test_feature_groups(built: Built) -> None:
-    assert row(built("--features", "POS, Gender"), "petite") == {"NOTTOP": 1, "POS:ADJ": 1, "Gender:Fem": 1}
-
-
-def test_a_misspelt_feature_group(build: Build) -> None:
-    assert build("--features", "POS,Gendre").error == (
-        "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: Gender, Mood, Number, POS; "
-        "did you mean 'Gender'?"
-    )
-
-
 def test_feature_groups_without_any_lexicon(corpus: Corpus, llrnn: Llrnn) -> None:
     done = llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, "--features", "POS")
     assert done.error.startswith("--features: unknown feature group 'POS'; found in the lexicon and patterns:")
-
-
-def test_input_features(built: Built, corpus: Corpus) -> None:
-    prior = built("--set", "input_features=POS")
-    assert read_row(prior, "petite") == {"NOTTOP": 1, "POS:ADJ": 1}
-    assert row(prior, "petite") == {"NOTTOP": 1, "POS:ADJ": 1, "Gender:Fem": 1, "Number:Sing": 1}
-    assert read_row(prior, "le") == {"TOPFORM:le": 1, "POS:DET": 1}
-    assert prior.counts()["input signatures"] < prior.counts()["output signatures"]
-
-
-def test_misspelt_input_features(build: Build) -> None:
-    assert build("--set", "input_features=Nombre").error.startswith("input_features: unknown feature group 'Nombre';")
-
-
-def test_input_top_words(built: Built) -> None:
-    prior = built("--set", "input_top_words=6")
-    assert read_row(prior, "petite")["TOPFORM:petite"] == 1
-    assert "TOPFORM:petite" not in row(prior, "petite")
-
-
-def test_input_top_words_all(built: Built) -> None:
-    prior = built("--set", "input_top_words=all")
-    assert read_row(prior, "zut") == {"TOPFORM:zut": 1}
-    assert row(prior, "zut") == {"NOTTOP": 1}
-
-
-def test_too_many_input_top_words(build: Build) -> None:
-    assert build("--set", "input_top_words=99").error.startswith("input_top_words 99: expected a number between 0 and")
 
 
 def test_shapes(built: Built) -> None:
@@ -139,9 +111,7 @@ def test_suffixes(built: Built) -> None:
     prior = built("--suffixes", 2)  # only `te` is shared: by petite and chatte
     assert [name for name in prior.output.features.names if name.startswith("Suffix:")] == ["Suffix:te"]
     assert row(prior, "chatte")["Suffix:te"] == 1
-
-
-def test_the_default_floor_of_suffixes_is_beyond_a_dozen_words(built: Built) -> None:
+    # the default floor is beyond a dozen words
     assert not any(name.startswith("Suffix:") for name in built("--suffixes").output.features.names)
 
 
@@ -167,15 +137,6 @@ def test_patterns_that_cannot_be_used(build: Build, corpus: Corpus, text: str, s
     error = build("--set", f"patterns={path}").error
     assert error.startswith(f"{path}: ")
     assert says in error
-
-
-def test_patterns_that_are_not_there(build: Build, corpus: Corpus) -> None:
-    assert "nowhere.toml: cannot be read" in build("--set", f"patterns={corpus.place / 'nowhere.toml'}").error
-
-
-def test_keep_case(built: Built, build: Build) -> None:
-    assert row(built(), "le")["POS:DET"] == 1
-    assert row(built("--set", "words.keep_case=true"), "le") == {"TOPFORM:le": 1}  # the treebank has `Le` only
 
 
 def test_a_lexicon_beside_the_treebank(built: Built, corpus: Corpus) -> None:
@@ -235,6 +196,8 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
         ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--shapes", []),
         ("--suffixes", ["5"]), ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
         ("--open-vocabulary", ["neural"]), ("--recipe", ["prior.toml"]), ("--set", ["words.keep_case=true"]),
+        ("--pieces", ["bpe"]), ("--lexical-translation", ["data"]), ("--evidence", ["1"]), ("--set", ["1"]),
+        ("--set", ["words.guess=on"]),
     ],
 )  # fmt: skip
 def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:

@@ -20,19 +20,30 @@ from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("option", "text", "says"),
     [
-        ("", ": expected at least one `symbol count` line, found none; run fairseq-preprocess first"),
-        ("le 3\nla\n", ", line 2: expected `symbol count`, found 'la'; give the dict.txt that fairseq-preprocess"),
-        ("le -3\n", ", line 1: expected `symbol count`, found 'le -3'; give the dict.txt that fairseq-preprocess"),
-        ("le 3\nle 2\n", ", line 2: symbol 'le' was already given in line 1; remove one of them"),
-        ("<unk> 2\n", ", line 1: symbol '<unk>' was already given by fairseq itself; remove one of them"),
-        (b"\xff\xfe 1\n", ", line 1, byte 1: expected UTF-8, found the byte 0xff"),
+        ("--dict", "", ": expected at least one `symbol count` line, found none; run fairseq-preprocess first"),
+        ("--dict", "le 3\nla\n", ", line 2: expected `symbol count`, found 'la'; give the dict.txt that fairseq-prep"),
+        ("--dict", "le -3\n", ", line 1: expected `symbol count`, found 'le -3'; give the dict.txt that fairseq-prep"),
+        ("--dict", "le 3\nle 2\n", ", line 2: symbol 'le' was already given in line 1; remove one of them"),
+        ("--dict", "<unk> 2\n", ", line 1: symbol '<unk>' was already given by fairseq itself; remove one of them"),
+        ("--dict", b"\xff\xfe 1\n", ", line 1, byte 1: expected UTF-8, found the byte 0xff"),
+        ("--dict", None, ": cannot be read: No such file or directory"),
+        ("--conllu", "", ": expected CoNLL-U sentences, found none"),
+        ("--conllu", "1\tle\n", ", line 1: expected 10 columns separated by tabs, found 2"),
+        ("--conllu", b"1\t\xe9t\xe9\t_\tX\t_\t_\t0\t_\t_\t_\n", ", line 1, byte 3: expected UTF-8"),
+        ("--conllu", "x" * 2_000_000, ", line 1: the line has more than"),
+        ("--lexicon", "chat\n", ", line 1: "),
     ],
 )
-def test_a_dictionary_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes, says: str) -> None:
-    path = corpus.write("broken.txt", text)
-    assert build("--dict", path).error.startswith(f"{path}{says}")
+def test_a_file_that_cannot_be_used(
+    build: Build, corpus: Corpus, option: str, text: str | bytes | None, says: str
+) -> None:
+    path = corpus.place / "nowhere" / "dict.txt" if text is None else corpus.write("broken", text)
+    error = build(*([option, corpus.treebank, path] if option == "--conllu" else [option, path])).error
+    assert error.startswith(f"{path}{says}")
+    assert len(error) < 1000
+    assert not corpus.out.exists()
 
 
 def test_a_dictionary_through_a_pipe(build: Build, corpus: Corpus) -> None:
@@ -46,33 +57,6 @@ def test_a_dictionary_through_a_pipe(build: Build, corpus: Corpus) -> None:
     assert build("--dict", pipe, "--shapes", "--count-text", corpus.write("text", "le la\n")).code == 0
     writer.join()
     assert Prior.load(corpus.out).symbols == expected.symbols
-
-
-def test_a_dictionary_that_is_not_there(build: Build, corpus: Corpus) -> None:
-    path = corpus.place / "nowhere" / "dict.txt"
-    assert build("--dict", path).error.startswith(f"{path}: cannot be read: No such file or directory")
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", ": expected CoNLL-U sentences, found none"),
-        ("1\tle\n", ", line 1: expected 10 columns separated by tabs, found 2"),
-        (b"1\t\xe9t\xe9\t_\tX\t_\t_\t0\t_\t_\t_\n", ", line 1, byte 3: expected UTF-8"),
-        ("x" * 2_000_000, ", line 1: the line has more than"),
-    ],
-)
-def test_a_treebank_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes, says: str) -> None:
-    path = corpus.write("broken.conllu", text)
-    error = build("--conllu", corpus.treebank, path).error
-    assert error.startswith(f"{path}{says}")
-    assert len(error) < 1000
-    assert not corpus.out.exists()
-
-
-def test_a_lexicon_that_cannot_be_used(build: Build, corpus: Corpus) -> None:
-    path = corpus.write("broken.tsv", "chat\n")
-    assert build("--lexicon", path).error.startswith(f"{path}, line 1: ")
 
 
 # ---- where it writes ------------------------------------------------------------------------------------------------
@@ -97,23 +81,18 @@ def test_folders_on_the_way_are_made(build: Build, corpus: Corpus) -> None:
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_folder_of_other_things_is_left_alone(build: Build, corpus: Corpus) -> None:
+def test_other_things_are_left_alone_and_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
+    corpus.write("prior", "my notes")
+    assert "found something else there" in build().error
+    assert corpus.out.read_text() == "my notes"
+    corpus.out.unlink()
     corpus.out.mkdir()
     (corpus.out / "thesis.tex").write_text("years of work")
     assert build().error == (
         f"{corpus.out}: expected a free name or an earlier prior, found something else there; give another --out"
     )
     assert [f.name for f in corpus.out.iterdir()] == ["thesis.tex"]
-
-
-def test_a_file_is_left_alone(build: Build, corpus: Corpus) -> None:
-    corpus.write("prior", "my notes")
-    assert "found something else there" in build().error
-    assert corpus.out.read_text() == "my notes"
-
-
-def test_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
-    corpus.out.mkdir()
+    (corpus.out / "thesis.tex").unlink()
     assert build().code == 0
     Prior.load(corpus.out)
 

@@ -227,8 +227,3 @@ def test_a_dictionary_or_a_text_of_another_kind(corpus: Corpus, llrnn: Llrnn) ->
     words = corpus.write("words.txt", "le chat dort\n")
     assert "expected a text in pieces" in bpe(corpus, llrnn, "--conllu", corpus.treebank, "--count-text", words).error
     assert not corpus.out.exists()
-
-
-def test_a_softmax_has_no_features_of_pieces(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--pieces", "bpe", "--out", corpus.out)
-    assert done.error == "--softmax: a softmax takes no other option, found --pieces beside it; leave one of them out"

@@ -34,12 +34,6 @@ def test_a_pseudo_count_that_is_not_positive(build: Build, value: str) -> None:
     assert error.endswith(f": pseudo_count: expected {expected}, found {value}; correct it")
 
 
-def test_an_unknown_smoothing(build: Build) -> None:
-    done = build("--background", "unigram(smoothing=goodturing)")
-    assert done.code == 2
-    assert "expected absolute, additive, good-turing or none, found 'goodturing'" in done.error
-
-
 def test_count_text(built: Built, corpus: Corpus) -> None:
     text = corpus.write("count.txt", "zut zut zut la zut\nzut la inconnu\n")
     prior = built("--count-text", text, "--top-words", 1, "--background", "unigram(smoothing=none)")
@@ -57,22 +51,19 @@ def test_several_count_texts(built: Built, corpus: Corpus) -> None:
     assert weight(prior, "zut") == pytest.approx(2 * weight(prior, "la"))
 
 
-def test_a_count_text_that_is_not_there(build: Build, corpus: Corpus) -> None:
-    assert "nowhere.txt: cannot be read: No such file" in build("--count-text", corpus.place / "nowhere.txt").error
-
-
-def test_a_count_text_that_is_not_utf8(build: Build, corpus: Corpus) -> None:
-    path = corpus.write("latin.txt", "le\nété\n".encode("latin-1"))
-    assert build("--count-text", path).error == (
-        f"{path}, line 2, byte 1: expected UTF-8, found the byte 0xe9 (invalid continuation byte); "
-        "convert the text to UTF-8"
-    )
-
-
-@pytest.mark.parametrize("text", ["", "des mots tout autres\n"])
-def test_a_count_text_without_any_word_of_the_dictionary(build: Build, corpus: Corpus, text: str) -> None:
-    error = build("--count-text", corpus.write("other.txt", text)).error
-    assert "expected counts, found none for any word of the dictionary" in error
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "{path}: cannot be read: No such file…"),
+        ("le\nété\n".encode("latin-1"), "{path}, line 2, byte 1: expected UTF-8, found the byte 0xe9 (invalid "
+         "continuation byte); convert the text to UTF-8"),
+        ("", "…expected counts, found none for any word of the dictionary…"),
+        ("des mots tout autres\n", "…expected counts, found none for any word of the dictionary…"),
+    ],
+)  # fmt: skip
+def test_a_count_text_that_cannot_be_used(build: Build, corpus: Corpus, text: str | bytes | None, says: str) -> None:
+    path = corpus.place / "nowhere.txt" if text is None else corpus.write("text", text)
+    build("--count-text", path).refuses(says.format(path=path))
 
 
 def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
@@ -87,6 +78,8 @@ def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
+        ("", None, "expected at least one positive weight, found none; give weights of dictionary words"),
+        ("le\t0\nla\t0\n", None, "expected at least one positive weight, found none; give weights of dictionary words"),
         ("le\tnan\n", 1, "expected a finite weight ≥ 0 for 'le', found nan; fix the row"),
         ("la\t1\nle\tinf\n", 2, "expected a finite weight ≥ 0 for 'le', found inf; fix the row"),
         ("le\t-0.5\n", 1, "expected a finite weight ≥ 0 for 'le', found -0.5; fix the row"),
@@ -99,21 +92,14 @@ def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
         ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns; fix the row"),
     ],
 )
-def test_weights_that_cannot_be_used(build: Build, corpus: Corpus, text: str, line: int, says: str) -> None:
+def test_weights_that_cannot_be_used(build: Build, corpus: Corpus, text: str, line: int | None, says: str) -> None:
     path = corpus.write("weights.tsv", text)
-    assert build("--background", path).error == f"{path}, line {line}: {says}"
+    place = path if line is None else f"{path}, line {line}"
+    assert build("--background", path).error == f"{place}: {says}"
     assert not corpus.out.exists()
 
 
-@pytest.mark.parametrize("text", ["", "le\t0\nla\t0\n"])
-def test_weights_without_mass(build: Build, corpus: Corpus, text: str) -> None:
-    path = corpus.write("weights.tsv", text)
-    assert build("--background", path).error == (
-        f"{path}: expected at least one positive weight, found none; give weights of dictionary words"
-    )
-
-
-def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
+def test_a_background_that_is_neither_kind_nor_file(build: Build, corpus: Corpus) -> None:
     error = build("--background", "unigramm").error
     assert error.startswith("--background unigramm: expected unigram, uniform, language:CODE, automaton:grammar.txt, ")
     assert error.endswith(
@@ -123,7 +109,6 @@ def test_a_background_that_is_neither_kind_nor_file(build: Build) -> None:
     assert "; did you mean cache? If another package has this background, install it" in build(
         "--background", "cahce:5"
     ).error
-
-
-def test_a_background_that_is_a_folder(build: Build, corpus: Corpus) -> None:
     assert build("--background", corpus.place).error.startswith(f"{corpus.place}: cannot be read: Is a directory")
+    done = build("--background", "unigram(smoothing=goodturing)")
+    assert "expected absolute, additive, good-turing or none, found 'goodturing'" in done.error

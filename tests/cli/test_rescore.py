@@ -136,10 +136,7 @@ def test_hypotheses_with_strings_of_the_source(
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
         "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
     )  # fmt: skip
-    expected = {
-        int(number): sum(map(float, scores.split())) * math.log(2)
-        for number, scores in re.findall(r"^P-(\d+)\t(.*)$", scored.out, re.MULTILINE)
-    }
+    expected = scored.nats()
     lists = [[(-1.0, line.replace("é", "e")), (-1.0, line)] for line in targets]  # Zoe is in no source
     source, nbest = write("source", "\n".join(sources)), write("nbest", as_moses(iter(lists)))
     out, reranked = tmp_path / "best", tmp_path / "reranked"

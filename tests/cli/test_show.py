@@ -134,6 +134,10 @@ def test_a_word(prior: Path, llrnn: Llrnn) -> None:
     assert lines[3].startswith("  its words     table ")
     assert lines[3].endswith(f"   chatte {100 * share:.0f}%")
     assert lines[4].startswith(f"  root b₀       {b['chatte']:.4f}, which is {100 * share:.0f}% of its signature's ")
+    alone = llrnn("show", prior, "le").out
+    assert ", its own alone\n" in alone and "its words" not in alone
+    assert ", which is 100% of its signature's " in alone
+    assert "Shape:SmallNumber=0.88" in llrnn("show", prior, "12").out
 
 
 def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
@@ -147,17 +151,6 @@ def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
 def test_words_may_follow_options(prior: Path, llrnn: Llrnn) -> None:
     shown = llrnn("show", prior, "--json", "la", "le")
     assert (shown.code, shown.err) == (0, "") and shown.out == llrnn("show", prior, "la", "le", "--json").out
-
-
-def test_a_word_alone_in_its_signature(prior: Path, llrnn: Llrnn) -> None:
-    text = llrnn("show", prior, "le").out
-    assert ", its own alone\n" in text
-    assert "its words" not in text
-    assert ", which is 100% of its signature's " in text
-
-
-def test_real_values_are_shown(prior: Path, llrnn: Llrnn) -> None:
-    assert "Shape:SmallNumber=0.88" in llrnn("show", prior, "12").out
 
 
 def test_a_forbidden_word(prior: Path, llrnn: Llrnn) -> None:
@@ -188,63 +181,48 @@ def test_any_case(prior: Path, llrnn: Llrnn, word: str) -> None:
     assert json.loads(llrnn("show", prior, word, "--json").out)["words"][0]["word"] == "chatte"
 
 
-def test_the_given_case_comes_first(corpus: Corpus, llrnn: Llrnn) -> None:
-    dictionary = corpus.write("cased.txt", "Le 2\nle 5\n")
-    llrnn("prior", "--dict", dictionary, "--softmax", "--out", corpus.out)
-    done = llrnn("show", corpus.out, "Le")
-    assert done.out.startswith("Le\n")
-    assert done.err == ""
+@pytest.mark.parametrize(
+    ("dictionary", "asked", "shown"),
+    [
+        ("Le 2\nle 5\n", "Le", "Le\n"),  # the given case comes first
+        ("été 2\n", "e\u0301te\u0301", "été\n"),
+        ("\x1b[31mred 2\n", "\x1b[31mred", "\\x1b[31mred\n"),  # escape sequences are not obeyed
+    ],
+)
+def test_how_a_word_is_found_and_written(
+    corpus: Corpus, llrnn: Llrnn, dictionary: str, asked: str, shown: str
+) -> None:
+    llrnn("prior", "--dict", corpus.write("other.txt", dictionary), "--softmax", "--out", corpus.out)
+    done = llrnn("show", corpus.out, asked)
+    assert done.out.startswith(shown) and "\x1b" not in done.out
+    assert asked != "Le" or done.err == ""
 
 
-def test_an_accent_typed_as_two_characters(corpus: Corpus, llrnn: Llrnn) -> None:
-    llrnn("prior", "--dict", corpus.write("accents.txt", "été 2\n"), "--softmax", "--out", corpus.out)
-    assert llrnn("show", corpus.out, "e\u0301te\u0301").out.startswith("été\n")
-
-
-def test_escape_sequences_are_not_obeyed(corpus: Corpus, llrnn: Llrnn) -> None:
-    llrnn("prior", "--dict", corpus.write("bad.txt", "\x1b[31mred 2\n"), "--softmax", "--out", corpus.out)
-    text = llrnn("show", corpus.out, "\x1b[31mred").out
-    assert text.startswith("\\x1b[31mred\n")
-    assert "\x1b" not in text
-
-
-def test_an_unknown_word_and_its_neighbours(prior: Path, llrnn: Llrnn) -> None:
-    assert llrnn("show", prior, "chatt").error == (
-        f"{prior}: expected a word of its dictionary, found 'chatt'; did you mean 'chatte' or 'chat'?"
-    )
-
-
-def test_an_unknown_word_far_from_all(prior: Path, llrnn: Llrnn) -> None:
-    assert llrnn("show", prior, "xylophone").error == (
-        f"{prior}: expected a word of its dictionary, found 'xylophone'; nothing in it is spelt nearly so"
-    )
-
-
-def test_one_unknown_word_among_others_prints_nothing(prior: Path, llrnn: Llrnn) -> None:
-    assert "found 'xylophone'" in llrnn("show", prior, "le", "xylophone").error
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["chatt"], "found 'chatt'; did you mean 'chatte' or 'chat'?"),
+        (["xylophone"], "found 'xylophone'; nothing in it is spelt nearly so"),
+        (["le", "xylophone"], "found 'xylophone'; nothing in it is spelt nearly so"),
+    ],
+)
+def test_an_unknown_word(prior: Path, llrnn: Llrnn, words: list[str], found: str) -> None:
+    assert llrnn("show", prior, *words).error == f"{prior}: expected a word of its dictionary, {found}"
 
 
 # ---- what is no prior -----------------------------------------------------------------------------------------------
 
 
-def test_no_prior_there(tmp_path: Path, llrnn: Llrnn) -> None:
-    assert llrnn("show", tmp_path).error == (
-        f"{tmp_path}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"
-    )
-
-
-def test_the_folder_around_a_prior(prior: Path, llrnn: Llrnn) -> None:
-    assert llrnn("show", prior.parent).error == (
-        f"{prior.parent}: expected a prior (a directory with prior.json), found none; did you mean {prior}?"
-    )
-
-
-def test_a_prior_cut_short(prior: Path, llrnn: Llrnn) -> None:
+def test_no_prior_there(prior: Path, llrnn: Llrnn) -> None:
+    expected = "{}: expected a prior (a directory with prior.json), found none; {}"
+    assert llrnn("show", prior.parent).error == expected.format(prior.parent, f"did you mean {prior}?")
+    (prior.parent / "empty").mkdir()
+    made = expected.format(prior.parent / "empty", "make one with `llrnn prior`")
+    assert llrnn("show", prior.parent / "empty").error == made
     arrays = prior / "arrays.npz"
     arrays.write_bytes(arrays.read_bytes()[:300])
-    assert llrnn("show", prior).error.startswith(
-        f"{arrays}: expected the arrays described in prior.json, found 300 other"
-    )
+    cut = f"{arrays}: expected the arrays described in prior.json, found 300 other"
+    assert llrnn("show", prior).error.startswith(cut)
 
 
 # ---- the terminal ---------------------------------------------------------------------------------------------------

@@ -39,9 +39,7 @@ def copied(decoder: torch.nn.Module, model: torch.nn.Module, layers: int) -> Non
 
 @pytest.mark.parametrize("prior", ["prior", "separate", "softmax"])
 def test_the_loss_and_gradients_of_llrnn_lm(world: World, example: ModuleType, prior: str) -> None:
-    setting = tiny_world.build(world.train_args(prior))
-    tiny_world.randomise(setting.model)
-    setting.model.eval()
+    setting = tiny_world.evaluated(world.train_args(prior))
     model = example.LanguageModel(setting.task.prior, width=16, layers=2).eval()
     decoder = setting.model.decoder
     copied(decoder, model, layers=2)

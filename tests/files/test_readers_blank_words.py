@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
+from lexicons import BLANKS, WITHOUT_WIDTH, read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
@@ -17,11 +17,6 @@ from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
 from fairseq_llrnn.lexicon.readers.weights import read_weights
-from fairseq_llrnn.systems.terms.tbx_file import read_tbx
-from fairseq_llrnn.systems.terms.tsv_file import read_terms
-
-BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]
-WITHOUT_WIDTH = ["\u200b", "\u2060", "\ufeff", "\u00ad", "\u200d\u200d", "\u3164", "\u2800", "\ufe0f", "\u200b\u00a0"]
 
 
 def hunspell(path: Path) -> object:
@@ -44,9 +39,6 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "segments of a word": ("a.tsv", "le\tl e\n@\t@\n", lambda p: read_segmentations(p, lowercase=True)),
     "values": ("a.tsv", "le\tA:b\t1\n@\tA:b\t1\n", lambda p: read_values(p, lowercase=True)),
     "weights": ("a.tsv", "le\t1\n@\t1\n", lambda p: read_weights(p, {"le": 0}, 1)),
-    "source of a term": ("a.tsv", "a\tb\n@\tb\n", read_terms),
-    "target of a term": ("a.tsv", "a\tb\nc\t@\n", read_terms),
-    "form of a term": ("a.tsv", "a\tb\nc\td\t\td|x @ x\n", read_terms),
     "source of evidence": ("a.tsv", "a\tb\n@\tb\n", read_evidence_map),
     "target of evidence": ("a.tsv", "a\tb\nc\t@\n", read_evidence_map),
     "hunspell": ("a.dic", "2\n@/S\n", hunspell),
@@ -61,9 +53,6 @@ def test_a_word_that_shows_nothing(reader: str, blank: str, tmp_path: Path, capl
     name, text, read = READERS[reader]
     (tmp_path / name).write_text(text.replace("@", blank), encoding="utf-8")
     if reader in ("treebank", "words written together", "dictionary") and blank.strip():  # running text may have it
-        read(tmp_path / name)
-        return
-    if reader == "form of a term" and not blank.strip():  # a blank between the words of a phrase, as any
         read(tmp_path / name)
         return
     with pytest.raises(DataError, match=rf"{name}, line 2: "):
@@ -82,19 +71,6 @@ def test_words_without_width_in_running_text_are_counted(
     with caplog.at_level(logging.WARNING):
         assert load_dictionary(tmp_path / "dict.txt").counts.sum() == 9
     assert "dict.txt: 1 symbols show nothing (lines 2)" in caplog.text
-
-
-@pytest.mark.parametrize("blank", ["", *BLANKS, *WITHOUT_WIDTH], ids=ascii)
-def test_terms_of_tbx_that_show_nothing_are_counted(
-    blank: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    entry = (
-        '<termEntry><langSet xml:lang="en"><tig><term>a</term></tig></langSet><langSet xml:lang="fr">\n'
-        "<tig><term>@</term></tig><tig><term>b</term></tig></langSet></termEntry>"
-    )
-    (tmp_path / "a.tbx").write_text(f"<martif>{entry}</martif>".replace("@", blank), encoding="utf-8")
-    assert [entry.target for entry in read_tbx(tmp_path / "a.tbx", ("en", "fr"))] == ["b"]
-    assert caplog.messages == [f"{tmp_path}/a.tbx: 1 terms are empty (line 2)"]
 
 
 def test_what_shows_nothing() -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from lexicons import ENDS
 
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.cli.stdin import text_lines
@@ -19,10 +20,7 @@ from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.sentences import read_sentences
-from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
-# what str.splitlines, or Python's text files, take for an end
-ENDS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "a", "b")
 
 
@@ -54,7 +52,6 @@ LINES: dict[str, Callable[[Path], int]] = {
     "bitext of phrases": lambda path: len(read_text_bitext(path, path).bitext.source),
     "texts of a report": lambda path: len(read_texts(str(path), str(path), {"a": str(path)})),
     "n-best list of Moses": moses,
-    "terms": rows(read_terms),
     "evidence map": rows(read_evidence_map),
 }
 TRAINING: dict[str, Callable[[Path], int]] = {

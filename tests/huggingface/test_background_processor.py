@@ -18,7 +18,6 @@ from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms.terms import Terms
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -135,7 +134,8 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
     forms = WordForms()
     for word in ("chat", "mer", "chien"):
         forms.add(word, word)
-    terms = Terms(evidence_table(prior), forms, must=True)
+    of_system = pytest.importorskip("fairseq_llrnn.systems.terms.terms")
+    terms = of_system.Terms(evidence_table(prior), forms, must=True)
     source = reader.encode_source(
         ["the cat sleeps\tchat", "the sea sleeps\tsea => mer", "the cat sea\tmer\tchat"], terms
     )

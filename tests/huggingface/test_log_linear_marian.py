@@ -19,7 +19,6 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms.terms import Terms
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -154,7 +153,8 @@ def test_required_terms_are_said_once_and_sentences_end_in_time(search: dict[str
     forms = WordForms()
     for lemma, form in (("chien", "chien"), ("chien", "chiens"), ("mer", "mer"), ("vélo", "vélos")):
         forms.add(lemma, form)
-    terms = Terms(evidence_table(model.head.prior), forms, must=True)
+    of_system = pytest.importorskip("fairseq_llrnn.systems.terms.terms")
+    terms = of_system.Terms(evidence_table(model.head.prior), forms, must=True)
     source = model.head.encode_source(
         ["the cat sleeps .\tcat => chien", "the sea .\tmer\tthe => vélo", "the table ."], terms
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shell import Shell, assert_says
 from tiny_grammar import grammar, hypotheses, in_the_language
-from tiny_world import EVERY_SENTENCE, World
+from tiny_world import EVERY_SENTENCE, World, make_prior
 from translation_world import TranslationWorld
 
 BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
@@ -17,15 +17,11 @@ BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 BACKGROUNDS = {"n-grams": "ngram:3", "grammar": "automaton:GRAMMAR"}
 
 
-def make_prior(shell: Shell, world: World, data: Path, dictionary: str, place: Path, kind: str) -> Path:
+def prior_of(shell: Shell, world: World, data: Path, place: Path, kind: str) -> Path:
     (place / "grammar.txt").write_text(grammar(), encoding="utf-8")
-    out = place / "prior"
-    shell.run(
-        "llrnn", "prior", "--dict", data / dictionary, "--lexicon", world.place / "lexicon.tsv", "--top-words", 20,
-        "--background", BACKGROUNDS[kind].replace("GRAMMAR", str(place / "grammar.txt")),
-        "--count-text", world.place / "train.txt", "--out", out,
-    )  # fmt: skip
-    return out
+    background = BACKGROUNDS[kind].replace("GRAMMAR", str(place / "grammar.txt"))
+    text = ("--count-text", world.place / "train.txt")
+    return make_prior(shell, world, data, place / "prior", "--background", background, *text)
 
 
 def explained_words(shell: Shell, checkpoint: list[object], words: list[str]) -> list[dict[str, float]]:
@@ -38,7 +34,7 @@ def explained_words(shell: Shell, checkpoint: list[object], words: list[str]) ->
 def test_a_language_model_from_its_prior_to_its_explanation(
     shell: Shell, world: World, tmp_path: Path, kind: str
 ) -> None:
-    prior = ["--prior", make_prior(shell, world, world.data, "dict.txt", tmp_path, kind)]
+    prior = ["--prior", prior_of(shell, world, world.data, tmp_path, kind)]
     training = [*world.train_args("prior"), *prior, "--dropout", "0.1"]
     training.remove("--no-save")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -62,12 +58,12 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         "long": ["--beam", 4, "--prefix-size", 2, "--max-len-b", 50, "--min-len", 9],
     }
     for name, options in searches.items():
-        found = hypotheses(shell.run("fairseq-generate", *searching, *options).out)
+        found = hypotheses(shell.run("fairseq-generate", *searching, *options))
         assert len(found) >= 16 and all(math.isfinite(score) for score, _ in found)
         if kind == "grammar":
             assert all(in_the_language(words) for _, words in found), name
     typed = shell.run("fairseq-interactive", *common, "--beam", 3, "--max-len-b", 8, stdin="le chat\nla\n")
-    found = hypotheses(typed.out)
+    found = hypotheses(typed)
     assert [words[0] for _, words in found] == ["le", "la"]
     if kind == "grammar":
         assert all(in_the_language(words) for _, words in found)
@@ -103,7 +99,7 @@ def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
     shell: Shell, world: World, tmp_path: Path
 ) -> None:
     """The model before it has learnt anything is its background: validated after an update with no step."""
-    prior = make_prior(shell, world, world.data, "dict.txt", tmp_path, "n-grams")
+    prior = prior_of(shell, world, world.data, tmp_path, "n-grams")
     still = ["--max-epoch", 1, "--lr", "0", "--adaptor-penalty", "0"]
     nats = [
         shell.run("fairseq-train", *world.train_args(), *options, *still).json_lines("valid")[-1]["valid_nats"]
@@ -113,7 +109,7 @@ def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
 
 
 def test_translations_under_a_grammar(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    prior = ["--prior", make_prior(shell, translation.world, translation.data, "dict.tgt.txt", tmp_path, "grammar")]
+    prior = ["--prior", prior_of(shell, translation.world, translation.data, tmp_path, "grammar")]
     place = tmp_path / "model"
     arguments = translation.train_args("llrnn_transformer", save_dir=place)
     valid = shell.run("fairseq-train", *arguments, *prior, "--max-epoch", 2).json_lines("valid")
@@ -123,9 +119,9 @@ def test_translations_under_a_grammar(shell: Shell, translation: TranslationWorl
     for options in searches:
         generated = shell.run("fairseq-generate", *common, "--gen-subset", "test", "--batch-size", 5, *options,
                              "--max-len-b", 9, *EVERY_SENTENCE)  # fmt: skip
-        found = hypotheses(generated.out)
+        found = hypotheses(generated)
         assert len(found) == (32 if "--nbest" in options else 16)
         assert all(in_the_language(words) for _, words in found)
     sources = "\n".join(translation.source("valid")[:3]) + "\n"
-    typed = hypotheses(shell.run("fairseq-interactive", *common, stdin=sources).out)
+    typed = hypotheses(shell.run("fairseq-interactive", *common, stdin=sources))
     assert len(typed) == 3 and all(in_the_language(words) for _, words in typed)

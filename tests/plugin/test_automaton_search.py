@@ -9,7 +9,7 @@ import torch
 from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
 from fairseq.sequence_scorer import SequenceScorer
-from tiny_world import Setting, World, batch, build, randomise
+from tiny_world import Setting, World, batch, build, evaluated, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.backgrounds.masses import Masses
@@ -26,10 +26,7 @@ def grammatical(world: World) -> Setting:
 
 
 def made(world: World, states: list[dict[str, int]] = GRAMMAR) -> Setting:
-    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior")), states))
-    randomise(setting.model)
-    setting.model.eval()
-    return setting
+    return evaluated(world.train_args(), with_grammar(Prior.load(world.prior("prior")), states))
 
 
 def start(setting: Setting, rows: int = 2) -> dict[str, Any]:
@@ -165,9 +162,7 @@ def test_what_the_search_itself_forbids_is_said(grammatical: Setting) -> None:
 
 
 def test_an_ensemble_with_a_model_that_knows_no_grammar(grammatical: Setting, world: World) -> None:
-    other = build(world.train_args("flat"))
-    randomise(other.model, seed=8)
-    other.model.eval()
+    other = evaluated(world.train_args("flat"), seed=8)
     models = [other.model, grammatical.model]
     generator = ColumnGenerator(models, grammatical.task.dictionary, beam_size=3, max_len_b=6)
     allowed = {" ".join(words) for words in accepted(6)}
@@ -194,9 +189,7 @@ def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, arch: str) -> None:
     prior = with_grammar(Prior.load(translation.data / "prior"))
-    setting = build(translation.train_args(arch), prior)
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(arch), prior, scale=0.3)
     sample = pairs(setting.task, LINES)
     allowed = {" ".join(words) for words in accepted(8)}
     for options in ({"beam_size": 1, "max_len_b": 5}, {"beam_size": 4, "max_len_b": 8}):
@@ -212,17 +205,13 @@ def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, 
 def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWorld, bigrams: bool) -> None:
     prior = Prior.load(translation.data / "prior")
     chain = with_bigrams(prior, {"le": {"chat": 0.6, "roi": 0.1}, "voit": {"la": 0.5}})
-    setting = build(translation.train_args(), chain if bigrams else with_grammar(prior))
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(), chain if bigrams else with_grammar(prior), scale=0.3)
     lines = LINES if bigrams else ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien", "la mer"]
     assert_steps_agree(setting, pairs(setting.task, lines))
 
 
 def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
-    setting = build(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")))
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")), scale=0.3)
     found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
     assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
     assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
@@ -236,9 +225,7 @@ def test_the_criterion_agrees_with_the_definition(world: World) -> None:
     lines = ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien"]
     bigrams = with_bigrams(prior, {"le": {"chat": 0.6}, "la": {"mer": 0.3, "rose": 0.3}})
     for changed in (with_grammar(prior), bigrams):
-        setting = build([*world.train_args(), "--label-smoothing", "0"], changed)
-        randomise(setting.model)
-        setting.model.eval()
+        setting = evaluated([*world.train_args(), "--label-smoothing", "0"], changed)
         sample = batch(setting.task.dictionary, lines)
         with torch.no_grad():
             losses, _, _ = setting.criterion(setting.model, sample, reduce=False)  # shape: (B, T)
@@ -254,8 +241,7 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
     prior = with_grammar(Prior.load(world.prior("prior")))
     gradients = []
     for sparse in (True, False):
-        setting = build([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
-        randomise(setting.model)
+        setting = randomised([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
         background = setting.model.decoder.head.background
         if not sparse:
             masses = background.masses

@@ -8,7 +8,7 @@ import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams, with_grammar
-from tiny_world import Setting, World, batch, build, randomise
+from tiny_world import Setting, World, batch, build, randomised
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -60,8 +60,7 @@ def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
 
 def test_sentences_without_probability_are_left_out(world: World) -> None:
     prior = with_grammar(Prior.load(world.prior("prior")), on_zero="skip")
-    setting = build([*world.train_args(), "--label-smoothing", "0.1", "--adaptor-penalty", "0.1"], prior)
-    randomise(setting.model)
+    setting = randomised([*world.train_args(), "--label-smoothing", "0.1", "--adaptor-penalty", "0.1"], prior)
     mixed, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, LINES))
     mixed.backward()
     gradients = [p.grad.clone() for p in setting.model.parameters()]

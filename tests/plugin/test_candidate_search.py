@@ -12,7 +12,7 @@ import torch
 from dynamic_prior import LINES, few_words, make
 from evidence_world import EvidenceWorld
 from fairseq.sequence_generator import SequenceGenerator
-from tiny_world import Setting, World, batch, build, randomise
+from tiny_world import Setting, World, batch, evaluated
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
@@ -84,9 +84,7 @@ def test_a_forced_beginning(world: World, background: str) -> None:
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "lexical"), ("llrnn_transformer", "prior")])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_translation(translation: TranslationWorld, arch: str, prior: str, name: str) -> None:
-    setting = build(translation.train_args(arch, prior))
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(arch, prior), scale=0.3)
     found = search_both_ways(setting, pairs(setting.task, LINES), **OPTIONS[name])
     assert_same_hypotheses(found)
     for expected, ours in zip(*found, strict=True):
@@ -95,17 +93,13 @@ def test_translation(translation: TranslationWorld, arch: str, prior: str, name:
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_an_empty_source_or_a_forced_beginning_in_translation(translation: TranslationWorld, forced: bool) -> None:
-    setting = build(translation.train_args(prior="lexical"))
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(prior="lexical"), scale=0.3)
     sample = pairs(setting.task, LINES if forced else ["", *LINES])
     assert_same_hypotheses(search_both_ways(setting, sample, sample["target"][:, :2] if forced else None))
 
 
 def test_a_vocabulary_of_three_words(world: World) -> None:
-    setting = build(world.train_args(), few_words(Prior.load(world.prior("prior")), ["chat"]))
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated(world.train_args(), few_words(Prior.load(world.prior("prior")), ["chat"]))
     sample = {"net_input": {"src_tokens": torch.full((1, 1), 2), "src_lengths": torch.ones(1)}}
     assert_same_hypotheses(search_both_ways(setting, sample, max_len_b=3))
 
@@ -184,9 +178,7 @@ def test_no_step_looks_at_all_words(world: World) -> None:
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 @pytest.mark.parametrize("prior", ["prior", "lexical"])
 def test_no_step_of_a_translation_looks_at_all_words(translation: TranslationWorld, arch: str, prior: str) -> None:
-    setting = build(translation.train_args(arch, prior))
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(arch, prior), scale=0.3)
     check_steps(setting, pairs(setting.task, LINES))
 
 

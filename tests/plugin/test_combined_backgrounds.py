@@ -40,7 +40,7 @@ def test_language_models(
         "fairseq-generate", *world.task_args(), *given, *model, "--gen-subset", "test", "--beam", 3, "--max-len-b", 20,
         "--prefix-size", 1,
     )  # fmt: skip
-    found = hypotheses(done.out)
+    found = hypotheses(done)
     assert len(found) == len(world.text("test"))
     if "automaton" in background:
         assert all(in_the_language(words) for _, words in found)
@@ -80,4 +80,4 @@ def test_translations_with_evidence(
         "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
         "test", "--beam", 3, *EVERY_SENTENCE,
     )  # fmt: skip
-    assert len(hypotheses(done.out)) == len(evidence.text("test", "tgt"))
+    assert len(hypotheses(done)) == len(evidence.text("test", "tgt"))

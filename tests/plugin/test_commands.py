@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 import torch
-from shell import Result, Shell
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, World, batch, build, read_checkpoint
 
 BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
@@ -33,14 +32,6 @@ def breaking(options: list[str]) -> list[str]:
     for name in ("--sample-break-mode", "--tokens-per-sample"):
         found += options[options.index(name) : options.index(name) + 2]
     return found
-
-
-def hypotheses(result: Result) -> dict[int, list[tuple[float, str]]]:
-    """What a search wrote: sentence -> (score in base 2, words), in order."""
-    found = defaultdict(list)
-    for number, score, words in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", result.out, re.MULTILINE):
-        found[int(number)].append((float(score), words))
-    return dict(found)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -77,7 +68,7 @@ def test_train_validate_eval_lm_and_generate_agree(
         "--prefix-size", 2, "--max-len-b", 12, *BREAKING, *EVERY_SENTENCE,
     )  # fmt: skip
     lines = world.text("test")
-    found = hypotheses(generated)
+    found = generated.hypotheses()
     assert sorted(found) == list(range(len(lines)))
     for number, pair in found.items():
         assert len(pair) == 2
@@ -97,8 +88,8 @@ def test_the_scores_of_a_search_are_the_loss_of_what_it_found(
     setting = build(world.train_args())
     setting.model.load_state_dict(read_checkpoint(trained / "checkpoint_best.pt")["model"])
     setting.model.eval()
-    assert len(hypotheses(generated)) == 16
-    found = [pairs[0] for _, pairs in sorted(hypotheses(generated).items())]
+    assert len(generated.hypotheses()) == 16
+    found = [pairs[0] for _, pairs in sorted(generated.hypotheses().items())]
     with torch.no_grad():
         sample = batch(setting.task.dictionary, [words for _, words in found])
         losses, _, _ = setting.criterion(setting.model, sample, reduce=False)
@@ -114,7 +105,7 @@ def test_sampling(shell: Shell, world: World, trained: Path) -> None:
             "fairseq-generate", *world.task_args(), "--path", trained / "checkpoint_best.pt", "--gen-subset", "test1",
             "--batch-size", 8, "--prefix-size", 1, "--max-len-b", 10, *BREAKING, *options,
         )  # fmt: skip
-        return [words for _, pairs in sorted(hypotheses(result).items()) for _, words in pairs]
+        return [words for _, pairs in sorted(result.hypotheses().items()) for _, words in pairs]
 
     sampling = ("--sampling", "--beam", 5, "--nbest", 5)
     first = sample(*sampling, "--seed", 3)
@@ -132,7 +123,7 @@ def test_interactive_goes_on_from_prefixes(shell: Shell, world: World, trained: 
     options = ("--path", trained / "checkpoint_best.pt", "--beam", 3, "--nbest", 3, "--max-len-b", 12)
     prefixes = ["le chat", "la", "une pomme verte tient", "le zyx voit"]
     typed = shell.run("fairseq-interactive", *world.task_args(), *options, stdin="\n".join(prefixes) + "\n")
-    found = hypotheses(typed)
+    found = typed.hypotheses()
     assert len(found) == 4
     for prefix, best in zip(prefixes, found.values(), strict=True):
         assert len(best) == 3
@@ -141,7 +132,7 @@ def test_interactive_goes_on_from_prefixes(shell: Shell, world: World, trained: 
         "fairseq-interactive", *world.task_args(), *options, "--buffer-size", 4, "--batch-size", 4,
         stdin="\n".join(prefixes) + "\n",
     )  # fmt: skip
-    for one, other in zip(found.values(), hypotheses(buffered).values(), strict=True):
+    for one, other in zip(found.values(), buffered.hypotheses().values(), strict=True):
         assert [words for _, words in one] == [words for _, words in other]
         assert [score for score, _ in one] == pytest.approx([score for score, _ in other], abs=1e-4)
 
@@ -153,7 +144,7 @@ def test_an_ensemble_of_two_checkpoints(shell: Shell, world: World, trained: Pat
 
     def search(path: str) -> dict[int, list[tuple[float, str]]]:
         options = ("--beam", 4, "--prefix-size", 2, "--max-len-b", 10, "--gen-subset", "test1", *BREAKING)
-        return hypotheses(shell.run("fairseq-generate", *world.task_args(), "--path", path, *options))
+        return shell.run("fairseq-generate", *world.task_args(), "--path", path, *options).hypotheses()
 
     both, alone, twice = search(f"{one}:{two}"), search(str(one)), search(f"{one}:{one}")
     assert len(both) == 8

@@ -1,8 +1,6 @@
 """Evidence through the commands of fairseq: training, BLEU in validation, search, ensembles, resuming."""
 
 import math
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,52 +8,14 @@ import torch
 from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
 from shell import TRUSTING, Result, Shell
 from tiny_world import EVERY_SENTENCE, read_checkpoint
+from translation_world import train_stock_lm
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
 LOST = "unknown words of the {} sources are no more than <unk> in the binary data set"
 
 
-def lines(result: Result, letter: str) -> dict[int, list[str]]:
-    """What was printed of each sentence behind `letter-number`."""
-    found: dict[int, list[str]] = {}
-    for number, text in re.findall(rf"^{letter}-(\d+)\t(.*)$", result.out, re.MULTILINE):
-        found.setdefault(int(number), []).append(text)
-    return found
-
-
-def hypotheses(result: Result) -> dict[int, list[tuple[float, str]]]:
-    found = {}
-    for number, texts in lines(result, "H").items():
-        parts = [text.partition("\t") for text in texts]
-        found[number] = [(float(score), words) for score, _, words in parts]
-    return found
-
-
 def scores(result: Result) -> dict[int, float]:
-    return {number: found[0][0] for number, found in hypotheses(result).items()}
-
-
-def positional(result: Result) -> dict[int, list[float]]:
-    """The log-probabilities of the words, base 2."""
-    return {number: [float(score) for score in text[0].split()] for number, text in lines(result, "P").items()}
-
-
-def generate(
-    shell: Shell, evidence: EvidenceWorld, path: object, *options: object, raw: bool = True, code: int | None = 0
-) -> Result:
-    return shell.run(
-        "fairseq-generate", *evidence.task_args(raw=raw), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
-        "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE, *options, code=code,
-    )  # fmt: skip
-
-
-def interactive(
-    shell: Shell, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
-) -> Result:
-    return shell.run(
-        "fairseq-interactive", *evidence.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
-        stdin="\n".join(sources) + "\n",
-    )  # fmt: skip
+    return {number: found[0][0] for number, found in result.hypotheses().items()}
 
 
 def offered(source: str) -> set[str]:
@@ -131,19 +91,19 @@ def test_translations_hold_the_real_strings(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
 ) -> None:
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    found = generate(shell, evidence, evidence_models[name], "--scoring", "sacrebleu")
+    found = evidence.generate(shell, evidence_models[name], "--scoring", "sacrebleu")
     assert "WARNING" not in found.out and "BLEU" in found.out
-    assert lines(found, "S") == {i: [line] for i, line in enumerate(sources)}
-    assert lines(found, "T") == {i: [line] for i, line in enumerate(targets)}
-    written = {i: words for i, [(_, words)] in hypotheses(found).items()}
+    assert found.printed("S") == {i: [line] for i, line in enumerate(sources)}
+    assert found.printed("T") == {i: [line] for i, line in enumerate(targets)}
+    written = {i: words for i, [(_, words)] in found.hypotheses().items()}
     assert not any("<unk>" in words for words in written.values())
     used = [set(words.split()) & set(UNKNOWN) for i, words in sorted(written.items())]
     assert all(words <= offered(source) for words, source in zip(used, sources, strict=True))
     assert len(set().union(*used)) >= 3
-    typed = interactive(shell, evidence, evidence_models[name], sources, "--buffer-size", 7, "--batch-size", 3)
-    assert lines(typed, "S") == lines(found, "S")
+    typed = evidence.interactive(shell, evidence_models[name], sources, "--buffer-size", 7, "--batch-size", 3)
+    assert typed.printed("S") == found.printed("S")
     assert scores(typed) == pytest.approx(scores(found), abs=1e-3)
-    assert {i: one[0][1] for i, one in hypotheses(typed).items()} == written
+    assert {i: one[0][1] for i, one in typed.hypotheses().items()} == written
 
 
 def test_empty_lines_and_lines_without_a_known_word(
@@ -151,9 +111,9 @@ def test_empty_lines_and_lines_without_a_known_word(
 ) -> None:
     for name in ("lstm", "transformer"):
         for options in ([], ["--buffer-size", 4, "--batch-size", 4]):
-            typed = interactive(shell, evidence, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
-            assert sorted(hypotheses(typed)) == [0, 1, 2, 3]
-            assert lines(typed, "S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
+            typed = evidence.interactive(shell, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
+            assert sorted(typed.hypotheses()) == [0, 1, 2, 3]
+            assert typed.printed("S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
 
 
 def test_binary_data_lose_unknown_words_and_say_so_once(
@@ -161,12 +121,12 @@ def test_binary_data_lose_unknown_words_and_say_so_once(
 ) -> None:
     known = {line.split()[0] for line in (evidence.data / "dict.src.txt").read_text(encoding="utf-8").splitlines()}
     lost = sum(word not in known for line in evidence.text("test", "src") for word in line.split())
-    found = generate(shell, evidence, evidence_models["lstm"], raw=False)
+    found = evidence.generate(shell, evidence_models["lstm"], raw=False)
     assert found.out.count("WARNING") == 1 and f"evidence: {lost} {LOST.format('test')}" in found.out
-    assert sum(words.count("<unk>") for [words] in lines(found, "S").values()) == lost
-    truncated = generate(shell, evidence, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
+    assert sum(words.count("<unk>") for [words] in found.printed("S").values()) == lost
+    truncated = evidence.generate(shell, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
     assert "WARNING" not in truncated.out  # of text, nothing is lost
-    assert all(len(words.split()) <= 4 for [words] in lines(truncated, "S").values())
+    assert all(len(words.split()) <= 4 for [words] in truncated.printed("S").values())
 
 
 # ---- options of search ----------------------------------------------------------------------------------------------
@@ -179,8 +139,8 @@ def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
     """Among the references is one with a word that no slot offers: it is scored as <unk>, and printed as it is."""
     targets = evidence.text("test", "tgt")
     assert any(NOT_OFFERED in line for line in targets)
-    reference = generate(shell, evidence, evidence_models[name], "--score-reference")
-    assert {i: words for i, [(_, words)] in hypotheses(reference).items()} == dict(enumerate(targets))
+    reference = evidence.generate(shell, evidence_models[name], "--score-reference")
+    assert {i: words for i, [(_, words)] in reference.hypotheses().items()} == dict(enumerate(targets))
     validated = shell.run(
         "fairseq-validate", *evidence.task_args(raw=True), "--path", evidence_models[name], "--valid-subset", "test",
         "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
@@ -189,25 +149,25 @@ def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
     total = sum(score * lengths[i] for i, score in scores(reference).items()) / sum(lengths.values())
     assert -total == pytest.approx(validated["test_nll_loss"], abs=2e-3)
     for options in ([], ["--print-alignment"]):  # over candidates, and over all columns
-        forced = generate(shell, evidence, evidence_models[name], "--evidence-freely", "--prefix-size", 20, *options)
-        assert {i: words for i, [(_, words)] in hypotheses(forced).items()} == dict(enumerate(targets))
+        forced = evidence.generate(shell, evidence_models[name], "--evidence-freely", "--prefix-size", 20, *options)
+        assert {i: words for i, [(_, words)] in forced.hypotheses().items()} == dict(enumerate(targets))
         assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
 
 
 def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
-    plain = generate(shell, evidence, path, "--beam", 3, "--nbest", 3)
-    assert all(len(found) == 3 for found in hypotheses(plain).values())
-    forced = generate(shell, evidence, path, "--beam", 3, "--prefix-size", 2)
-    for i, [(_, words)] in hypotheses(forced).items():
+    plain = evidence.generate(shell, path, "--beam", 3, "--nbest", 3)
+    assert all(len(found) == 3 for found in plain.hypotheses().values())
+    forced = evidence.generate(shell, path, "--beam", 3, "--prefix-size", 2)
+    for i, [(_, words)] in forced.hypotheses().items():
         assert words.split()[:2] == targets[i].split()[:2]
     # what makes fairseq look at every word, without changing what it finds
-    whole = generate(shell, evidence, path, "--beam", 3, "--nbest", 3, "--print-alignment")
-    assert [one[0] for i in range(len(targets)) for one in hypotheses(whole)[i]] == pytest.approx(
-        [one[0] for i in range(len(targets)) for one in hypotheses(plain)[i]], abs=1e-3
+    whole = evidence.generate(shell, path, "--beam", 3, "--nbest", 3, "--print-alignment")
+    assert [one[0] for i in range(len(targets)) for one in whole.hypotheses()[i]] == pytest.approx(
+        [one[0] for i in range(len(targets)) for one in plain.hypotheses()[i]], abs=1e-3
     )
     sources = evidence.text("test", "src")
-    for number, links in lines(whole, "A").items():
+    for number, links in whole.printed("A").items():
         pairs = [tuple(map(int, link.split("-"))) for link in links[0].split()]
         assert pairs and all(0 <= s < len(sources[number].split()) for s, _ in pairs)
     for options in (
@@ -221,13 +181,13 @@ def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: 
         ["--unkpen", 2, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
         ["--post-process", "subword_nmt", "--max-tokens", 40],  # fairseq looks words up while it prints them
     ):
-        found = hypotheses(generate(shell, evidence, path, *options))
+        found = evidence.generate(shell, path, *options).hypotheses()
         assert sorted(found) == list(range(len(targets)))
         for i, of_sentence in found.items():
             for _, words in of_sentence:
                 assert set(words.split()) & set(UNKNOWN) <= offered(sources[i]), (options, words)
     # a repeated pair of words is forbidden to slots as well
-    once = hypotheses(generate(shell, evidence, path, "--no-repeat-ngram-size", 2, "--min-len", 12))
+    once = evidence.generate(shell, path, "--no-repeat-ngram-size", 2, "--min-len", 12).hypotheses()
     for [(_, text)] in once.values():
         words = text.split()
         assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
@@ -235,15 +195,15 @@ def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: 
 
 def test_constraints(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     sources = ["el tahc Zoé 12\tZoé 12\tvert", "1,000 quark\tquark"]
-    found = interactive(shell, evidence, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
-    [(_, first)], [(_, second)] = hypotheses(found)[0], hypotheses(found)[1]
+    found = evidence.interactive(shell, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
+    [(_, first)], [(_, second)] = found.hypotheses()[0], found.hypotheses()[1]
     assert "Zoé 12" in first and "vert" in first.split() and "quark" in second.split()
 
 
 def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     """Probabilities are averaged, word by word; what a stock model says of <unk> is shared by unknown words."""
     alone = {
-        name: positional(generate(shell, evidence, evidence_models[name], "--score-reference"))
+        name: evidence.generate(shell, evidence_models[name], "--score-reference").positional()
         for name in ("lstm", "transformer")
     }
     stock = shell.run(
@@ -251,7 +211,7 @@ def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[
         evidence_models["stock"], "--gen-subset", "test", "--score-reference", "--cpu", "--source-lang", "src",
         "--target-lang", "tgt", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE, variables=TRUSTING,
     )  # fmt: skip
-    alone["stock"] = positional(stock)
+    alone["stock"] = stock.positional()
     targets = evidence.text("test", "tgt")
     known = {line.split()[0] for line in (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").splitlines()}
     for number, (source, target) in enumerate(zip(evidence.text("test", "src"), targets, strict=True)):
@@ -263,11 +223,11 @@ def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[
                 alone["stock"][number][place] = -math.inf
     for names in (("lstm", "transformer"), ("transformer", "stock"), ("stock", "lstm")):
         path = ":".join(str(evidence_models[name]) for name in names)
-        together = positional(generate(shell, evidence, path, "--score-reference"))
+        together = evidence.generate(shell, path, "--score-reference").positional()
         for i, found in together.items():
             both = zip(alone[names[0]][i], alone[names[1]][i], strict=True)
             assert found == pytest.approx([math.log2((2**a + 2**b) / 2) for a, b in both], abs=1e-3)
-        searched = hypotheses(generate(shell, evidence, path, "--beam", 3, "--prefix-size", 1))
+        searched = evidence.generate(shell, path, "--beam", 3, "--prefix-size", 1).hypotheses()
         assert [searched[i][0][1].split()[0] for i in range(len(targets))] == [line.split()[0] for line in targets]
 
 
@@ -302,7 +262,7 @@ def test_what_a_search_refuses(
         (stock, ["--score-reference"], "found none that knows its evidence"),
     ]
     for path, options, message in cases:
-        result = generate(shell, evidence, path, *options, code=None)
+        result = evidence.generate(shell, path, *options, code=None)
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
@@ -310,8 +270,6 @@ def test_a_language_model_of_fairseq_is_refused(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
-    from translation_world import TRAINING
-
     data = tmp_path / "data"
     data.mkdir()
     for place in evidence.raw.iterdir():
@@ -321,13 +279,8 @@ def test_a_language_model_of_fairseq_is_refused(
         "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
         evidence.data / "dict.tgt.txt", "--destdir", data,
     )  # fmt: skip
-    shell.run(
-        "fairseq-train", data, "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir", tmp_path,
-        "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--decoder-attention-heads", 1,
-        "--max-update", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
-    )  # fmt: skip
+    language_model = ["--lm-path", train_stock_lm(shell, data, tmp_path)]
     arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
-    language_model = ["--lm-path", tmp_path / "checkpoint_last.pt"]
     result = shell.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
     assert "--lm-path: not supported with a prior that has evidence" in result.err
     assert result.code != 0 and "Traceback" not in result.err

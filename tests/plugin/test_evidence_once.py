@@ -3,10 +3,7 @@ unless --evidence-freely is given; training, resuming and scoring with --evidenc
 
 import argparse
 import json
-import math
-import re
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,17 +20,7 @@ SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampli
 
 def written(found: Result) -> dict[int, list[str]]:
     """The best hypothesis of each sentence."""
-    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
-    return {int(number): text.split() for number, text in reversed(lines)}
-
-
-def interactive(
-    shell: Shell, evidence: EvidenceWorld, path: object, sources: Sequence[str], *options: object
-) -> Result:
-    return shell.run(
-        "fairseq-interactive", *evidence.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
-        stdin="\n".join(sources) + "\n",
-    )  # fmt: skip
+    return {number: text.split() for number, text in found.best().items()}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +46,7 @@ def test_to_know_what_was_said_and_not_to_know_it_exclude_each_other() -> None:
 def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
     shell: Shell, evidence: EvidenceWorld, once: Path, options: list[object]
 ) -> None:
-    found = interactive(shell, evidence, once, SOURCES, "--prior", evidence.data / "lexical", *options, "--seed", 3)
+    found = evidence.interactive(shell, once, SOURCES, "--prior", evidence.data / "lexical", *options, "--seed", 3)
     for number, best in written(found).items():
         said, has = Counter(best), Counter(SOURCES[number].split())
         if "--sampling" not in options:  # a draw may be the thousandth
@@ -71,7 +58,7 @@ def test_a_model_that_was_trained_without_it_says_no_less(
 ) -> None:
     sources, right, too_many = evidence.text("test", "src"), [], []
     for option in (["--evidence-freely"], []):
-        found = interactive(shell, evidence, evidence_models["lstm"], sources, "--beam", 3, *option)
+        found = evidence.interactive(shell, evidence_models["lstm"], sources, "--beam", 3, *option)
         pairs = [(Counter(best), Counter(sources[number].split())) for number, best in written(found).items()]
         right.append(sum(min(said[word], has[word]) for said, has in pairs for word in UNKNOWN))
         too_many.append(sum(max(said[word] - has[word], 0) for said, has in pairs for word in UNKNOWN))
@@ -83,8 +70,8 @@ def test_references_that_go_against_it_have_a_score(shell: Shell, evidence: Evid
         "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", once, "--gen-subset", "test",
         "--evidence-once", "--score-reference", "--num-workers", 0, *EVERY_SENTENCE,
     )  # fmt: skip
-    scores = re.findall(r"^H-\d+\t(\S+)", found.out, re.MULTILINE)
-    assert len(scores) == len(evidence.text("test", "src")) and all(float(score) > -50 for score in scores)
+    scores = [score for some in found.hypotheses().values() for score, _ in some]
+    assert len(scores) == len(evidence.text("test", "src")) and all(score > -50 for score in scores)
 
 
 def test_a_resumed_run_goes_on(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
@@ -99,9 +86,7 @@ def test_explain_knows_what_was_said(shell: Shell, evidence: EvidenceWorld, evid
     done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", "quark quark")
     first, second, _ = json.loads(done.out)["words"]
     assert first["background"] > 500 * second["background"] > 0
-    found = interactive(shell, evidence, path, [source], "--beam", 5, "--max-len-a", 0).out
-    totals = sum(map(float, re.findall(r"^P-0\t(.*)$", found, re.MULTILINE)[0].split()))
-    (text,) = re.findall(r"^H-0\t\S+\t(.*)$", found, re.MULTILINE)
-    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", text)
+    found = evidence.interactive(shell, path, [source], "--beam", 5, "--max-len-a", 0)
+    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", found.best()[0])
     nats = sum(word["nats"] for word in json.loads(done.out)["words"])
-    assert -nats == pytest.approx(totals * math.log(2), abs=2e-3)
+    assert -nats == pytest.approx(found.nats()[0], abs=2e-3)

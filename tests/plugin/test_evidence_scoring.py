@@ -38,10 +38,7 @@ def test_the_same_as_fairseqs_commands_on_text(
     scored = shell.run(
         "fairseq-generate", *task, "--gen-subset", "test", "--score-reference", "--batch-size", 5, *EVERY_SENTENCE
     )
-    expected = {
-        int(number): sum(map(float, scores.split())) * math.log(2)
-        for number, scores in re.findall(r"^P-(\d+)\t(.*)$", scored.out, re.MULTILINE)
-    }
+    expected = scored.nats()
     sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
     scorer = load_scorer(str(evidence_models[arch]), 200)
     found = scorer.score(sources, targets)

@@ -13,9 +13,9 @@ import torch
 from dynamic_prior import few_words
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from search_by_hand import ByHand, Found, Options, score_of, search
-from tiny_world import Setting, build, randomise
+from tiny_world import Setting, evaluated
 from torch import Tensor
-from translation_world import SIZES, TRAINING, assert_steps_agree
+from translation_world import assert_steps_agree, stock_args
 
 from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
@@ -136,14 +136,7 @@ def test_forced_whole_sentences_are_scored_as_references_are(evidence: EvidenceW
 
 def stock(evidence: EvidenceWorld) -> Setting:
     """fairseq's Transformer over the same dictionaries, built by its own task."""
-    arguments = [
-        str(evidence.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu", "--arch",
-        "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion", "cross_entropy",
-    ]  # fmt: skip
-    setting = build(arguments)
-    randomise(setting.model, scale=0.3, seed=3)
-    setting.model.eval()
-    return setting
+    return evaluated(stock_args(evidence.data), scale=0.3, seed=3)
 
 
 class StockByHand:

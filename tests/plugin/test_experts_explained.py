@@ -11,9 +11,9 @@ import pytest
 import torch
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
-from expert_models import evaluated, options
+from expert_models import options
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, Setting, World
+from tiny_world import EVERY_SENTENCE, Setting, World, evaluated
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -79,7 +79,7 @@ def assert_figures(setting: Setting, without: Setting, line: str, source: list[s
 
 
 def both(args: list[str], expert_file: Path, *names: str) -> tuple[Setting, Setting]:
-    setting, without = evaluated([*args, *options(expert_file, *names)]), evaluated(args)
+    setting, without = evaluated([*args, *options(expert_file, *names)], scale=0.3), evaluated(args, scale=0.3)
     own = {k: v for k, v in setting.model.state_dict().items() if ".experts." not in k}
     without.model.load_state_dict(own)
     return setting, without
@@ -202,7 +202,7 @@ def test_scores_on_disk_are_of_an_expert_not_of_its_file() -> None:
 
 def test_experts_of_one_name(translation: TranslationWorld, expert_file: Path) -> None:
     """No term of a word's score is lost in the JSON."""
-    setting = evaluated([*translation.train_args(), *options(expert_file, "Mirror", "Mirror")])
+    setting = evaluated([*translation.train_args(), *options(expert_file, "Mirror", "Mirror")], scale=0.3)
     for e in explained(setting, LINES[0], turned(LINES[0])):
         assert e.experts is not None and [one.name for one in e.experts] == ["Mirror", "Mirror#2"]
         terms = e.log_background + math.fsum(dict(e.own_features).values()) + e.normaliser

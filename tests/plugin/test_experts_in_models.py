@@ -12,10 +12,10 @@ import torch
 from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from evidence_world import batch as evidence_batch
-from expert_models import evaluated, options
+from expert_models import options
 from shell import Shell
-from tiny_world import Setting, World, batch, build, read_checkpoint
-from translation_world import TranslationWorld, assert_steps_agree, pairs
+from tiny_world import Setting, World, assert_prefixes_agree, batch, build, evaluated, open_prior, read_checkpoint
+from translation_world import TranslationWorld, assert_found_scores_are_the_model_s, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.parts import EvidencePart
@@ -40,31 +40,6 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
         assert parameter.grad is not None and (parameter.grad.view(len(parameter), -1).abs().sum(1) > 0).all(), name
 
 
-def assert_found_scores_are_the_model_s(
-    setting: Setting, sample: dict[str, Any], beam: int = 3, **search: Any
-) -> None:
-    """Whatever a search finds (that over candidates, if nothing is said) has the score that it has in training."""
-    from fairseq.dataclass.configs import GenerationConfig
-
-    torch.manual_seed(1)
-    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=beam, max_len_b=8, **search))
-    found = setting.task.inference_step(generator, [setting.model], sample)
-    eos, pad = setting.task.target_dictionary.eos(), setting.task.target_dictionary.pad()
-    for rank in range(beam):
-        rows = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in found]
-        longest = max(len(h["tokens"]) for h in rows)
-        target = torch.full((len(rows), longest), pad)
-        for row, hypothesis in zip(target, rows, strict=True):
-            row[: len(hypothesis["tokens"])] = hypothesis["tokens"]
-        previous = torch.nn.functional.pad(target, (1, 0), value=eos)[:, :-1]
-        net_input = {**sample["net_input"], "prev_output_tokens": previous}
-        with torch.no_grad():
-            hidden, extra = setting.model(**net_input)
-            log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)
-        for own, row, hypothesis in zip(log_prob, target, rows, strict=True):
-            torch.testing.assert_close(own[row != pad], hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
-
-
 CASES = {
     "one": ["Mirror"],
     "by the prefix": ["Said"],
@@ -76,7 +51,7 @@ CASES = {
 @pytest.mark.parametrize("names", CASES.values(), ids=CASES)
 def test_translation(translation: TranslationWorld, expert_file: Path, names: list[str], prior: str) -> None:
     arch = "llrnn_transformer" if names == ["Said"] else "llrnn_lstm"
-    setting = evaluated([*translation.train_args(arch, prior), *options(expert_file, *names)])
+    setting = evaluated([*translation.train_args(arch, prior), *options(expert_file, *names)], scale=0.3)
     sample = pairs(setting.task, LINES)
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
@@ -87,7 +62,7 @@ def test_translation(translation: TranslationWorld, expert_file: Path, names: li
 @pytest.mark.parametrize("said", ["--evidence-freely", "--evidence-once"])
 @pytest.mark.parametrize("prior", ["static", "lexical"])
 def test_translation_with_evidence(evidence: EvidenceWorld, expert_file: Path, prior: str, said: str) -> None:
-    setting = evaluated([*evidence.train_args(prior=prior), said, *options(expert_file, "Mirror", "Said")])
+    setting = evaluated([*evidence.train_args(prior=prior), said, *options(expert_file, "Mirror", "Said")], scale=0.3)
     sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
     assert_steps_agree(setting, sample)
     assert_the_loss_is_the_sum_over_words(setting, sample)
@@ -102,12 +77,9 @@ def test_open_vocabulary(
     shell: Shell, world: World, translation: TranslationWorld, expert_file: Path, sampled: bool
 ) -> None:
     """Experts, or samples, beside classes of unknown words."""
-    if not (translation.data / "open-experts").exists():
-        known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv")
-        opened = ("--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
-        shell.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-experts")
+    opened = open_prior(shell, world, translation.data, "open-experts")
     more = ["--sampled-classes", "100000"] if sampled else options(expert_file, "Mirror", "Said")
-    setting = evaluated([*translation.train_args(prior="open-experts"), *more])
+    setting = evaluated([*translation.train_args(prior=opened), *more], scale=0.3)
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
     assert (sample["target"] >= len(setting.task.target_dictionary)).any()
     exact = setting.criterion(setting.model, sample)[0]
@@ -122,22 +94,15 @@ def test_open_vocabulary(
 
 
 def test_language_model(world: World, expert_file: Path) -> None:
-    setting = evaluated([*world.train_args(), *options(expert_file, "Said", "Mirror")])
+    setting = evaluated([*world.train_args(), *options(expert_file, "Said", "Mirror")], scale=0.3)
     sample = batch(setting.task.dictionary, LINES)
     assert_the_loss_is_the_sum_over_words(setting, sample)
-    decoder, tokens = setting.model.decoder, sample["net_input"]["src_tokens"]
-    with torch.no_grad():
-        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
-        state: dict[str, Any] = {}
-        for end in range(2, tokens.size(1) + 1):
-            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
-            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
-            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1])
+    assert_prefixes_agree(setting, LINES, first=2)
 
 
 def test_the_norm_of_the_adaptor_counts_the_experts(translation: TranslationWorld, expert_file: Path) -> None:
     more = [*options(expert_file, "Mirror", "Said"), "--adaptor-penalty", "0.1"]
-    setting = evaluated([*translation.train_args(), *more])
+    setting = evaluated([*translation.train_args(), *more], scale=0.3)
     decoder, sample = setting.model.decoder, pairs(setting.task, LINES)
     with torch.no_grad():
         hidden, extra = setting.model(**sample["net_input"])
@@ -231,7 +196,7 @@ def test_a_sample_of_all_classes_is_the_exact_loss_and_validation_is_exact(
     }[kind]
     losses, gradients = [], []
     for sampled in ("0", "100000", "5"):
-        setting = evaluated([*args, "--sampled-classes", sampled])
+        setting = evaluated([*args, "--sampled-classes", sampled], scale=0.3)
         if kind == "evidence":
             sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
         else:

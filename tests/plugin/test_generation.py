@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from dynamic_prior import by_definition, dynamic, few_words, make
-from tiny_world import Setting, World, batch, build, randomise
+from tiny_world import Setting, World, batch, evaluated
 from torch import Tensor
 
 from fairseq_llrnn.prior.prior import Prior
@@ -77,9 +77,7 @@ def test_a_temperature_tempers_features_and_never_the_background(
 def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, background: str) -> None:
     words, longest = ["chat", "vert", "livre"], 3
     prior = few_words(Prior.load(world.prior("prior")), words)
-    setting = build([*world.train_args(), *NETWORKS[network]], dynamic(prior) if background == "dynamic" else prior)
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated([*world.train_args(), *NETWORKS[network]], dynamic(prior) if background == "dynamic" else prior)
     dictionary = setting.task.dictionary
     eos = dictionary.eos()
     expected = {}

@@ -11,8 +11,19 @@ from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from expert_models import options
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, Setting, World, batch, build, randomise
-from translation_world import TranslationWorld, assert_steps_agree, pairs
+from tiny_world import (
+    EVERY_SENTENCE,
+    Setting,
+    World,
+    assert_prefixes_agree,
+    batch,
+    build,
+    evaluated,
+    make_prior,
+    open_prior,
+    randomise,
+)
+from translation_world import TranslationWorld, assert_found_scores_are_the_model_s, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.scoring.explainer import LanguageModelExplainer
@@ -29,10 +40,7 @@ def prior_of(path: Path, kind: str) -> Prior:
 
 
 def made(args: list[object], prior: Prior, seed: int = 7) -> Setting:
-    setting = build([*args, LEARN], prior)
-    randomise(setting.model, scale=0.3, seed=seed)
-    setting.model.eval()
-    return setting
+    return evaluated([*args, LEARN], prior, scale=0.3, seed=seed)
 
 
 @pytest.mark.parametrize("kind", ["grammar", "n-grams"])
@@ -83,15 +91,8 @@ def test_language_models(world: World, kind: str) -> None:
     """Step by step, and in explanations, whose terms sum to what the network adds."""
     setting = made(world.train_args(), prior_of(world.prior("prior"), kind))
     lines = GRAMMATICAL if kind == "grammar" else LINES
-    tokens, decoder = batch(setting.task.dictionary, lines)["net_input"]["src_tokens"], setting.model.decoder
-    with torch.no_grad():
-        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
-        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(tokens.shape), atol=1e-5, rtol=0)
-        state: dict[str, object] = {}
-        for end in range(1, tokens.size(1) + 1):
-            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
-            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
-            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
+    assert_prefixes_agree(setting, lines, atol=1e-4, rtol=1e-4)
+    decoder = setting.model.decoder
     explainer = LanguageModelExplainer(setting.model, setting.task)
     for line in lines:
         sample, state = batch(setting.task.dictionary, [line]), decoder.head.background.start(1)
@@ -133,9 +134,9 @@ def test_what_it_does_not_go_with(
 
 def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed, evaluated and explained; nothing but the training is told of it."""
-    text = ("--background", f"ngram(2, text={world.place / 'train.txt'}, folds=2)", "--top-words", 20)
-    known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv")
-    shell.run("llrnn", "prior", *known, "--count-text", world.place / "train.txt", *text, "--out", tmp_path / "prior")
+    text = world.place / "train.txt"
+    ngrams = ("--count-text", text, "--background", f"ngram(2, text={text}, folds=2)")
+    make_prior(shell, world, world.data, tmp_path / "prior", *ngrams)
     args = [*world.train_args(save_dir=tmp_path / "model"), "--prior", tmp_path / "prior", LEARN]
     shell.run("fairseq-train", *args, "--max-epoch", 1)
     nats = shell.run("fairseq-train", *args, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
@@ -165,31 +166,14 @@ def test_a_trained_model_goes_on_with_it(world: World, trained: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["grammar", "n-grams"])
 def test_searches_find_the_model_s_scores(translation: TranslationWorld, kind: str) -> None:
-    from fairseq.dataclass.configs import GenerationConfig
-
     setting = made(translation.train_args(), prior_of(translation.data / "prior", kind))
-    sample = pairs(setting.task, GRAMMATICAL)
-    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=3, max_len_b=8))
-    for row, hypotheses in enumerate(setting.task.inference_step(generator, [setting.model], sample)):
-        for hypothesis in hypotheses:
-            target = hypothesis["tokens"].unsqueeze(0)
-            source = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
-            previous = torch.nn.functional.pad(target, (1, 0), value=setting.task.target_dictionary.eos())[:, :-1]
-            with torch.no_grad():
-                hidden, extra = setting.model(**source, prev_output_tokens=previous)
-                log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)[0]
-            torch.testing.assert_close(log_prob, hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
+    assert_found_scores_are_the_model_s(setting, pairs(setting.task, GRAMMATICAL))
 
 
 @pytest.mark.parametrize("opened", [False, True])
 def test_samples_of_all_classes_are_the_exact_loss(shell: Shell, world: World, opened: bool) -> None:
     """And with an open vocabulary, whose <unk> is a class of its own kind."""
-    place = world.prior("prior")
-    if opened:
-        place = world.data / "open-temperature"
-        known = ("--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-        opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
-        shell.run("llrnn", "prior", *known, *opened, "--out", place)
+    place = world.prior(open_prior(shell, world, world.data, "open-temperature") if opened else "prior")
     setting = made(world.train_args(), prior_of(place, "n-grams"))
     sample = batch(setting.task.dictionary, LINES)
     exact = setting.criterion(setting.model, sample)[0]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from same_training import resumed_as_whole
 from shell import Shell, assert_says
-from tiny_world import EVERY_SENTENCE, TRAINING, World, batch, build, randomise, read_checkpoint
+from tiny_world import EVERY_SENTENCE, TRAINING, World, assert_prefixes_agree, batch, build, randomised
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
@@ -26,19 +27,8 @@ def arguments(world: World, *options: object, save_dir: Path | None = None, prio
     "options", [[], ["--context-size", "1"], ["--context-size", "9", "--tie-features"], CHARACTERS]
 )
 def test_steps_of_a_search_equal_the_whole_sequence(world: World, options: list[str]) -> None:
-    setting = build(arguments(world, *options), double=True)
-    randomise(setting.model)
-    decoder = setting.model.eval().decoder
-    tokens = batch(setting.task.dictionary, LINES)["net_input"]["src_tokens"]
-    whole = decoder.head.word_log_probs(decoder(tokens)[1]["batch"])
-    state: dict = {}
-    for end in (2, 3, 4, 5, 6):  # the first step reads a prefix
-        output = decoder(tokens[:, :end], incremental_state=state)
-        found = decoder.get_normalized_probs(output, log_probs=True)
-        torch.testing.assert_close(found[:, 0], whole[:, end - 1])
-        order = torch.tensor([1, 0])
-        tokens, whole = tokens[order], whole[order]
-        decoder.reorder_incremental_state(state, order)
+    """The first one reads a prefix."""
+    assert_prefixes_agree(randomised(arguments(world, *options), double=True), LINES, first=2)
 
 
 def test_it_sees_four_words(world: World) -> None:
@@ -61,20 +51,11 @@ def test_it_begins_as_the_background(world: World) -> None:
 def test_training_resumes_scores_generates_and_explains(shell: Shell, world: World, tmp_path: Path) -> None:
     """Straight or stopped and resumed: the same weights; then every command that reads a checkpoint."""
     options = ["--dropout", "0.1", "--optimizer", "adagrad", "--lr", "0.1"]
-
-    def train(place: str, epochs: int) -> float:
-        args = arguments(world, *options, "--max-epoch", epochs, save_dir=tmp_path / place)
-        return shell.run("fairseq-train", *args).json_lines("valid")[-1]["valid_nats"]
-
-    nats = train("straight", 3)
-    train("stopped", 1)
-    train("stopped", 3)
-    straight, resumed = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("straight", "stopped"))
-    for name, value in straight["model"].items():
-        assert torch.equal(value, resumed["model"][name]), name
+    done = resumed_as_whole(shell, lambda at: arguments(world, save_dir=at), tmp_path, *options, epochs=3)
+    nats = done.json_lines("valid")[-1]["valid_nats"]
     assert nats < math.log(56)
 
-    path = tmp_path / "straight" / "checkpoint_last.pt"
+    path = tmp_path / "whole" / "checkpoint_last.pt"
     breaking = ["--sample-break-mode", "eos", "--tokens-per-sample", 64]
     common = [*world.task_args(), "--path", path, "--num-workers", 0, *breaking]
     scored = shell.run("fairseq-eval-lm", *common, "--gen-subset", "valid")
@@ -89,10 +70,9 @@ def test_training_resumes_scores_generates_and_explains(shell: Shell, world: Wor
         "fairseq-generate", *common, "--gen-subset", "test", "--beam", 3, "--prefix-size", 2, "--max-len-b", 12,
         *EVERY_SENTENCE,
     )  # fmt: skip
-    written = re.findall(r"^H-(\d+)\t\S+\t(.*)$", generated.out, re.MULTILINE)
-    lines = world.text("test")
+    written, lines = generated.best(), world.text("test")
     assert len(written) == len(lines)
-    assert all(words.split()[:2] == lines[int(number)].split()[:2] for number, words in written)
+    assert all(words.split()[:2] == lines[number].split()[:2] for number, words in written.items())
     assert "le" in shell.run("llrnn", "explain", "--path", path, "le chat").out
 
 

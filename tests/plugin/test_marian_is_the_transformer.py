@@ -8,7 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
-from tiny_world import build, randomise
+from tiny_world import evaluated
 from translation_world import TranslationWorld, pairs
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -43,9 +43,7 @@ def with_weights_of(fairseq: Any, prior: Prior) -> Any:
 @pytest.mark.parametrize("prior", ["prior", "lexical"])
 def test_log_probabilities_and_searches_are_equal(translation: TranslationWorld, prior: str) -> None:
     args = [*translation.train_args("llrnn_transformer", prior), "--feature-input", "--tie-features"]
-    setting = build(args)
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    setting = evaluated(args, scale=0.3)
     head = setting.model.decoder.head
     end = head.output.rows.dense()[head.output.class_of[head.eos]] > 0
     with torch.no_grad():  # so that all hypotheses end before the limit, where fairseq would force them to

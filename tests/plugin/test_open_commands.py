@@ -4,7 +4,6 @@ import copy
 import itertools
 import json
 import math
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from same_training import assert_same_training
 from shell import Shell
-from tiny_world import World, batch, build, randomise, read_checkpoint
+from tiny_world import World, batch, build, open_prior, randomise, randomised
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore
@@ -29,18 +29,12 @@ ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 
 
 @pytest.fixture(scope="module")
-def opened(shell: Shell, world: World) -> Path:
-    """The tiny world's prior with open classes."""
-    place = world.prior("open")
-    shell.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3", "--out", place,
-    )  # fmt: skip
-    return place
+def opened(shell: Shell, world: World) -> str:
+    return open_prior(shell, world, world.data, "open")
 
 
 @pytest.fixture(scope="module")
-def model(shell: Shell, world: World, opened: Path) -> Path:
+def model(shell: Shell, world: World, opened: str) -> Path:
     """A checkpoint after two epochs."""
     place = world.place / "open-model"
     shell.run("fairseq-train", *world.train_args("open", place), "--max-epoch", 2)
@@ -51,11 +45,9 @@ def model(shell: Shell, world: World, opened: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def setting(world: World, opened: Path) -> Any:
+def setting(world: World, opened: str) -> Any:
     """fairseq's task and model in float64, every parameter its own value."""
-    made = build(world.train_args("open"), double=True)
-    randomise(made.model)
-    return made
+    return randomised(world.train_args("open"), double=True)
 
 
 def log_probs(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -176,7 +168,7 @@ def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
 # ---- the data -------------------------------------------------------------------------------------------------------
 
 
-def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path) -> None:
+def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str) -> None:
     task = build(world.train_args("open")).task
     task.load_dataset("train", combine=True)
     data = task.dataset("train")
@@ -213,9 +205,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: Path
 def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
     shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
     shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
-    unbroken, resumed = (read_checkpoint(p)["model"] for p in (model, tmp_path / "checkpoint_last.pt"))
-    for name, weights in unbroken.items():
-        torch.testing.assert_close(resumed[name], weights, msg=name)
+    assert_same_training(tmp_path / "checkpoint_last.pt", model)
 
 
 def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
@@ -311,7 +301,7 @@ def test_searches_spell_unknown_words(shell: Shell, world: World, model: Path) -
             "fairseq-interactive", *world.task_args("open"), "--path", model, "--max-len-b", 8, *options,
             "--unkpen", -4, "--log-format", "none", stdin="le xyzzy\n",
         )  # fmt: skip
-        texts = [text.split() for text in re.findall(r"^H-0\t\S+\t(.*)$", found.out, re.MULTILINE)]
+        texts = [text.split() for _, text in found.hypotheses()[0]]
         assert all(text[:2] == ["le", "xyzzy"] for text in texts)
         new = set(itertools.chain.from_iterable(text[2:] for text in texts)) - symbols
         assert new and "<unk>" not in " ".join(map(" ".join, texts))

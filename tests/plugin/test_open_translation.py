@@ -9,7 +9,7 @@ import torch
 from evidence_world import EvidenceWorld
 from fairseq.dataclass.configs import GenerationConfig
 from shell import Shell
-from tiny_world import World, build, randomise
+from tiny_world import World, build, evaluated, open_prior, randomise, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.evidence.slots import EvidenceMixture
@@ -17,24 +17,17 @@ from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
-OPEN = ["--open-vocabulary", "characters", "--set", "open_vocabulary.types=3"]
-
-
 @pytest.fixture(scope="module")
 def opened(shell: Shell, world: World, translation: TranslationWorld) -> str:
     """A prior with open classes in the translation world."""
-    known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    shell.run("llrnn", "prior", *known, *OPEN, "--out", translation.data / "open")
-    return "open"
+    return open_prior(shell, world, translation.data, "open")
 
 
 @pytest.fixture(scope="module")
 def with_evidence(shell: Shell, world: World, evidence: EvidenceWorld) -> str:
     """A prior with open classes and evidence."""
-    known = ("--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
     found = ("--evidence", "numbers,names,copies", "--suffixes", 2, "--shapes", "--set", "open_vocabulary.floor=100")
-    shell.run("llrnn", "prior", *known, *found, *OPEN, "--out", evidence.data / "open")
-    return "open"
+    return open_prior(shell, world, evidence.data, "open", *found)
 
 
 def check_targets(setting: Any, sample: dict[str, Any]) -> int:
@@ -65,9 +58,7 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_translations_of_any_words(arch: str, translation: TranslationWorld, opened: str) -> None:
-    setting = build(translation.train_args(arch, opened))
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated(translation.train_args(arch, opened))
     sample = pairs(setting.task, LINES)
     assert check_targets(setting, sample) == 3
     assert_steps_agree(setting, sample)
@@ -77,8 +68,7 @@ def test_translations_of_any_words(arch: str, translation: TranslationWorld, ope
 def test_unknown_words_of_translations_are_spelled(
     arch: str, sampling: bool, translation: TranslationWorld, opened: str
 ) -> None:
-    setting = build(translation.train_args(arch, opened))
-    randomise(setting.model)
+    setting = randomised(translation.train_args(arch, opened))
     decoder, task = setting.model.eval().decoder, setting.task
     with torch.no_grad():  # unknown words are likely
         decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] += 12.0

@@ -12,7 +12,7 @@ import torch
 from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 from tiny_world import TRAINING as TRAINING_LM
-from translation_world import SIZES, TRAINING, TranslationWorld
+from translation_world import SIZES, TRAINING, TranslationWorld, train_stock_lm
 
 STOCK = [
     "--task", "translation", "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--criterion",
@@ -189,13 +189,8 @@ def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: 
     options = ("--cpu", "--user-dir", str(Path(__file__).parents[2] / "fairseq_llrnn"))
     ours = ("--task", "llrnn_language_modeling", "--prior", world.prior("prior"))
     for data in (tmp_path / "data", world.data):
-        shell.run(
-            "fairseq-train", data, *options, "--task", "language_modeling", "--arch", "transformer_lm",
-            "--decoder-embed-dim", 8, "--max-update", 1, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
-            "--decoder-attention-heads", 1, "--save-dir", tmp_path, *TRAINING_LM, "--criterion", "cross_entropy",
-            "--disable-validation", "--no-epoch-checkpoints",
-        )  # fmt: skip
-        path = tmp_path / "checkpoint_last.pt"
+        more = ("--user-dir", options[-1], *TRAINING_LM, "--criterion", "cross_entropy", "--disable-validation")
+        path = train_stock_lm(shell, data, tmp_path, *more)
         result = shell.run(
             "fairseq-eval-lm", world.data, *options, *ours, "--path", path, "--max-tokens", 400, "--gen-subset",
             "valid", "--sample-break-mode", "eos", code=None,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from dynamic_prior import by_definition
 from shell import Shell, assert_says
-from tiny_world import USER_DIR, World, build, randomise
+from tiny_world import USER_DIR, World, evaluated
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior import Prior, part
@@ -101,9 +101,7 @@ def test_it_is_saved_loaded_trained_and_searched(mine: ModuleType, world: World,
     for token, times in ((chat, 5.0), (lune, 5.0), (lune, 1.0)):  # of two words that are kept, the first one goes
         state = background.advance(state, torch.tensor([token]))
         assert (background.log_weights(state)[0] - before)[chat].exp().item() == pytest.approx(times)
-    setting = build([*world.train_args(), "--prior", tmp_path / "prior"])
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated([*world.train_args(), "--prior", tmp_path / "prior"])
     expected = [loaded.index("le")]
     while len(expected) < 6 and expected[-1:] != [loaded.index("</s>")]:
         expected.append(int(by_definition(setting, expected).argmax()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from shell import Shell
-from tiny_world import World, batch, build, randomise, read_checkpoint
+from tiny_world import World, batch, build, randomised, read_checkpoint
 
 from fairseq_llrnn.plugin.models import log_linear_decoder
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
@@ -27,8 +27,7 @@ DTYPES = [torch.bfloat16, torch.float16]
     ],
 )
 def test_a_short_model_keeps_its_background_and_its_loss(world: World, options: list[str], dtype: torch.dtype) -> None:
-    setting = build([*world.train_args(), *options, "--adaptor-penalty", "0.01", "--adaptor-norm", "1"])
-    randomise(setting.model, scale=0.2)
+    setting = randomised([*world.train_args(), *options, "--adaptor-penalty", "0.01", "--adaptor-norm", "1"], scale=0.2)
     sample = batch(setting.task.dictionary, world.text("valid"))
     exact = {name: buffer.clone() for name, buffer in setting.model.decoder.head.background.named_buffers()}
     whole, size, _ = setting.criterion(setting.model, sample)

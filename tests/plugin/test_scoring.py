@@ -1,7 +1,6 @@
 """Scores of whole sentences: those of fairseq's own scorer and of `llrnn explain`, in any batches; what is refused."""
 
 import math
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 import torch
 from fairseq.data import LanguagePairDataset
 from shell import TRUSTING, Shell
-from tiny_world import EVERY_SENTENCE, World, read_checkpoint
-from translation_world import SIZES, TRAINING, TranslationWorld
+from tiny_world import EVERY_SENTENCE, World, make_prior, read_checkpoint
+from translation_world import SIZES, TranslationWorld, stock_args, train_stock_lm
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
@@ -38,11 +37,8 @@ def checkpoints(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
         shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 1)
     for arch, options in STOCK.items():
         found[arch] = translation.place / f"scoring-stock-{arch}"
-        shell.run(
-            "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
-            "--cpu", "--arch", arch, *options, *TRAINING, "--save-dir", found[arch], "--no-epoch-checkpoints",
-            "--criterion", "cross_entropy", "--max-epoch", 1, "--skip-invalid-size-inputs-valid-test",
-        )  # fmt: skip
+        more = (*options, "--max-epoch", 1, "--skip-invalid-size-inputs-valid-test")
+        shell.run("fairseq-train", *stock_args(translation.data, found[arch], arch), *more)
     return {name: place / "checkpoint_last.pt" for name, place in found.items()}
 
 
@@ -72,10 +68,7 @@ def test_the_same_as_fairseqs_scorer(
         "fairseq-generate", *task, "--path", checkpoints[name], "--gen-subset", "test", "--score-reference",
         "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE, variables=TRUSTING,
     )  # fmt: skip
-    expected = {
-        int(number): sum(map(float, scores.split())) * math.log(2)
-        for number, scores in re.findall(r"^P-(\d+)\t(.*)$", scored.out, re.MULTILINE)
-    }
+    expected = scored.nats()
     sources, targets = translation.source("test"), translation.world.text("test")
     assert len(expected) == len(targets)
     scorer = load_scorer(str(checkpoints[name]), 200)
@@ -149,14 +142,8 @@ def test_a_language_model_scores_as_explain_does(trained: Path, max_tokens: int)
 
 
 def test_a_stock_language_model(shell: Shell, world: World, tmp_path: Path) -> None:
-    shell.run(
-        "fairseq-train", world.data, "--task", "language_modeling", "--arch", "transformer_lm",
-        "--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 16, "--decoder-attention-heads", 2,
-        "--decoder-layers", 1, *TRAINING, "--cpu",
-        "--criterion", "cross_entropy", "--sample-break-mode", "eos", "--tokens-per-sample", 16, "--max-epoch", 1,
-        "--save-dir", tmp_path, "--no-epoch-checkpoints",
-    )  # fmt: skip
-    path = tmp_path / "checkpoint_last.pt"
+    more = ("--sample-break-mode", "eos", "--tokens-per-sample", 16, "--max-epoch", 1, "--max-update", 0)
+    path = train_stock_lm(shell, world.data, tmp_path, *more, width=16)
     evaluated = shell.run(
         "fairseq-eval-lm", world.data, "--path", path, "--gen-subset", "test1", "--sample-break-mode", "eos", "--cpu",
         "--max-tokens", 100,
@@ -197,10 +184,7 @@ def test_words_that_the_background_forbids(
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]
     (tmp_path / "weights.tsv").write_text("".join(rows), encoding="utf-8")
     out = tmp_path / "without_mer"
-    shell.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words",
-        20, "--background", tmp_path / "weights.tsv", "--out", out,
-    )  # fmt: skip
+    make_prior(shell, world, world.data, out, "--background", tmp_path / "weights.tsv")
     fingerprint = torch.tensor(list(bytes.fromhex(Prior.load(out).fingerprint)), dtype=torch.uint8)
 
     def change(state: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import torch
 from automaton_prior import with_grammar
 from dynamic_prior import make
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
-from tiny_world import Setting, World, build, randomise
+from tiny_world import Setting, World, evaluated
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.records import Batch
@@ -87,9 +87,7 @@ def test_only_the_end_is_given_back() -> None:
 
 def test_a_search_knows_nothing_of_the_one_before(world: World) -> None:
     """Not its limit, its columns nor its hypotheses."""
-    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
     dictionary = setting.task.dictionary
 
     def sample(rows: int) -> dict[str, Any]:

@@ -4,16 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from evidence_world import EvidenceWorld
+from evidence_world import EvidenceWorld, bitext_folders
 from same_training import assert_same_training
 from shell import Shell, assert_says
-from term_world import FORMS, TermWorld
 from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder
-from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms import invented_groups
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +45,6 @@ def test_an_epoch_reads_one_folder(world: World, folders: str) -> None:
     assert found == [world.text("train")[:70], world.text("train")[70:], world.text("train")[:70]]
 
 
-def bitext_folders(shell: Shell, evidence: EvidenceWorld, place: Path) -> str:
-    """Those of the world, and one of its first sentences."""
-    for side in ("src", "tgt"):
-        (place / f"text.{side}").write_text("\n".join(evidence.text("train", side)[:9]) + "\n", encoding="utf-8")
-    dictionaries = [
-        part for side, option in (("src", "--srcdict"), ("tgt", "--tgtdict"))
-        for part in (option, evidence.data / f"dict.{side}.txt")
-    ]  # fmt: skip
-    shell.run(
-        "fairseq-preprocess", "-s", "src", "-t", "tgt", *dictionaries, "--trainpref", place / "text", "--destdir",
-        place / "second",
-    )  # fmt: skip
-    return f"{evidence.data}:{place}/second"
-
-
 def test_with_evidence(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) -> None:
     """Training puts unknown words into every folder's sentences."""
     folders = bitext_folders(shell, evidence, tmp_path)
@@ -75,26 +57,6 @@ def test_with_evidence(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) ->
         assert type(data).__name__ == "InventedEvidence"
         sizes.append(len(data))
     assert sizes == [len(evidence.text("train", "src")), 9]
-
-
-def test_all_folders_have_the_phrases_of_the_first(
-    shell: Shell, evidence: EvidenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of each would take tokens of their own, and a training that goes on in the second knew others."""
-    world = TermWorld(evidence, tmp_path)
-    world.make_prior(shell)
-    monkeypatch.setattr(invented_groups, "invented_phrases", lambda said, _: {" ".join(s).strip(): {} for s in said})
-    folders = bitext_folders(shell, evidence, tmp_path)
-    _, *rest = world.train_args(tmp_path / "model", raw=False)
-    found = []
-    for epochs in ((1, 2, 3), (2,)):
-        task = build([folders, *rest]).task
-        for epoch in epochs:
-            task.load_dataset("train", epoch=epoch, combine=True)
-            assert len(task.dataset("train")) == (9 if epoch == 2 else len(evidence.text("train", "tgt")))
-            found.append([group.name for group in evidence_table(task.prior).groups.groups])
-    first = set(evidence.text("train", "tgt"))
-    assert found == [found[0]] * 4 and first <= set(found[0]) <= first | set(FORMS)
 
 
 def test_stopped_in_the_second_folder_and_resumed(shell: Shell, world: World, folders: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from shell import Shell
-from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
+from tiny_world import Setting, World, batch, randomised, read_checkpoint
 
 LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour froide rend un petit pont"]
 
@@ -13,9 +13,7 @@ LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour
 @pytest.fixture(scope="module")
 def softmax(world: World) -> Setting:
     """A log-linear model over the prior that `llrnn prior --softmax` made."""
-    setting = build(world.train_args("softmax"))
-    randomise(setting.model)
-    return setting
+    return randomised(world.train_args("softmax"))
 
 
 def host_criterion(setting: Setting) -> torch.nn.Module:
@@ -33,8 +31,7 @@ def gradients(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, torch.Ten
 @pytest.mark.parametrize("prior", ["softmax", "prior", "separate"])
 def test_fairseqs_criterion_gives_our_loss_and_gradients(world: World, prior: str) -> None:
     """Any log-linear model is a distribution over words: cross_entropy over its V log-probabilities is our loss."""
-    setting = build(world.train_args(prior))
-    randomise(setting.model)
+    setting = randomised(world.train_args(prior))
     sample = batch(setting.task.dictionary, LINES)
     ours, our_size, _ = setting.criterion(setting.model, sample)
     theirs, their_size, _ = host_criterion(setting)(setting.model, sample)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from available import is_there
 from dynamic_prior import LINES
+from model_checks import assert_reads_the_sum_of_features
 from shell import Shell, assert_says
-from tiny_world import EVERY_SENTENCE, build, randomise, read_checkpoint
+from tiny_world import EVERY_SENTENCE, evaluated, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
 
 from fairseq_llrnn import SourceEmbedding
@@ -22,17 +22,6 @@ ARCHITECTURES = {
     "llrnn_lstm": ["--encoder-bidirectional"],
     "llrnn_transformer": ["--lr", "0.003"],
 }
-
-
-@pytest.fixture(scope="module")
-def source_prior(shell: Shell, translation: TranslationWorld) -> Path:
-    """Of the source's words, in a folder of its own: suffixes, and an identity for the most frequent ones."""
-    place = translation.place / "source-prior"
-    shell.run(
-        "llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--suffixes", 2, "--shapes", "--top-words", 5,
-        "--out", place,
-    )  # fmt: skip
-    return place
 
 
 @pytest.fixture(scope="module")
@@ -50,40 +39,20 @@ def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> 
     return found
 
 
-@pytest.mark.parametrize("arch", list(filter(is_there, [*ARCHITECTURES, "llrnn_encoder_decoder", "llrnn_rctm"])))
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_encoder_reads_the_sum_of_a_words_features(
     translation: TranslationWorld, source_prior: Path, arch: str
 ) -> None:
-    options = [*ARCHITECTURES.get(arch, ()), "--source-prior", str(source_prior)]
-    setting = build([*translation.train_args(arch), *options])
-    randomise(setting.model, scale=0.3)
-    setting.model.eval().double()
-    encoder = setting.model.encoder
-    read = encoder.embed_tokens if arch == "llrnn_transformer" else encoder.network.embedding
-    assert isinstance(read, SourceEmbedding)
-    prior, weight = Prior.load(source_prior), read.features.weight
-    tokens = torch.tensor([list(range(len(prior.symbols))), [prior.index("<pad>")] * len(prior.symbols)])
-    vectors = read(tokens)
-    expected = torch.zeros_like(vectors)
-    for i in range(len(prior.symbols)):
-        for name, value in prior.input.features.row(int(prior.input.class_of[i])).items():
-            if i != prior.index("<pad>"):
-                expected[0, i] = expected[0, i] + value * weight[prior.input.features.index[name]]
-    torch.testing.assert_close(vectors, expected)
-    upstream = torch.randn_like(vectors)
-    slow, fast = (torch.autograd.grad(x, weight, upstream, retain_graph=True)[0] for x in (expected, vectors))
-    torch.testing.assert_close(slow, fast)
-    beyond = torch.tensor([[len(prior.symbols) + 7]])
-    assert torch.equal(read(beyond)[0, 0], vectors[0, prior.index("<unk>")]), "read as <unk>"
+    args = [*translation.train_args(arch), *ARCHITECTURES[arch], "--source-prior", str(source_prior)]
+    assert_reads_the_sum_of_features(args, Prior.load(source_prior))
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_searches_equal_the_whole_sequence_and_all_weights_train(
     translation: TranslationWorld, source_prior: Path, arch: str
 ) -> None:
-    setting = build([*translation.train_args(arch), *ARCHITECTURES[arch], "--source-prior", str(source_prior)])
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
+    more = [*ARCHITECTURES[arch], "--source-prior", str(source_prior)]
+    setting = evaluated([*translation.train_args(arch), *more], scale=0.3)
     sample = pairs(setting.task, LINES)
     assert_steps_agree(setting, sample)
     loss, _, _ = setting.criterion(setting.model, sample)
@@ -210,58 +179,3 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
     state["cfg"].task.source_prior = None
     with pytest.raises(OptionError, match="--source-prior x: expected a model that was trained with a source prior"):
         take_places("it", state["cfg"].task, Places(source_prior="x"), state)
-
-
-# ---- characters ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("with_prior", [False, True])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_characters_alone_and_beside_features(
-    translation: TranslationWorld, source_prior: Path, arch: str, with_prior: bool
-) -> None:
-    options = ["--source-prior", str(source_prior)] if with_prior else []
-    arguments = [*translation.train_args(arch, "lexical"), *options]
-    setting = build([*arguments, "--source-characters", "cnn"])
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
-    encoder, task = setting.model.encoder, setting.task
-    read = encoder.network.embedding if arch == "llrnn_lstm" else encoder.embed_tokens
-    known = len(task.source_dictionary)
-    one, two = (task.source_dictionary.index(word) for word in ("eltnaheb", "eltnaheg"))
-    assert {one, two} == {known, known + 1}, "strings that the dictionary lacks have ids of their own"
-    first, second = read(torch.tensor([[one, two]]))[0]
-    assert not torch.allclose(first, second)
-    assert not read(torch.tensor([[task.source_dictionary.pad()]])).any()
-    if with_prior:
-        characters = read.characters(torch.tensor([[one]]))[0, 0]
-        unknown = read.features(torch.tensor([task.source_dictionary.unk()]))[0]
-        torch.testing.assert_close(first, characters + unknown)
-    sample = pairs(task, [*LINES, "inconnu le"])
-    assert (sample["net_input"]["src_tokens"] >= known).any()
-    assert_steps_agree(setting, sample)
-    loss, _, _ = setting.criterion(setting.model.train(), sample)
-    loss.backward()
-    idle = [name for name, p in setting.model.named_parameters() if p.grad is None and "characters" in name]
-    assert not idle
-
-
-def test_commands_keep_unknown_strings_for_characters(
-    shell: Shell, translation: TranslationWorld, tmp_path: Path
-) -> None:
-    arguments = [*translation.train_args(prior="lexical", save_dir=tmp_path), "--source-characters", "cnn"]
-    shell.run("fairseq-train", *arguments, "--max-update", 3, "--lr", 0.001, "--disable-validation")
-    path = tmp_path / "checkpoint_last.pt"
-    common = [*translation.task_args("lexical"), "--path", path, "--max-len-b", 9, "--beam", 2, "--num-workers", 0]
-    typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n")
-    assert "S-0\tleneb el" in typed.out
-    scores = [line.split("\t")[1] for line in typed.out.splitlines() if line.startswith("H-")]
-    assert len(scores) == 2 and scores[0] != scores[1], "they are read, and not alike"
-    explained = shell.run("llrnn", "explain", "--path", path, "--source", "qqq el", translation.world.text("test")[0])
-    assert "qqq" in explained.out
-
-
-def test_characters_beside_vectors_of_words(shell: Shell, translation: TranslationWorld) -> None:
-    options = ["--source-characters", "cnn", "--encoder-embed-path", "vectors"]
-    done = shell.run("fairseq-train", *translation.train_args("llrnn_transformer"), *options, code=None)
-    assert_says(done, "leave out one of --encoder-embed-path and of what the encoder reads in its place")

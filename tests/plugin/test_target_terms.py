@@ -6,20 +6,17 @@ import positions
 import torch
 from mirror_expert import MIRROR
 from shell import Shell
-from tiny_world import World, build, randomise
+from tiny_world import World, open_prior, randomised
 from translation_world import TranslationWorld, pairs
 
 
 def test_terms_with_experts_and_strings_outside_the_dictionary(
     shell: Shell, world: World, translation: TranslationWorld, tmp_path: Path
 ) -> None:
-    known = ("--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
-    opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.types=3")
-    shell.run("llrnn", "prior", *known, *opened, "--out", translation.data / "open-terms")
+    opened = open_prior(shell, world, translation.data, "open-terms")
     (tmp_path / "mine.py").write_text(MIRROR, encoding="utf-8")
     expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
-    setting = build([*translation.train_args(prior="open-terms"), *expert], double=True)
-    randomise(setting.model, scale=0.3)
+    setting = randomised([*translation.train_args(prior=opened), *expert], double=True, scale=0.3)
     decoder, dictionary = setting.model.eval().decoder, setting.task.target_dictionary
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
     target = sample["target"]

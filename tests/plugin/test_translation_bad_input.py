@@ -1,6 +1,5 @@
 """What a user can get wrong around translation: one line on stderr, or one warning with a count, and no stack trace."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -8,15 +7,10 @@ import pytest
 from evidence_world import EvidenceWorld
 from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE
-from translation_world import SIZES, TRAINING, TranslationWorld
+from translation_world import TranslationWorld, stock_args, train_stock_lm
 
 SKIP = "--skip-invalid-size-inputs-valid-test"
 SKIPPED = "samples have invalid sizes and will be skipped"
-
-
-def numbers(result: Result) -> list[int]:
-    """Of the sentences that have a translation."""
-    return sorted({int(number) for number in re.findall(r"^H-(\d+)\t", result.out, re.MULTILINE)})
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +29,7 @@ def too_long(evidence: EvidenceWorld, split: str) -> list[int]:
 
 
 def generate(shell: Shell, evidence: EvidenceWorld, path: object, *options: object) -> Result:
-    return shell.run(
-        "fairseq-generate", *evidence.task_args(raw=True), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
-        "--max-len-b", 8, "--beam", 2, "--num-workers", 0, *EVERY_SENTENCE, *options, code=None,
-    )  # fmt: skip
+    return evidence.generate(shell, path, "--max-len-b", 8, "--beam", 2, *options, code=None)
 
 
 def test_sentences_that_are_too_long_for_a_model(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
@@ -51,7 +42,7 @@ def test_sentences_that_are_too_long_for_a_model(shell: Shell, evidence: Evidenc
     )  # fmt: skip
     skipped = generate(shell, evidence, short, SKIP)
     assert skipped.code == 0 and skipped.out.count("WARNING") == 1 and f"{len(long)} {SKIPPED}" in skipped.out
-    assert numbers(skipped) == [i for i in range(19) if i not in long]
+    assert sorted(skipped.hypotheses()) == [i for i in range(19) if i not in long]
 
 
 def test_lines_that_are_too_long_for_a_model(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
@@ -59,11 +50,11 @@ def test_lines_that_are_too_long_for_a_model(shell: Shell, evidence: EvidenceWor
     arguments = [*evidence.task_args(), "--path", short, "--max-len-b", 8, "--beam", 2]
     lines = "el tahc Zoé\n" + "el " * 9 + "\n\nquark\n"
     result = shell.run("fairseq-interactive", *arguments, stdin=lines, code=None)
-    assert numbers(result) == [0, 2, 3]
+    assert sorted(result.hypotheses()) == [0, 2, 3]
     assert_says(result, "sentence 2 of the input: expected at most 9 tokens of source", "found 10 tokens of source (1 ")
     for options in ([], ["--buffer-size", 4, "--batch-size", 2]):
         skipped = shell.run("fairseq-interactive", *arguments, SKIP, *options, stdin=lines)
-        assert numbers(skipped) == [0, 2, 3] and skipped.out.count(SKIPPED) == 1
+        assert sorted(skipped.hypotheses()) == [0, 2, 3] and skipped.out.count(SKIPPED) == 1
 
 
 def test_data_that_are_too_long_altogether(shell: Shell, evidence: EvidenceWorld, short: Path) -> None:
@@ -103,10 +94,10 @@ def test_nothing_is_forced_where_the_target_is_empty(
         )  # fmt: skip
         assert result.out.count("WARNING") == 1
         assert "--prefix-size: 2 targets of a batch are empty; their sentences are translated without" in result.out
-        words = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", result.out, re.MULTILINE))
+        words = result.best()
         assert len(words) == 19 and all(words.values())
         for number, line in enumerate(evidence.text("test", "tgt")):
-            assert number in (3, 7) or words[str(number)].split()[:2] == line.split()[:2]
+            assert number in (3, 7) or words[number].split()[:2] == line.split()[:2]
 
 
 def test_checkpoints_that_do_not_translate(
@@ -117,13 +108,7 @@ def test_checkpoints_that_do_not_translate(
     shell.run(
         "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--destdir", tmp_path / "bin"
     )
-    shell.run(
-        "fairseq-train", tmp_path / "bin", "--task", "language_modeling", "--arch", "transformer_lm", "--save-dir",
-        tmp_path, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1, "--max-update", 1,
-        "--decoder-attention-heads", 1, "--cpu", *TRAINING, "--criterion", "cross_entropy", "--tokens-per-sample", 64,
-        "--disable-validation",
-    )  # fmt: skip
-    model = tmp_path / "checkpoint_last.pt"
+    model = train_stock_lm(shell, tmp_path / "bin", tmp_path, "--disable-validation")
     for path in (model, f"{evidence_models['lstm']}:{model}"):
         result = generate(shell, evidence, path)
         assert_says(result, "TransformerLanguageModel: expected a model that translates", "is it the right checkpoint")
@@ -133,11 +118,7 @@ def test_a_mixed_ensemble_with_other_dictionaries(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], translation: TranslationWorld
 ) -> None:
     place = translation.place / "other"
-    shell.run(
-        "fairseq-train", translation.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
-        "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", place, "--cpu",
-        "--disable-validation", "--criterion", "cross_entropy", "--max-update", 1,
-    )  # fmt: skip
+    shell.run("fairseq-train", *stock_args(translation.data, place), "--disable-validation", "--max-update", 1)
     for path in (f"{evidence_models['lstm']}:{place / 'checkpoint_last.pt'}", place / "checkpoint_last.pt"):
         result = generate(shell, evidence, path)
         assert_says(result, str(path), "expected weights that fit the data's dictionaries", "size mismatch")

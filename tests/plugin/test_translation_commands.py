@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
-from translation_world import SIZES, TRAINING, TranslationWorld, assert_resumed_is_never_stopped
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped, stock_args, train_stock_lm
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}', "--eval-bleu-detok", "space"]
 VARIANTS = {
@@ -36,26 +36,8 @@ def trained(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
         found[arch] = translation.place / arch
         shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 12)
     found["stock"] = translation.place / "stock"
-    arguments = [
-        str(translation.data), "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu",
-        "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", found["stock"],
-        "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
-    ]  # fmt: skip
-    shell.run("fairseq-train", *arguments)
+    shell.run("fairseq-train", *stock_args(translation.data, found["stock"]), "--max-epoch", 2)
     return {name: place / "checkpoint_last.pt" for name, place in found.items()}
-
-
-def generated(result: Result) -> dict[int, list[tuple[float, str]]]:
-    found: dict[int, list[tuple[float, str]]] = {}
-    for number, score, words in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", result.out, re.MULTILINE):
-        found.setdefault(int(number), []).append((float(score), words))
-    return found
-
-
-def positional(result: Result) -> dict[int, list[float]]:
-    """The log-probabilities of the words, base 2."""
-    lines = re.findall(r"^P-(\d+)\t(.*)$", result.out, re.MULTILINE)
-    return {int(number): [float(score) for score in scores.split()] for number, scores in lines}
 
 
 def generate(shell: Shell, translation: TranslationWorld, path: object, *options: object) -> Result:
@@ -82,7 +64,7 @@ def test_train_validate_and_translate(
     assert again.json_lines("valid")[-1]["valid_loss"] == pytest.approx(valid["valid_loss"], abs=2e-3)
     sources = translation.source("valid")[:3] + [""]
     typed = shell.run("fairseq-interactive", *common, "--max-len-b", 12, "--beam", 3, stdin="\n".join(sources) + "\n")
-    assert sorted(generated(typed)) == [0, 1, 2, 3]
+    assert sorted(typed.hypotheses()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
@@ -91,7 +73,7 @@ def test_scores_are_those_of_the_model(
 ) -> None:
     """--score-reference and what the search says of its own hypotheses, forced through the model once more."""
     scored = generate(shell, translation, trained[arch], "--score-reference")
-    reference = {i: score for i, [(score, _)] in generated(scored).items()}
+    reference = {i: score for i, [(score, _)] in scored.hypotheses().items()}
     validated = shell.run(
         "fairseq-validate", *translation.task_args(), "--path", trained[arch], "--valid-subset", "test",
         "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
@@ -100,19 +82,19 @@ def test_scores_are_those_of_the_model(
     total = sum(score * lengths[i] for i, score in reference.items()) / sum(lengths.values())
     assert -total == pytest.approx(validated["test_loss"], abs=2e-3)
     found = generate(shell, translation, trained[arch], "--beam", 4, "--nbest", 2, "--scoring", "sacrebleu")
-    assert "BLEU" in found.out and all(len(hypotheses) == 2 for hypotheses in generated(found).values())
-    best = {i: hypotheses[0] for i, hypotheses in generated(found).items()}
+    assert "BLEU" in found.out and all(len(hypotheses) == 2 for hypotheses in found.hypotheses().values())
+    best = {i: hypotheses[0] for i, hypotheses in found.hypotheses().items()}
     assert sum(best[i][0] >= reference[i] - 1e-3 for i in reference) >= 0.7 * len(reference)
 
 
 def test_search_options(shell: Shell, translation: TranslationWorld, trained: dict[str, Path]) -> None:
     lines = translation.world.text("test")
     forced = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--prefix-size", 2)
-    for i, hypotheses in generated(forced).items():
+    for i, hypotheses in forced.hypotheses().items():
         assert hypotheses[0][1].split()[:2] == lines[i].split()[:2]
-    plain = generated(generate(shell, translation, trained["llrnn_lstm"], "--beam", 3))
+    plain = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3).hypotheses()
     # over the whole vocabulary, as --no-repeat-ngram-size makes fairseq search: the same
-    whole = generated(generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50))
+    whole = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50).hypotheses()
     for i in plain:
         assert whole[i][0][0] == pytest.approx(plain[i][0][0], abs=2e-3)
     for options in (
@@ -121,7 +103,7 @@ def test_search_options(shell: Shell, translation: TranslationWorld, trained: di
         ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
         ["--unkpen", 100, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
     ):
-        assert len(generated(generate(shell, translation, trained["llrnn_lstm"], *options))) == len(lines)
+        assert len(generate(shell, translation, trained["llrnn_lstm"], *options).hypotheses()) == len(lines)
 
 
 def test_an_empty_source_has_an_empty_translation(
@@ -136,7 +118,7 @@ def test_an_empty_source_has_an_empty_translation(
         stdin="\n".join(mixed) + "\n",
     )  # fmt: skip
     alone = shell.run("fairseq-interactive", *translation.task_args(), *searching, stdin="\n".join(lines) + "\n")
-    found, expected = generated(typed), generated(alone)
+    found, expected = typed.hypotheses(), alone.hypotheses()
     assert list(found) == [0, 1, 2, 3, 4, 5]
     for number, line in enumerate(mixed):
         words = [text for _, text in found[number]]
@@ -152,9 +134,9 @@ def test_an_empty_source_has_an_empty_translation(
     arguments[0] = str(tmp_path / "data")
     options = [*searching, "--gen-subset", "test", "--required-batch-size-multiple", 1]
     read = shell.run("fairseq-generate", *arguments, *options, "--print-alignment")
-    texts = {number: [text for _, text in hypotheses] for number, hypotheses in generated(read).items()}
+    texts = {number: [text for _, text in hypotheses] for number, hypotheses in read.hypotheses().items()}
     assert texts == {number: [text for _, text in hypotheses] for number, hypotheses in found.items()}
-    forced = generated(shell.run("fairseq-generate", *arguments, *options, "--prefix-size", 1))
+    forced = shell.run("fairseq-generate", *arguments, *options, "--prefix-size", 1).hypotheses()
     assert [forced[number][0][1].split()[:1] for number in (2, 4)] == [["le"], ["la"]], "what is forced is written"
     assert [forced[number][0][1] for number in (1, 3)] == ["", ""]
     shell.run("fairseq-generate", *arguments, *options, "--score-reference")
@@ -178,14 +160,14 @@ def test_ensembles_with_ours_and_with_fairseqs(
 ) -> None:
     """Probabilities are averaged, word by word, whatever their model."""
     score = "--score-reference"
-    alone = {name: positional(generate(shell, translation, path, score)) for name, path in trained.items()}
+    alone = {name: generate(shell, translation, path, score).positional() for name, path in trained.items()}
     for names in (("llrnn_lstm", "llrnn_transformer"), ("llrnn_transformer", "stock"), ("stock", "llrnn_lstm")):
         path = ":".join(str(trained[name]) for name in names)
-        together = positional(generate(shell, translation, path, "--score-reference"))
+        together = generate(shell, translation, path, "--score-reference").positional()
         for i, scores in together.items():
             means = [math.log2((2**a + 2**b) / 2) for a, b in zip(*(alone[name][i] for name in names), strict=True)]
             assert scores == pytest.approx(means, abs=1e-3)
-        assert len(generated(generate(shell, translation, path, "--beam", 3))) == len(together)
+        assert len(generate(shell, translation, path, "--beam", 3).hypotheses()) == len(together)
 
 
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
@@ -259,19 +241,13 @@ def test_fusion_with_a_language_model_of_fairseq(
     shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:
     """--lm-path adds scores of all words: the search goes over all words."""
-    place = translation.place / "fusion"
-    shell.run(
-        "fairseq-train", translation.world.data, "--task", "language_modeling", "--arch", "transformer_lm",
-        "--save-dir", place, "--decoder-embed-dim", 8, "--decoder-ffn-embed-dim", 8, "--decoder-layers", 1,
-        "--decoder-attention-heads", 1, "--max-update", 2, "--cpu", *TRAINING, "--criterion", "cross_entropy",
-        "--tokens-per-sample", 64, "--no-epoch-checkpoints",
-    )  # fmt: skip
+    model = train_stock_lm(shell, translation.world.data, translation.place / "fusion", "--max-update", 2)
     # where fairseq looks for the dictionary of that model
     shutil.copy(translation.world.data / "dict.txt", translation.data / "dict.txt")
     for beam in (3, 24):
-        options = ["--lm-path", place / "checkpoint_last.pt", "--lm-weight", 0.3, "--beam", beam]
-        found = generated(generate(shell, translation, trained["llrnn_lstm"], *options))
-        whole = generated(generate(shell, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50))
+        options = ["--lm-path", model, "--lm-weight", 0.3, "--beam", beam]
+        found = generate(shell, translation, trained["llrnn_lstm"], *options).hypotheses()
+        whole = generate(shell, translation, trained["llrnn_lstm"], *options, "--no-repeat-ngram-size", 50).hypotheses()
         assert {i: h[0][0] for i, h in found.items()} == pytest.approx({i: h[0][0] for i, h in whole.items()}, abs=2e-3)
 
 

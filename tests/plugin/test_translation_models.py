@@ -1,16 +1,18 @@
 """llrnn_lstm and llrnn_transformer: search equals the whole sequence, the softmax case, options that are refused."""
 
-from typing import Any
 
 import pytest
 import torch
-from available import available, is_there
 from dynamic_prior import LINES
-from tiny_world import Setting, build, randomise
+from model_checks import (
+    assert_architecture,
+    assert_bfloat16_products_are_close,
+    assert_sums_over_words_and_trains,
+)
+from tiny_world import Setting, build, evaluated
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
 
 VARIANTS: dict[str, list[str]] = {
     "lstm": ["llrnn_lstm"],
@@ -20,73 +22,29 @@ VARIANTS: dict[str, list[str]] = {
     "tied": ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"],
     "Elman": ["llrnn_lstm", "--cell", "rnn", "--encoder-bidirectional"],
     "Cho": ["llrnn_lstm", "--attention", "none", "--cell", "gru", "--context-every-step"],
-    "seq2seq": ["llrnn_seq2seq"],
-    "rnnsearch": ["llrnn_rnnsearch"],
-    "encoder-decoder": ["llrnn_encoder_decoder"],
-    "deep encoder-decoder": [
-        "llrnn_encoder_decoder",
-        "--encoder-layers",
-        "2",
-        "--decoder-layers",
-        "2",
-        "--decoder-output-dim",
-        "12",
-        "--tie-features",
-    ],
-    "RCTM I": ["llrnn_rctm"],
-    "RCTM II": ["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "1"],
-    "RCTM over a tree": ["llrnn_rctm", "--output-tree", "huffman"],
-    "deep RCTM": ["llrnn_rctm", "--source-model", "cgm", "--cell", "lstm", "--decoder-layers", "2"],
     "transformer": ["llrnn_transformer"],
     "transformer over features": ["llrnn_transformer", "--feature-input", "--tie-features"],
     "pre-norm transformer": ["llrnn_transformer", "--decoder-normalize-before", "--decoder-output-dim", "12"],
 }
-
-
-PRIORS = {
-    "additive": "lexical",
-    "encoder-decoder": "lexical",
-    "transformer over features": "lexical",
-}  # the others: `prior`
+PRIORS = {"additive": "lexical", "transformer over features": "lexical"}  # the others: `prior`
 
 
 def make(translation: TranslationWorld, variant: list[str], prior: str = "prior") -> Setting:
     arch, *options = variant
-    setting = build([*translation.train_args(arch, prior), *options])
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
-    return setting
+    return evaluated([*translation.train_args(arch, prior), *options], scale=0.3)
 
 
-AND_SYSTEMS = list(filter(is_there, ["llrnn_encoder_decoder", "llrnn_rctm"]))
-WITHOUT_TABLE = {"llrnn_rctm": ["--source-characters", "cnn"]}  # vectors that are products themselves
-
-
-@pytest.mark.parametrize("name", available(VARIANTS))
+@pytest.mark.parametrize("name", VARIANTS)
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(translation: TranslationWorld, name: str) -> None:
     """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
     assert_steps_agree(setting, pairs(setting.task, LINES))
 
 
-@pytest.mark.parametrize("name", available(VARIANTS))
+@pytest.mark.parametrize("name", VARIANTS)
 def test_the_criterion_is_the_sum_over_words_and_trains_everything(translation: TranslationWorld, name: str) -> None:
     setting = make(translation, VARIANTS[name], PRIORS.get(name, "prior"))
-    sample = pairs(setting.task, LINES)
-    loss, size, log = setting.criterion(setting.model, sample)
-    with torch.no_grad():
-        output = setting.model(**sample["net_input"])
-        whole = setting.model.get_normalized_probs(output, log_probs=True)
-    target = sample["target"]
-    expected = -whole.gather(2, target.unsqueeze(2)).squeeze(2)[target.ne(setting.task.target_dictionary.pad())].sum()
-    torch.testing.assert_close(log["nll_loss"], expected, rtol=1e-5, atol=1e-4)
-    of_length = log.get("mean_of_length", torch.tensor(0.0))
-    torch.testing.assert_close(loss - of_length, expected, rtol=1e-5, atol=1e-4)
-    assert size == sample["ntokens"]
-    loss.backward()
-    idle = {name for name, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}
-    # a key's bias moves all scores of a query alike
-    assert all(name.endswith("k_proj.bias") for name in idle)
+    assert_sums_over_words_and_trains(setting, pairs(setting.task, LINES))
 
 
 def test_fairseqs_transformer_is_the_special_case(translation: TranslationWorld) -> None:
@@ -141,19 +99,11 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "zeros that are read": (
         ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "leave out one of them",
     ),
-    "layers of no n-grams": (["llrnn_rctm", "--cgm-layers", "2"], "expected --source-model cgm, found csm"),
-    "no layers of n-grams": (["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "0"], "expected a number from 1"),
-    "no units": (["llrnn_encoder_decoder", "--maxout-units", "0"], "--maxout-units 0: expected a number of at least 1"),
-    "no width": (["llrnn_encoder_decoder", "--decoder-output-dim", "-1"], "--decoder-output-dim -1: expected a number"),
-    "tying beside a thin output": (
-        ["llrnn_encoder_decoder", "--tie-features"],
-        "expected equal --decoder-embed-dim and --decoder-output-dim, found 12 and 10",
-    ),
     "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", available(REFUSED))
+@pytest.mark.parametrize("name", REFUSED)
 def test_options_that_are_refused(translation: TranslationWorld, name: str) -> None:
     variant, message = REFUSED[name]
     with pytest.raises(OptionError) as error:
@@ -166,18 +116,9 @@ def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
         make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer", *AND_SYSTEMS])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -> None:
-    losses: list[Any] = []
-    for options in ([], ["--bf16-products"]):
-        setting = make(translation, [arch, *options, *WITHOUT_TABLE.get(arch, ())])
-        setting.model.train()
-        torch.manual_seed(0)
-        loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
-        assert loss.dtype == torch.float32
-        losses.append(loss.item())
-    assert (losses[0] != losses[1]) == bfloat16_on("cpu")
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    assert_bfloat16_products_are_close(translation.train_args(arch))
 
 
 def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: TranslationWorld) -> None:
@@ -192,24 +133,14 @@ def test_smoothing_leaves_a_learned_background_to_the_likelihood(translation: Tr
 
 @pytest.mark.parametrize(
     "arch, option, value, layers",
-    list(filter(is_there, [
+    [
         ("llrnn_lstm_multi30k", "dropout", 0.4, 1),
         ("llrnn_lstm_iwslt", "dropout", 0.3, 2),
-        ("llrnn_seq2seq", "attention", "none", 4),
-        ("llrnn_seq2seq", "encoder_layers", 4, 4),
-        ("llrnn_rnnsearch", "cell", "gru", 1),
         ("llrnn_transformer_multi30k", "encoder_embed_dim", 128, 4),
         ("llrnn_transformer_iwslt", "encoder_embed_dim", 512, 6),
-    ])),
-)  # fmt: skip
+    ],
+)
 def test_named_architectures(
     translation: TranslationWorld, arch: str, option: str, value: float | str, layers: int
 ) -> None:
-    """Their sizes, which an option of the same name overrules."""
-    arguments = [*translation.task_args(), "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam"]
-    arguments += ["--max-tokens", "128"]
-    setting = build(arguments)
-    assert getattr(setting.cfg.model, option) == value and setting.cfg.model.decoder_layers == layers
-    assert build([*arguments, "--decoder-layers", "3"]).cfg.model.decoder_layers == 3
-    loss, _, _ = setting.criterion(setting.model, pairs(setting.task, LINES))
-    assert loss.isfinite()
+    assert_architecture(translation, arch, option, value, layers)

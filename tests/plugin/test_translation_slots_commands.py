@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
+from same_training import resumed_as_whole
 from shell import Shell
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
@@ -25,17 +26,12 @@ def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.Temp
     )  # fmt: skip
     forms = place / "forms.tsv"
     forms.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
-    models = {}
-    for name, stops in (("whole", (2,)), ("parts", (1, 2))):
-        for stop in stops:
-            shell.run(
-                "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place / name, raw=True),
-                "--prior", place / "prior", "--max-epoch", stop, "--term-forms", forms,
-                "--invented-terms", 0.5,
-            )  # fmt: skip
-        models[name] = read_checkpoint(place / name / "checkpoint_last.pt")["model"]
-    assert all(value.equal(models["parts"][key]) for key, value in models["whole"].items())
-    assert not any("translations" in key for key in models["whole"]), "what the prior holds is in no checkpoint"
+    more = ("--prior", place / "prior", "--term-forms", forms, "--invented-terms", 0.5)
+    resumed_as_whole(
+        shell, lambda at: evidence.train_args("llrnn_transformer", "lexical", at, raw=True), place, *more
+    )
+    weights = read_checkpoint(place / "whole" / "checkpoint_last.pt")["model"]
+    assert not any("translations" in key for key in weights), "what the prior holds is in no checkpoint"
     return place
 
 
@@ -58,18 +54,17 @@ def test_what_a_search_finds_has_the_score_that_it_said(
     common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
     found = shell.run(
         "fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common
-    ).out
-    hypotheses = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", found, re.MULTILINE))
-    totals = {n: sum(map(float, text.split())) for n, text in re.findall(r"^P-(\d+)\t(.*)$", found, re.MULTILINE)}
+    )
+    hypotheses, totals = found.best(), found.nats()
     assert len(totals) == len(evidence.text("test", "src"))
     number = next(n for n, text in hypotheses.items() if text)
-    source = evidence.text("test", "src")[int(number)]
+    source = evidence.text("test", "src")[number]
     explained = shell.run(
         "llrnn", "explain", "--path", trained / "whole" / "checkpoint_last.pt", "--json", "--source", source,
         hypotheses[number],
     )  # fmt: skip
     words = json.loads(explained.out)["words"]
-    assert -sum(word["nats"] for word in words) == pytest.approx(totals[number] * math.log(2), abs=2e-3)
+    assert -sum(word["nats"] for word in words) == pytest.approx(totals[number], abs=2e-3)
 
 
 def test_an_explanation_says_what_is_translated(shell: Shell, trained: Path) -> None:
@@ -92,11 +87,11 @@ def test_an_explanation_says_what_is_translated(shell: Shell, trained: Path) -> 
 def test_a_term_beside_them_is_said_once(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:
     terms = trained / "terms.tsv"
     terms.write_text("tahc\tchat\n", encoding="utf-8")
-    said = shell.run(
+    found = shell.run(
         "fairseq-interactive", *arguments(evidence, trained)[:-2], "--path",
         trained / "whole" / "checkpoint_last.pt", "--term-forms", trained / "forms.tsv", "--terms", terms,
         "--beam", 3, "--max-len-b", 14, "--num-workers", 0, stdin="el tahc tiov 12\nel tiov\n",
-    ).out  # fmt: skip
-    (with_term, without) = re.findall(r"^H-\d+\t\S+\t(.*)$", said, re.MULTILINE)
+    )  # fmt: skip
+    with_term, without = found.best().values()
     assert sum(word in ("chat", "chats") for word in with_term.split()) == 1
     assert without

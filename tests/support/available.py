@@ -1,4 +1,4 @@
-"""Which cases of the core's tests need a system whose folder was deleted (fairseq_llrnn/systems)."""
+"""Which cases of a system's tests need another system, whose folder was deleted (fairseq_llrnn/systems)."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 import torch
-from tiny_world import Setting, World, build, randomise
+from tiny_world import Setting, World, evaluated
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
@@ -60,10 +60,8 @@ def dynamic(prior: Prior) -> PriorAfterLastWord:
 
 def make(world: World, *options: str, prior: str = "prior", background: str = "static", seed: int = 7) -> Setting:
     loaded = Prior.load(world.prior(prior))
-    setting = build([*world.train_args(prior), *options], dynamic(loaded) if background == "dynamic" else loaded)
-    randomise(setting.model, seed=seed)
-    setting.model.eval()
-    return setting
+    loaded = dynamic(loaded) if background == "dynamic" else loaded
+    return evaluated([*world.train_args(prior), *options], loaded, seed=seed)
 
 
 def few_words(prior: Prior, words: Sequence[str]) -> Prior:

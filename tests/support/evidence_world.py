@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from shell import Shell
-from tiny_world import USER_DIR, Setting, World, build, every_word_once, randomise, sentences
+from shell import Result, Shell
+from tiny_world import EVERY_SENTENCE, USER_DIR, Setting, World, build, every_word_once, randomise, sentences
 from torch import Tensor
 from translation_world import SIZES, TRAINING
 
@@ -88,6 +88,22 @@ class EvidenceWorld:
         saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
         return [*self.task_args(prior, raw), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
 
+    def generate(
+        self, shell: Shell, path: object, *options: object, raw: bool = True, code: int | None = 0
+    ) -> Result:
+        """fairseq-generate on the test data."""
+        return shell.run(
+            "fairseq-generate", *self.task_args(raw=raw), "--path", path, "--gen-subset", "test", "--max-tokens", 400,
+            "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE, *options, code=code,
+        )  # fmt: skip
+
+    def interactive(self, shell: Shell, path: object, sources: Sequence[str], *options: object) -> Result:
+        """fairseq-interactive on these sentences."""
+        return shell.run(
+            "fairseq-interactive", *self.task_args(), "--path", path, "--max-len-b", 14, "--num-workers", 0, *options,
+            stdin="\n".join(sources) + "\n",
+        )  # fmt: skip
+
     def text(self, split: str, language: str) -> list[str]:
         return (self.place / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
 
@@ -124,6 +140,21 @@ def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorl
     }.items():
         shell.run("llrnn", "prior", "--dict", made.data / "dict.tgt.txt", *options, "--out", made.data / name)
     return made
+
+
+def bitext_folders(shell: Shell, evidence: EvidenceWorld, place: Path) -> str:
+    """Those of the world, and one of its first sentences."""
+    for side in ("src", "tgt"):
+        (place / f"text.{side}").write_text("\n".join(evidence.text("train", side)[:9]) + "\n", encoding="utf-8")
+    dictionaries = [
+        part for side, option in (("src", "--srcdict"), ("tgt", "--tgtdict"))
+        for part in (option, evidence.data / f"dict.{side}.txt")
+    ]  # fmt: skip
+    shell.run(
+        "fairseq-preprocess", "-s", "src", "-t", "tgt", *dictionaries, "--trainpref", place / "text", "--destdir",
+        place / "second",
+    )  # fmt: skip
+    return f"{evidence.data}:{place}/second"
 
 
 def _pair(source: str) -> tuple[str, str]:

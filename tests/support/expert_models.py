@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from mirror_expert import MIRROR
-from tiny_world import Setting, build, randomise
 
 FILE = MIRROR + '''
 
@@ -27,13 +26,6 @@ class Broken(Expert):
 
 def options(file: Path, *names: str) -> list[str]:
     return ["--expert", ",".join(f"{file}:{name}" for name in names)]
-
-
-def evaluated(args: list[str], seed: int = 7) -> Setting:
-    setting = build(args)
-    randomise(setting.model, scale=0.3, seed=seed)
-    setting.model.eval()
-    return setting
 
 
 @pytest.fixture(scope="session")

@@ -46,8 +46,6 @@ from fairseq_llrnn.rescoring.phrases import PhraseTable
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
-from fairseq_llrnn.systems.terms.tbx_file import read_tbx
-from fairseq_llrnn.systems.terms.tsv_file import read_terms
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -331,6 +329,8 @@ def _counted(path: Path) -> object:
 
 # name, module of a system that may be deleted, how it reads a file, the file, and samples of it
 OF_SYSTEMS: tuple[tuple[str, str, Callable[[Any, Path], Any], str, tuple[str, ...]], ...] = (
+    ("terms", "terms.tsv_file", lambda m, path: m.read_terms(path), "terms.tsv", (TERMS,)),
+    ("terms of TBX", "terms.tbx_file", lambda m, path: m.read_tbx(path, ("en", "fr")), "terms.tbx", (TBX,)),
     ("text with rare words", "rare_words.commands.rare_words.annotate", lambda m, path: m._read(str(path)),
      "text", (TEXT,)),
     ("paragraphs", "discourse.paragraphs", lambda m, path: list(m.iter_paragraphs([path], True)), "text",
@@ -381,8 +381,6 @@ def readers() -> list[Reader]:
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
         text("recipe", "prior.toml", read_recipe, RECIPE, counts=False),
-        text("terms", "terms.tsv", read_terms, TERMS),
-        text("terms of TBX", "terms.tbx", lambda path: read_tbx(path, ("en", "fr")), TBX),
         text("evidence map", "map.tsv", read_evidence_map, EVIDENCE_MAP),
         text("grammar", "a.grammar", _automaton, GRAMMAR),
         text("regular expression", "a.regex", _automaton, REGULAR),

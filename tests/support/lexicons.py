@@ -9,6 +9,12 @@ from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.readers import READERS
 from fairseq_llrnn.lexicon.table import Asked, Table
 
+# words that are blanks, or characters that show nothing
+BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]
+WITHOUT_WIDTH = ["\u200b", "\u2060", "\ufeff", "\u00ad", "\u200d\u200d", "\u3164", "\u2800", "\ufe0f", "\u200b\u00a0"]
+# what str.splitlines, or Python's text files, take for an end of a line
+ENDS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+
 
 def read_table(
     name: str, path: Path | str, lowercase: bool = True, language: str | None = None, form: str | None = None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from shell import Result, Shell
 from tiny_world import read_checkpoint
 
 # for Shell.run(…, processes=2), which puts the number of each process in the place of $RANK
@@ -44,3 +46,17 @@ def assert_same_training(one: Path, other: Path, exact: bool = True) -> None:
     if exact:
         assert_same(found["optimizer_history"][-1], expected["optimizer_history"][-1], "history")
         assert found["extra_state"]["train_iterator"] == expected["extra_state"]["train_iterator"]
+
+
+def resumed_as_whole(
+    shell: Shell, args: Callable[[Path], Sequence[object]], place: Path, *options: object, epochs: int = 2
+) -> Result:
+    """Train at once, into place/whole, and with a stop after the first epoch, which changes nothing. What it printed.
+
+    args: those of fairseq-train that saves in a folder.
+    """
+    for name, stops in (("whole", (epochs,)), ("parts", (1, epochs))):
+        for stop in stops:
+            done = shell.run("fairseq-train", *args(place / name), *options, "--max-epoch", stop)
+    assert_same_training(place / "whole" / "checkpoint_last.pt", place / "parts" / "checkpoint_last.pt")
+    return done

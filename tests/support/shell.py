@@ -8,7 +8,9 @@ process matters, the tests start the real console scripts instead.
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -43,6 +45,31 @@ class Result:
             if brace and f"| {tag} |" in head and rest.endswith("}"):
                 found.append({key: _number(value) for key, value in json.loads("{" + rest).items()})
         return found
+
+
+    def printed(self, letter: str) -> dict[int, list[str]]:
+        """What a search of fairseq printed of each sentence behind `letter-number`."""
+        found: dict[int, list[str]] = {}
+        for number, text in re.findall(rf"^{letter}-(\d+)\t(.*)$", self.out, re.MULTILINE):
+            found.setdefault(int(number), []).append(text)
+        return found
+
+    def hypotheses(self) -> dict[int, list[tuple[float, str]]]:
+        """Their scores, in base 2, and words."""
+        cells = {number: [text.partition("\t") for text in texts] for number, texts in self.printed("H").items()}
+        return {number: [(float(score), words) for score, _, words in some] for number, some in cells.items()}
+
+    def best(self) -> dict[int, str]:
+        """The words of the best hypothesis."""
+        return {number: some[0][1] for number, some in self.hypotheses().items()}
+
+    def positional(self) -> dict[int, list[float]]:
+        """The log-probabilities of its words, in base 2."""
+        return {number: [float(score) for score in texts[0].split()] for number, texts in self.printed("P").items()}
+
+    def nats(self) -> dict[int, float]:
+        """Their sum."""
+        return {number: math.log(2) * sum(scores) for number, scores in self.positional().items()}
 
 
 def _number(value: Any) -> Any:

@@ -33,6 +33,10 @@ class Done:
         assert line.startswith("llrnn: error: ")
         return line.removeprefix("llrnn: error: ")
 
+    def refuses(self, expected: str) -> None:
+        """The command failed with this message, in which … stands for anything."""
+        assert re.fullmatch(re.escape(expected).replace("…", ".*"), self.error), self.error
+
 
 def without_places(error: str) -> str:
     """The message without the places where a prior or data were looked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +15,7 @@ SOURCES = ["el tahc tneiv", "enu ehcav tneiv 12", "el tahc ed al ehcav", "Karim 
 
 def written(found: Result) -> dict[int, list[str]]:
     """The best hypothesis of each sentence."""
-    lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", found.out, re.MULTILINE)
-    return {int(number): text.split() for number, text in reversed(lines)}
+    return {number: text.split() for number, text in found.best().items()}
 
 
 class TermWorld:

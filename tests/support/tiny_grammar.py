@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from shell import Result
 from tiny_world import ADJECTIVES, ARTICLES, NOUNS, VERBS
 
 
@@ -34,6 +35,6 @@ def in_the_language(words: list[str]) -> bool:
     return re.fullmatch(r"(mMa?|fFe?)v(mMa?|fFe?|b)", spelled) is not None
 
 
-def hypotheses(out: str) -> list[tuple[float, list[str]]]:
-    """In order: score in base 2, and words."""
-    return [(float(score), words.split()) for score, words in re.findall(r"^H-\d+\t(\S+)\t(.*)$", out, re.MULTILINE)]
+def hypotheses(found: Result) -> list[tuple[float, list[str]]]:
+    """What a search wrote, in order: score in base 2, and words."""
+    return [(score, words.split()) for some in found.hypotheses().values() for score, words in some]

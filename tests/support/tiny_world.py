@@ -134,6 +134,21 @@ def make_world(place: Path, shell: Shell) -> World:
     return world
 
 
+def make_prior(shell: Shell, world: World, data: Path, out: Path, *options: object) -> Path:
+    """Run `llrnn prior` on the dictionary of a data-bin (that of its target) with the tiny language's lexicon."""
+    own = data / "dict.txt"
+    dictionary = own if own.exists() else data / "dict.tgt.txt"
+    given = ("--dict", dictionary, "--lexicon", world.place / "lexicon.tsv", "--top-words", 20)
+    shell.run("llrnn", "prior", *given, *options, "--out", out)
+    return out
+
+
+def open_prior(shell: Shell, world: World, data: Path, name: str, *options: object, kind: str = "characters") -> str:
+    """Make one with an open vocabulary, in the data-bin under this name."""
+    make_prior(shell, world, data, data / name, "--open-vocabulary", kind, "--set", "open_vocabulary.types=3", *options)
+    return name
+
+
 # ---- in this process ------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +201,40 @@ def randomise(model: torch.nn.Module, scale: float = 0.5, seed: int = 7) -> None
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+
+
+def randomised(
+    args: Sequence[object], prior: Any = None, *, scale: float = 0.5, seed: int = 7, double: bool = False
+) -> Setting:
+    """As `build`, each parameter a value of its own."""
+    setting = build(args, prior, double)
+    randomise(setting.model, scale, seed)
+    return setting
+
+
+def evaluated(args: Sequence[object], prior: Any = None, **values: Any) -> Setting:
+    """As `randomised`, for an evaluation."""
+    setting = randomised(args, prior, **values)
+    setting.model.eval()
+    return setting
+
+
+def assert_prefixes_agree(setting: Setting, lines: Sequence[str], first: int = 1, **close: Any) -> None:
+    """A language model scores prefixes, the first of so many tokens, each from the one before, as it scores the whole.
+
+    Its probabilities sum to one. Hypotheses change their places after every step. close: rtol and atol.
+    """
+    tokens, decoder = batch(setting.task.dictionary, lines)["net_input"]["src_tokens"], setting.model.eval().decoder
+    with torch.no_grad():
+        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
+        torch.testing.assert_close(whole.exp().sum(-1), torch.ones_like(whole[..., 0]), atol=1e-5, rtol=0)
+        state: dict[str, Any] = {}
+        for end in range(first, tokens.size(1) + 1):
+            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
+            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
+            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], **close)
+            tokens, whole = tokens.flip(0), whole.flip(0)
+            decoder.reorder_incremental_state_scripting(state, torch.arange(len(tokens)).flip(0))
 
 
 def batch(dictionary: Any, lines: Sequence[str]) -> dict[str, Any]:

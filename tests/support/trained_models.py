@@ -7,7 +7,7 @@ from evidence_world import EvidenceWorld
 from expert_models import options
 from shell import Shell
 from tiny_world import World
-from translation_world import SIZES, TRAINING, TranslationWorld
+from translation_world import TranslationWorld, stock_args
 
 
 @pytest.fixture(scope="session")
@@ -19,17 +19,24 @@ def trained(shell: Shell, world: World) -> Path:
 
 
 @pytest.fixture(scope="session")
+def source_prior(shell: Shell, translation: TranslationWorld) -> Path:
+    """Of the source's words, in a folder of its own: suffixes, and an identity for the most frequent ones."""
+    place = translation.place / "source-prior"
+    shell.run(
+        "llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--suffixes", 2, "--shapes", "--top-words", 5,
+        "--out", place,
+    )  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="session")
 def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
     """Checkpoints: two of ours with evidence, and one of fairseq's own Transformer over the same dictionaries."""
     places = {name: evidence.place / name for name in ("lstm", "transformer", "stock")}
     shell.run("fairseq-train", *evidence.train_args(save_dir=places["lstm"]), "--max-epoch", 6)
     arguments = evidence.train_args("llrnn_transformer", save_dir=places["transformer"])
     shell.run("fairseq-train", *arguments, "--lr", 0.005, "--max-epoch", 12)
-    shell.run(
-        "fairseq-train", evidence.data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt",
-        "--cpu", "--arch", "transformer", *SIZES["llrnn_transformer"], *TRAINING, "--save-dir", places["stock"],
-        "--no-epoch-checkpoints", "--criterion", "cross_entropy", "--max-epoch", 2,
-    )  # fmt: skip
+    shell.run("fairseq-train", *stock_args(evidence.data, places["stock"]), "--max-epoch", 2)
     return {name: place / "checkpoint_last.pt" for name, place in places.items()}
 
 

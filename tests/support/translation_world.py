@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from same_training import resumed_as_whole
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World, read_checkpoint
+from tiny_world import EVERY_SENTENCE, SPLITS, USER_DIR, Setting, World
+from torch.nn.utils.rnn import pad_sequence
 
 LSTM_SIZES = [
     "--encoder-embed-dim", "12", "--encoder-hidden-size", "8", "--decoder-embed-dim", "12", "--decoder-hidden-size",
@@ -94,19 +96,54 @@ def make_translation_world(place: Path, world: World, shell: Shell) -> Translati
 
 
 def assert_resumed_is_never_stopped(
-    shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[str], prior: str = "prior",
+    shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[object], prior: str = "prior",
     arch: str = "llrnn_lstm",
 ) -> Path:  # fmt: skip
     """Three epochs of a model at once, and with a stop after the first, end in the same weights: its checkpoint."""
-    checkpoints = []
-    for name, stops in (("whole", (3,)), ("parts", (1, 3))):
-        for stop in stops:
-            arguments = translation.train_args(arch, prior, save_dir=place / name)
-            shell.run("fairseq-train", *arguments, *options, "--max-epoch", stop)
-        checkpoints.append(place / name / "checkpoint_last.pt")
-    whole, parts = (read_checkpoint(path)["model"] for path in checkpoints)
-    assert all(torch.equal(value, parts[name]) for name, value in whole.items())
-    return checkpoints[0]
+    resumed_as_whole(shell, lambda at: translation.train_args(arch, prior, at), place, *options, epochs=3)
+    return place / "whole" / "checkpoint_last.pt"
+
+
+def stock_args(data: Path, place: Path | None = None, arch: str = "transformer") -> list[object]:
+    """Arguments of fairseq-train for a translation model of fairseq's own, src -> tgt, saved there once."""
+    saving = [] if place is None else ["--save-dir", place, "--no-epoch-checkpoints"]
+    sizes = SIZES["llrnn_transformer"] if arch == "transformer" else []
+    return [
+        data, "--task", "translation", "--source-lang", "src", "--target-lang", "tgt", "--cpu", "--arch", arch, *sizes,
+        *TRAINING, "--criterion", "cross_entropy", *saving,
+    ]  # fmt: skip
+
+
+def train_stock_lm(shell: Shell, data: Path, place: Path, *options: object, width: int = 8) -> Path:
+    """A Transformer language model of fairseq's own, after an update or so: its checkpoint."""
+    shell.run(
+        "fairseq-train", data, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-embed-dim", width,
+        "--decoder-ffn-embed-dim", width, "--decoder-layers", 1, "--decoder-attention-heads", 1, "--cpu", *TRAINING,
+        "--criterion", "cross_entropy", "--tokens-per-sample", 64, "--max-update", 1, "--save-dir", place,
+        "--no-epoch-checkpoints", *options,
+    )  # fmt: skip
+    return place / "checkpoint_last.pt"
+
+
+def assert_found_scores_are_the_model_s(
+    setting: Setting, sample: dict[str, Any], beam: int = 3, **search: Any
+) -> None:
+    """Whatever a search finds (that over candidates, if nothing is said) has the score that it has in training."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    torch.manual_seed(1)
+    generator = setting.task.build_generator([setting.model], GenerationConfig(beam=beam, max_len_b=8, **search))
+    found = setting.task.inference_step(generator, [setting.model], sample)
+    eos, pad = setting.task.target_dictionary.eos(), setting.task.target_dictionary.pad()
+    for rank in range(beam):
+        rows = [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in found]
+        target = pad_sequence([h["tokens"] for h in rows], batch_first=True, padding_value=pad)
+        previous = torch.nn.functional.pad(target, (1, 0), value=eos)[:, :-1]
+        with torch.no_grad():
+            _, extra = setting.model(**{**sample["net_input"], "prev_output_tokens": previous})
+            log_prob = setting.model.decoder.head.target_log_probs(extra["batch"], target)
+        for own, row, hypothesis in zip(log_prob, target, rows, strict=True):
+            torch.testing.assert_close(own[row != pad], hypothesis["positional_scores"], rtol=1e-4, atol=1e-4)
 
 
 def pairs(task: Any, lines: Sequence[str]) -> dict[str, Any]:

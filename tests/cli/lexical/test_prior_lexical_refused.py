@@ -19,43 +19,25 @@ def test_an_aligner_that_is_not_installed(prior: Run, data: Path, monkeypatch: p
     assert not (data / "prior").exists()
 
 
-@pytest.mark.parametrize("weight", ["1.0", "1.5", "nan", "inf", "-0.1"])
-def test_a_weight_out_of_range(prior: Run, data: Path, weight: str) -> None:
-    error = prior("--set", f"translations.weight={weight}").error
-    assert error.startswith("--set translations.weight: expected a ") and error.endswith(f"found {weight}; correct it")
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        *((f"translations.weight={weight}", f"--set translations.weight: expected a …found {weight}; correct it")
+          for weight in ("1.0", "1.5", "nan", "inf", "-0.1")),
+        ("translations.weight=much", "--set translations.weight: expected a number, found 'much'; correct it"),
+        ("translations.top=0", "--set translations.top: expected a number of at least 1, found 0; correct it"),
+    ],
+)  # fmt: skip
+def test_a_number_out_of_range(prior: Run, data: Path, setting: str, says: str) -> None:
+    prior("--set", setting).refuses(says)
     assert not (data / "prior").exists()
 
 
-def test_a_weight_that_is_no_number(prior: Run) -> None:
-    error = prior("--set", "translations.weight=much").error
-    assert error == "--set translations.weight: expected a number, found 'much'; correct it"
-
-
-def test_no_translations_to_keep(prior: Run) -> None:
-    assert prior("--set", "translations.top=0").error == (
-        "--set translations.top: expected a number of at least 1, found 0; correct it"
-    )
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--set", "translations.learned=true"), ("--set", "translations.top=3"), ("--set", "translations.aligner=ibm1")],
-)
-def test_options_without_a_bitext(data: Path, llrnn: Llrnn, option: str, value: str) -> None:
-    done = llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", option, value)
-    assert done.error == (
-        "translations.data: expected folder of fairseq-preprocess with a bitext, found nothing; add "
-        "--lexical-translation"
-    )
-
-
-def test_beside_softmax(data: Path, llrnn: Llrnn) -> None:
-    done = llrnn(
-        "prior", "--dict", data / "dict.fr.txt", "--softmax", "--lexical-translation", data, "--out", data / "prior"
-    )
-    assert done.error == (
-        "--softmax: a softmax takes no other option, found --lexical-translation beside it; leave one of them out"
-    )
+@pytest.mark.parametrize("setting", ["translations.learned=true", "translations.top=3", "translations.aligner=ibm1"])
+def test_options_without_a_bitext(data: Path, llrnn: Llrnn, setting: str) -> None:
+    done = llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", "--set", setting)
+    expected = "translations.data: expected folder of fairseq-preprocess with a bitext, found nothing; add "
+    assert done.error == f"{expected}--lexical-translation"
 
 
 def test_no_such_folder(prior: Run, data: Path) -> None:

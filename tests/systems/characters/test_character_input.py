@@ -10,7 +10,7 @@ import torch
 from available import available
 from same_training import assert_same_training
 from shell import Shell
-from tiny_world import World, batch, build, randomise, read_checkpoint
+from tiny_world import World, assert_prefixes_agree, batch, build, open_prior, randomised, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
@@ -48,18 +48,10 @@ def trains_everything(setting: Any, sample: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_language_models_train_all_weights_and_search_as_they_score(world: World, name: str) -> None:
-    setting = build([*world.train_args(), *MODELS[name]])
-    randomise(setting.model, 0.3)
+    setting = randomised([*world.train_args(), *MODELS[name]], scale=0.3)
     sample = batch(setting.task.dictionary, LINES)
     trains_everything(setting, sample)
-    decoder = setting.model.eval().decoder
-    with torch.no_grad():
-        previous = sample["net_input"]["src_tokens"]
-        whole = decoder.get_normalized_probs(decoder(previous), log_probs=True)
-        state: dict[str, Any] = {}
-        for t in range(3):
-            step = decoder.get_normalized_probs(decoder(previous[:, : t + 1], incremental_state=state), log_probs=True)
-            torch.testing.assert_close(step[:, 0], whole[:, t])
+    assert_prefixes_agree(setting, LINES)
 
 
 @pytest.mark.parametrize("name", available(TRANSLATORS))
@@ -67,8 +59,7 @@ def test_translation_models_train_all_weights_and_search_as_they_score(
     translation: TranslationWorld, name: str
 ) -> None:
     arch, *options = TRANSLATORS[name]
-    setting = build([*translation.train_args(arch), *options])
-    randomise(setting.model, 0.3)
+    setting = randomised([*translation.train_args(arch), *options], scale=0.3)
     sample = pairs(setting.task, LINES)
     trains_everything(setting, sample)
     setting.model.eval()
@@ -134,20 +125,13 @@ def test_what_a_transformer_does_not_combine(translation: TranslationWorld, opti
 
 
 @pytest.fixture(scope="module")
-def opened(shell: Shell, world: World) -> Path:
-    """The tiny world's prior with open classes."""
-    place = world.prior("open-characters")
-    shell.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "characters", "--set", "open_vocabulary.types=3", "--out", place,
-    )  # fmt: skip
-    return place
+def opened(shell: Shell, world: World) -> str:
+    return open_prior(shell, world, world.data, "open-characters")
 
 
 @pytest.mark.parametrize("options", [SMALL, ADDED])
-def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, options: list[str]) -> None:
-    setting = build([*world.train_args(opened.name), *options])
-    randomise(setting.model)
+def test_unseen_words_are_read_by_their_characters(world: World, opened: str, options: list[str]) -> None:
+    setting = randomised([*world.train_args(opened), *options])
     head, table = setting.model.eval().decoder.head, setting.task.prior.open_words
     ids = torch.tensor([[table.words.index(word) for word in ("rosette", "chats", "2016")]])
     condition = head.condition(ids)
@@ -164,7 +148,7 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: Path, o
 
 
 @pytest.fixture(scope="module")
-def model(shell: Shell, world: World, opened: Path) -> Path:
+def model(shell: Shell, world: World, opened: str) -> Path:
     """A checkpoint after two epochs, with an open vocabulary."""
     place = world.place / "character-model"
     shell.run("fairseq-train", *world.train_args("open-characters", place), *SMALL, "--dropout", 0.2, "--max-epoch", 2)

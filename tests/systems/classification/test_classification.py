@@ -10,7 +10,7 @@ import torch
 from built_once import own_copy
 from labels_world import SIZES, TRAINING, LabelsWorld, make_labels_world, preprocess
 from shell import Result, Shell, assert_says
-from tiny_world import build, randomise, read_checkpoint
+from tiny_world import build, evaluated, read_checkpoint
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -50,9 +50,7 @@ def best_of(result: str) -> list[str]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arch: str) -> None:
-    setting = build([*labels.train_args(arch), "--sentence-avg"], double=True)
-    randomise(setting.model, scale=0.4)
-    setting.model.eval()
+    setting = evaluated([*labels.train_args(arch), "--sentence-avg"], double=True, scale=0.4)
     setting.task.load_dataset("valid")
     dataset = setting.task.dataset("valid")
     sample = dataset.collater([dataset[i] for i in range(len(dataset))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,18 @@ from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from evidence_world import batch as evidence_batch
 from expert_models import options
-from same_training import assert_same_training
+from same_training import resumed_as_whole
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, World, batch, build, randomise, read_checkpoint
+from tiny_world import (
+    EVERY_SENTENCE,
+    World,
+    assert_prefixes_agree,
+    batch,
+    build,
+    evaluated,
+    randomised,
+    read_checkpoint,
+)
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -36,9 +46,7 @@ SENTENCES = ["le chat voit la mer", "la mer verte voit bien", "le petit pont"]
 @pytest.mark.parametrize("rows", ["free", "composed"])
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_steps_of_a_search_are_the_whole(translation: TranslationWorld, arch: str, rows: str, prior: str) -> None:
-    setting = build([*translation.train_args(arch, prior), "--output-tree", "clusters", "--tree-rows", rows])
-    randomise(setting.model)
-    setting.model.eval()
+    setting = evaluated([*translation.train_args(arch, prior), "--output-tree", "clusters", "--tree-rows", rows])
     assert_steps_agree(setting, pairs(setting.task, SENTENCES))
 
 
@@ -49,23 +57,13 @@ def test_language_models_with_n_grams_sum_to_one(world: World, arch: str) -> Non
     if arch == "llrnn_lbl":
         layers = args.index("--decoder-layers")
         args = [*args[:layers], *args[layers + 2 :], "--arch", arch]
-    setting = build([*args, *TREE, "--learn-background-temperature"], prior)
-    randomise(setting.model, scale=0.3)
-    tokens, decoder = batch(setting.task.dictionary, LINES)["net_input"]["src_tokens"], setting.model.eval().decoder
-    with torch.no_grad():
-        whole = setting.model.get_normalized_probs(decoder(tokens), log_probs=True)
-        torch.testing.assert_close(whole.exp().sum(-1), torch.ones(tokens.shape), atol=1e-5, rtol=0)
-        state: dict[str, object] = {}
-        for end in range(1, tokens.size(1) + 1):
-            step = setting.model.get_normalized_probs(decoder(tokens[:, :end], incremental_state=state), log_probs=True)
-            alive = tokens[:, end - 1].ne(setting.task.dictionary.pad())
-            torch.testing.assert_close(step[alive, 0], whole[alive, end - 1], atol=1e-4, rtol=1e-4)
+    setting = randomised([*args, *TREE, "--learn-background-temperature"], prior, scale=0.3)
+    assert_prefixes_agree(setting, LINES, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("prior", ["static", "lexical"])
 def test_slots_of_evidence_are_children_of_the_root(evidence: EvidenceWorld, prior: str) -> None:
-    setting = build([*evidence.train_args(prior=prior), *TREE], double=True)
-    randomise(setting.model)
+    setting = randomised([*evidence.train_args(prior=prior), *TREE], double=True)
     sample = evidence_batch(setting.task, evidence.text("test", "src")[:4], evidence.text("test", "tgt")[:4])
     model = setting.model.eval()
     with torch.no_grad():
@@ -85,8 +83,7 @@ def test_searches_find_the_model_s_scores(translation: TranslationWorld, beam: i
     """The beam's candidates are those of a search that looks at all words."""
     from fairseq.dataclass.configs import GenerationConfig
 
-    setting = build([*translation.train_args(), *TREE])
-    randomise(setting.model, scale=0.3)
+    setting = randomised([*translation.train_args(), *TREE], scale=0.3)
     model, sample = setting.model.eval(), pairs(setting.task, SENTENCES)
     found = []
     for whole in (False, True):
@@ -105,12 +102,8 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     vectors = np.random.default_rng(1).normal(size=(prior.output.num_classes, 3))
     save_tree(file, clustering_tree(vectors, 4), class_fingerprint(prior.symbols, prior.output.class_of))
     tree = ("--output-tree", file)
-    for name, epochs in (("whole", [2]), ("parts", [1, 2])):
-        for epoch in epochs:
-            args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
-            valid = shell.run("fairseq-train", *args).json_lines("valid")[-1]
-            assert "valid_adaptor_norm" not in valid
-    assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
+    valid = resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *tree).json_lines("valid")[-1]
+    assert "valid_adaptor_norm" not in valid
     file.unlink()  # the checkpoint has the tree
 
     model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
@@ -128,11 +121,7 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
 def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, depth: tuple[str | int, ...]) -> None:
     """It changes, resumes bit for bit, and all that comes after reads it from the checkpoint."""
     tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows, *depth)
-    for name, epochs in (("whole", [2]), ("parts", [1, 2])):
-        for epoch in epochs:
-            args = [*world.train_args(save_dir=tmp_path / name), *tree, "--max-epoch", epoch]
-            done = shell.run("fairseq-train", *args)
-    assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
+    done = resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *tree)
     moved = [line["train_tree_moved"] for line in done.json_lines("train")]
     assert all(0 < float(share) <= 1 for share in moved)
     weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
@@ -151,8 +140,8 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, d
     )  # fmt: skip
     (loss,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
     assert float(loss) == pytest.approx(valid["valid_nats"] / math.log(2), abs=2e-3)
-    other = [argument if argument != 4 else 5 for argument in args]
-    refused = shell.run("fairseq-train", *other, "--max-epoch", 3, code=None)
+    other = [*world.train_args(save_dir=tmp_path / "parts"), *tree, "--tree-arity", 5, "--max-epoch", 3]
+    refused = shell.run("fairseq-train", *other, code=None)
     assert "--output-tree: expected the tree with which the checkpoint was trained" in refused.err
 
 

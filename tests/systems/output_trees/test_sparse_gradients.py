@@ -15,7 +15,7 @@ from fairseq.optim import FairseqOptimizer, build_optimizer
 from omegaconf import OmegaConf
 from same_training import JOINED, assert_same_training
 from shell import Shell
-from tiny_world import World, batch, build, randomise, read_checkpoint
+from tiny_world import World, batch, build, randomised, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
@@ -31,8 +31,7 @@ def optimizer_of(name: str, params: list[torch.nn.Parameter], **options: Any) ->
 
 
 def gradients(world: World, *more: str) -> dict[str, Tensor]:
-    setting = build([*world.train_args(), *TREE, *more], double=True)
-    randomise(setting.model)
+    setting = randomised([*world.train_args(), *TREE, *more], double=True)
     setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))[0].backward()
     return {name: weight.grad for name, weight in setting.model.named_parameters() if weight.grad is not None}
 

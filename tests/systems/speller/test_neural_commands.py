@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from same_training import assert_same_training
 from shell import Shell
-from tiny_world import World, batch, build, randomise, read_checkpoint
+from tiny_world import World, batch, build, open_prior, randomised, read_checkpoint
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -21,18 +22,13 @@ SMALL = ["--speller-embed-dim", 6, "--speller-hidden-size", 10]
 
 
 @pytest.fixture(scope="module")
-def opened(shell: Shell, world: World) -> Path:
+def opened(shell: Shell, world: World) -> str:
     """The tiny world's prior with open classes that a network spells."""
-    place = world.prior("neural")
-    shell.run(
-        "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "neural", "--set", "open_vocabulary.types=3", "--out", place,
-    )  # fmt: skip
-    return place
+    return open_prior(shell, world, world.data, "neural", kind="neural")
 
 
 @pytest.fixture(scope="module")
-def model(shell: Shell, world: World, opened: Path) -> Path:
+def model(shell: Shell, world: World, opened: str) -> Path:
     """A checkpoint after two epochs."""
     place = world.place / "neural-model"
     shell.run("fairseq-train", *world.train_args("neural", place), *SMALL, "--max-epoch", 2)
@@ -40,11 +36,9 @@ def model(shell: Shell, world: World, opened: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def setting(world: World, opened: Path) -> Any:
+def setting(world: World, opened: str) -> Any:
     """fairseq's task and model in float64, every parameter its own value."""
-    made = build([*world.train_args("neural"), *map(str, SMALL)], double=True)
-    randomise(made.model)
-    return made
+    return randomised([*world.train_args("neural"), *map(str, SMALL)], double=True)
 
 
 def losses(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, Any], Any]:
@@ -115,7 +109,7 @@ def test_under_torchs_distributed_data_parallel(setting: Any, unused: bool) -> N
         setting.model.eval()
 
 
-def test_bf16_products_leave_the_spelling_in_float32(world: World, opened: Path) -> None:
+def test_bf16_products_leave_the_spelling_in_float32(world: World, opened: str) -> None:
     made = build([*world.train_args("neural"), *map(str, SMALL), "--bf16-products"])
     made.model.train()
     loss, _, record = losses(made, ["le chat xyzzy voit 1999"])
@@ -126,7 +120,7 @@ def test_bf16_products_leave_the_spelling_in_float32(world: World, opened: Path)
 
 
 @pytest.mark.parametrize("mode", ["only", "add"])
-def test_words_are_read_and_spelled_by_characters(mode: str, world: World, opened: Path) -> None:
+def test_words_are_read_and_spelled_by_characters(mode: str, world: World, opened: str) -> None:
     """Both networks of characters in one model: the one reads an unknown word, the other one has written it."""
     reading = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
     made = build([*world.train_args("neural"), *map(str, SMALL), *reading, "--character-mode", mode], double=True)
@@ -147,10 +141,8 @@ def test_words_are_read_and_spelled_by_characters(mode: str, world: World, opene
 def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
     for epochs in (1, 2):
         shell.run("fairseq-train", *world.train_args("neural", tmp_path), *SMALL, "--max-epoch", epochs)
-    unbroken, resumed = (read_checkpoint(p)["model"] for p in (model, tmp_path / "checkpoint_last.pt"))
-    assert any(".speller." in name for name in unbroken)
-    for name, weights in unbroken.items():
-        assert torch.equal(resumed[name], weights), name
+    assert_same_training(tmp_path / "checkpoint_last.pt", model)
+    assert any(".speller." in name for name in read_checkpoint(model)["model"])
 
 
 def test_training_changes_the_spelling(model: Path) -> None:
@@ -186,13 +178,12 @@ def test_explain_sums_to_what_scores_say(shell: Shell, model: Path) -> None:
 @pytest.mark.parametrize("options", [["--beam", 6, "--nbest", 6], ["--sampling", "--beam", 6, "--nbest", 6]])
 def test_searches_spell_unknown_words(options: list[object], shell: Shell, world: World, model: Path) -> None:
     command = ("fairseq-interactive", *world.task_args("neural"), "--path", model, "--max-len-b", 8, *options)
-    found = [shell.run(*command, "--unkpen", -4, "--log-format", "none", stdin="le xyzzy\n").out for _ in range(2)]
-    first, again = (re.findall(r"^H-0\t\S+\t(.*)$", out, re.MULTILINE) for out in found)
+    found = [shell.run(*command, "--unkpen", -4, "--log-format", "none", stdin="le xyzzy\n") for _ in range(2)]
+    first, again = ([text.split() for _, text in one.hypotheses()[0]] for one in found)
     assert first == again
-    texts = [text.split() for text in first]
-    assert all(text[:2] == ["le", "xyzzy"] for text in texts)
+    assert all(text[:2] == ["le", "xyzzy"] for text in first)
     symbols = (world.data / "dict.txt").read_text(encoding="utf-8").split()
-    assert {word for text in texts for word in text[2:]} - set(symbols) and "<unk>" not in found[0]
+    assert {word for text in first for word in text[2:]} - set(symbols) and "<unk>" not in found[0].out
 
 
 @pytest.mark.parametrize(
@@ -204,7 +195,7 @@ def test_searches_spell_unknown_words(options: list[object], shell: Shell, world
         ("neural", ["--speller-dropout", "1.0"], "--speller-dropout 1.0: expected a probability from 0 to below 1"),
     ],
 )
-def test_wrong_options(prior: str, options: list[str], message: str, world: World, opened: Path) -> None:
+def test_wrong_options(prior: str, options: list[str], message: str, world: World, opened: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         build([*world.train_args(prior), *options])
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from shell import Shell, assert_says
-from tiny_world import World, build, randomise
+from tiny_world import World, evaluated, open_prior
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, pairs
 
 from fairseq_llrnn.open_vocabulary.mixture import log_spelling
@@ -21,20 +21,12 @@ SEPARATE = [*SMALL, "--speller-start", "separate"]
 @pytest.fixture(scope="module")
 def opened(shell: Shell, world: World, translation: TranslationWorld) -> str:
     """A prior of the translation world whose open words a network spells."""
-    shell.run(
-        "llrnn", "prior", "--dict", translation.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--open-vocabulary", "neural", "--set", "open_vocabulary.types=3", "--out",
-        translation.data / "spelled",
-    )  # fmt: skip
-    return "spelled"
+    return open_prior(shell, world, translation.data, "spelled", kind="neural")
 
 
 @pytest.fixture(scope="module")
 def setting(translation: TranslationWorld, opened: str) -> Any:
-    made = build([*translation.train_args(prior=opened), *SEPARATE], double=True)
-    randomise(made.model)
-    made.model.eval()
-    return made
+    return evaluated([*translation.train_args(prior=opened), *SEPARATE], double=True)
 
 
 def slow_joined(decoder: Any, hidden: torch.Tensor, source: torch.Tensor, length: int) -> torch.Tensor:

@@ -1,11 +1,16 @@
 """Terms that training invents: only such as the target says exactly once, placed by translations of their lemmas."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from evidence_world import EvidenceWorld, bitext_folders
 from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
+from shell import Shell
+from term_world import FORMS, TermWorld
+from tiny_world import build
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.evidence.group_slots import asked_groups
@@ -13,6 +18,7 @@ from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms import invented_groups
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
 
@@ -61,3 +67,23 @@ def test_a_lemma_is_placed_by_its_head() -> None:
     lemmas = [["chien"] if i in (chien, chat) else [] for i in range(words)]
     forms = LemmaForms.from_lemmas(lemmas, np.where(np.arange(words) == chien, 9, 1), possible)
     assert pairs.unit_of.tolist() == list(range(words)) and forms.head_of[chat] == chien
+
+
+def test_all_folders_have_the_phrases_of_the_first(
+    shell: Shell, evidence: EvidenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of each would take tokens of their own, and a training that goes on in the second knew others."""
+    world = TermWorld(evidence, tmp_path)
+    world.make_prior(shell)
+    monkeypatch.setattr(invented_groups, "invented_phrases", lambda said, _: {" ".join(s).strip(): {} for s in said})
+    folders = bitext_folders(shell, evidence, tmp_path)
+    _, *rest = world.train_args(tmp_path / "model", raw=False)
+    found = []
+    for epochs in ((1, 2, 3), (2,)):
+        task = build([folders, *rest]).task
+        for epoch in epochs:
+            task.load_dataset("train", epoch=epoch, combine=True)
+            assert len(task.dataset("train")) == (9 if epoch == 2 else len(evidence.text("train", "tgt")))
+            found.append([group.name for group in evidence_table(task.prior).groups.groups])
+    first = set(evidence.text("train", "tgt"))
+    assert found == [found[0]] * 4 and first <= set(found[0]) <= first | set(FORMS)

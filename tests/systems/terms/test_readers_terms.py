@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from lexicons import BLANKS, ENDS, WITHOUT_WIDTH
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.systems.terms.stored import TermEntry
@@ -269,3 +270,31 @@ def test_a_part_of_speech_in_a_term_of_tbx_belongs_in_its_note(tmp_path: Path) -
     )
     with pytest.raises(DataError, match=re.escape(message)):
         refuse_misplaced_kinds(entry, (), ())
+
+
+@pytest.mark.parametrize("blank", [*BLANKS, *WITHOUT_WIDTH], ids=ascii)
+@pytest.mark.parametrize("text", ["a\tb\n@\tb\n", "a\tb\nc\t@\n", "a\tb\nc\td\t\td|x @ x\n"])
+def test_a_word_that_shows_nothing(tmp_path: Path, text: str, blank: str) -> None:
+    if "|" in text and not blank.strip():  # a blank between the words of a phrase, as any
+        assert len(read(tmp_path, text.replace("@", blank))) == 2
+        return
+    with pytest.raises(DataError, match=r"terms.tsv, line 2: "):
+        read(tmp_path, text.replace("@", blank))
+
+
+@pytest.mark.parametrize("blank", ["", *BLANKS, *WITHOUT_WIDTH], ids=ascii)
+def test_terms_of_tbx_that_show_nothing_are_counted(
+    blank: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = (
+        '<termEntry><langSet xml:lang="en"><tig><term>a</term></tig></langSet><langSet xml:lang="fr">\n'
+        "<tig><term>@</term></tig><tig><term>b</term></tig></langSet></termEntry>"
+    )
+    (tmp_path / "a.tbx").write_text(f"<martif>{entry}</martif>".replace("@", blank), encoding="utf-8")
+    assert [entry.target for entry in read_tbx(tmp_path / "a.tbx", ("en", "fr"))] == ["b"]
+    assert caplog.messages == [f"{tmp_path}/a.tbx: 1 terms are empty (line 2)"]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=ascii)
+def test_a_line_ends_nowhere_else(tmp_path: Path, end: str) -> None:
+    assert len(read(tmp_path, f"s0\ta b\ns1\ta{end}b\ns2\tb a\r\n")) == 3

@@ -1,14 +1,16 @@
 """--cell vcgru and vcrnn in models: searches, the penalty in the loss, what the log says, resuming, refusals."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from dynamic_prior import LINES
 from omegaconf import OmegaConf
-from shell import Result, Shell, assert_says
-from tiny_world import Setting, World, batch, build, randomise, read_checkpoint
+from same_training import resumed_as_whole
+from shell import Shell, assert_says
+from tiny_world import Setting, World, batch, build, evaluated, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
@@ -19,10 +21,7 @@ VARIABLE = ["--cell", "vcgru", "--vc-sharpness", "5", "--vc-sharpen-updates", "0
 
 
 def made(args: list[object]) -> Setting:
-    setting = build(args)
-    randomise(setting.model, scale=0.3)
-    setting.model.eval()
-    return setting
+    return evaluated(args, scale=0.3)
 
 
 @pytest.mark.parametrize("cell", ["vcgru", "vcrnn"])
@@ -71,24 +70,15 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
 ) -> None:
     """Straight or stopped and resumed: the same weights, λ of the updates done; then score, generate, explain."""
     options = ["--cell", "vcgru", "--vc-sharpness", "4", "--vc-sharpen-updates", "1000", "--vc-target", "0.3"]
-
-    def train(place: str, epochs: int) -> Result:
-        return shell.run("fairseq-train", *world.train_args(save_dir=tmp_path / place), *options, "--max-epoch", epochs)
-
-    said = train("straight", 2).json_lines("valid")[-1]
-    train("stopped", 1)
-    train("stopped", 2)
-    straight, resumed = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("straight", "stopped"))
-    for name, value in straight["model"].items():
-        assert torch.equal(value, resumed["model"][name]), name
-    updates = straight["model"]["decoder.network.layers.0.updates"].item()
+    done = resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *options)
+    said, checkpoint = done.json_lines("valid")[-1], tmp_path / "whole" / "checkpoint_last.pt"
+    updates = read_checkpoint(checkpoint)["model"]["decoder.network.layers.0.updates"].item()
     assert 0 < updates < 1000  # the checkpoint is used with the λ of here, not with the last one
 
     assert 0 < said["valid_computation"] < 1
     # 16 dimensions, two layers: between nothing and all of a GRU's six matrices and the scheduler
     assert 0 < said["valid_rnn_dimension"] < math.sqrt((6 * 16**2 + 32) / 2) + 0.1
 
-    checkpoint = tmp_path / "straight" / "checkpoint_last.pt"
     scored = load_text_scorer(str(checkpoint), 4000).score(world.text("valid"))
     bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
     assert bits == pytest.approx(said["valid_nll_loss"], abs=2e-3)
