@@ -89,9 +89,9 @@ class Combined(ExplicitBackground):
                 f"{type(self).__name__}: a part has classes of its own for this sentence; evidence and open words go "
                 "around a product or mixture, not into it"
             )
-        made = self.copied()
-        made._modules["parts"] = nn.ModuleList(parts)
-        return made
+        combined = self.copied()
+        combined._modules["parts"] = nn.ModuleList(parts)
+        return combined
 
     # ---- conditions and limits --------------------------------------------------------------------------------------
 
@@ -102,10 +102,10 @@ class Combined(ExplicitBackground):
         return self._of_rows([part.cross_fitted(tokens) for part in self.each()], len(tokens))
 
     def _of_rows(self, parts: list[Background], rows: int) -> Background:
-        made = self.with_parts(parts)
-        if made is not self:
-            made._layouts = [_layout(part.start(rows)) for part in parts]
-        return made
+        combined = self.with_parts(parts)
+        if combined is not self:
+            combined._layouts = [_layout(part.start(rows)) for part in parts]
+        return combined
 
     def gates(self, hidden_size: int) -> None:
         for part in self.each():
@@ -126,8 +126,8 @@ class Combined(ExplicitBackground):
         return torch.cat([_packed(state) for state in states], dim=1)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        after = [part.advance(own, tokens) for part, own in self.of_parts(state)]
-        return torch.cat([_packed(own) for own in after], dim=1)
+        after = [part.advance(substate, tokens) for part, substate in self.of_parts(state)]
+        return torch.cat([_packed(substate) for substate in after], dim=1)
 
     def flat_states(self, previous: Tensor) -> Tensor:
         self.start(len(previous))
@@ -139,13 +139,13 @@ class Combined(ExplicitBackground):
             self._layouts = [_layout(part.start(1)) for part in self.each()]
         first = sum(layout.width for layout in self._layouts)
         words = (state.size(1) - first) // self.growth if self.growth else 0
-        found, begin = [], 0
+        parts, begin = [], 0
         for part, layout in zip(self.each(), self._layouts, strict=True):
             end = begin + layout.width + words * part.growth
             shape = layout.shape if part.growth == 0 else (end - begin,)
-            found.append((part, _unpacked(state[:, begin:end], shape, layout.dtype)))
+            parts.append((part, _unpacked(state[:, begin:end], shape, layout.dtype)))
             begin = end
-        return found
+        return parts
 
 
 def _layout(state: Tensor) -> _Layout:
@@ -179,8 +179,8 @@ class Tempered(Combined):
         self.temperature, self.lists_all = temperature, part.lists_all
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        ((part, own),) = self.of_parts(state)
-        weights = part.explicit(own)
+        ((part, substate),) = self.of_parts(state)
+        weights = part.explicit(substate)
         if weights is None:
             return None
         by = self.temperature
@@ -189,23 +189,23 @@ class Tempered(Combined):
         )
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
-        ((part, own),) = self.of_parts(state)
-        return part.log_weights(own) / self.temperature
+        ((part, substate),) = self.of_parts(state)
+        return part.log_weights(substate) / self.temperature
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        ((part, own),) = self.of_parts(state)
-        return part.log_weights_at(own, rows, tokens) / self.temperature
+        ((part, substate),) = self.of_parts(state)
+        return part.log_weights_at(substate, rows, tokens) / self.temperature
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        ((part, own),) = self.of_parts(state)
-        return part.steps_to_end(own)
+        ((part, substate),) = self.of_parts(state)
+        return part.steps_to_end(substate)
 
     def within(self, remaining: int) -> Background:
         if self.each()[0].within(remaining) is self.each()[0]:
             return self
-        made = self.copied()
-        made.remaining = remaining
-        return made
+        limited = self.copied()
+        limited.remaining = remaining
+        return limited
 
 
 class Product(Combined):
@@ -224,8 +224,9 @@ class Product(Combined):
         check_parts("Product", parts)
         closed = [part for part in parts if part.lists_all and part.root_log_weights() is not None]
         roots = [part.root_log_weights() for part in (closed[:1] or parts)]
-        known = [root for root in roots if root is not None]
-        super().__init__(parts, torch.stack(known).sum(0) if known and len(known) == len(roots) else None)
+        static_roots = [root for root in roots if root is not None]
+        whole = bool(static_roots) and len(static_roots) == len(roots)
+        super().__init__(parts, torch.stack(static_roots).sum(0) if whole else None)
         self.lists_all = bool(closed)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
@@ -236,23 +237,23 @@ class Product(Combined):
         parts = self.of_parts(state)
         if self.lists_all:
             return self._of_the_closed(parts)
-        found = [weights for part, own in parts if (weights := part.explicit(own)) is not None]
+        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
         roots = [root for part, _ in parts if (root := part.root_log_weights()) is not None]
-        keys, log_weights = side_by_side(found, roots)
-        rooted = [weights.rooted for weights in found if weights.rooted is not None]
+        keys, log_weights = side_by_side(explicit, roots)
+        rooted = [weights.rooted for weights in explicit if weights.rooted is not None]
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
             log_weights=torch.stack(log_weights).sum(0),
-            constant=torch.stack([weights.constant for weights in found]).sum(0),
+            constant=torch.stack([weights.constant for weights in explicit]).sum(0),
             rooted=torch.stack(rooted).all(0) if rooted else None,
         )
 
     def _of_the_closed(self, parts: list[tuple[Background, Tensor]]) -> ExplicitWeights | None:
         """What the first part allows that lists all of its words, weighed by the others, too."""
         which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
-        part, own = parts[which]
-        weights = part.explicit(own)
+        part, substate = parts[which]
+        weights = part.explicit(substate)
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
         others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
@@ -260,17 +261,17 @@ class Product(Combined):
         return ExplicitWeights(weights.num_words, weights.keys, log_weights, weights.constant, weights.rooted)
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
-        weights = [part.log_weights(own) for part, own in self.of_parts(state)]
+        weights = [part.log_weights(substate) for part, substate in self.of_parts(state)]
         return sum(weights[1:], weights[0]).expand(len(state), -1)
 
     # ---- limits of length -------------------------------------------------------------------------------------------
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        return torch.stack([part.steps_to_end(own) for part, own in self.of_parts(state)]).amax(0)
+        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
 
     def within(self, remaining: int) -> Background:
         if all(part.within(remaining) is part for part in self.each()):
             return self
-        made = self.copied()
-        made.remaining = remaining
-        return made
+        limited = self.copied()
+        limited.remaining = remaining
+        return limited

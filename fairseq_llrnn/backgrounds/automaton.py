@@ -207,8 +207,8 @@ class AutomatonBackground(AutomatonTables):
         """This background with the models of all folds."""
         assert self.folds is not None
         weights = self.root.word_log_weight.cpu()
-        made = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
-        return made.to(self.class_of.device)
+        background = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
+        return background.to(self.class_of.device)
 
     def within(self, remaining: int) -> Background:
         if remaining > self.farthest and self.farthest < NO_END:

@@ -104,9 +104,9 @@ class AutomatonTables(Background):
 
     def _look_up(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log b(q, x), the arc that says so, and whether there is one: (M,) each."""
-        arcs, found = self.find_arcs(self.chain[states], tokens.unsqueeze(1))  # shape: (M, D)
-        first = found.long().argmax(1, keepdim=True)
-        some, arc = found.any(1), arcs.gather(1, first).squeeze(1)
+        arcs, has_arc = self.find_arcs(self.chain[states], tokens.unsqueeze(1))  # shape: (M, D)
+        first = has_arc.long().argmax(1, keepdim=True)
+        some, arc = has_arc.any(1), arcs.gather(1, first).squeeze(1)
         by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
         by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
@@ -119,10 +119,10 @@ class AutomatonTables(Background):
 
     def mass(self, states: Tensor, classes: Tensor) -> Tensor:
         """log B_q(σ) of pairs: (M,), (M,) -> (M,)."""
-        entries, found = self.find_entries(self.chain[states], classes.unsqueeze(1))
-        added = self.added[entries].masked_fill(~found, 0.0).sum(1)
+        entries, has_entry = self.find_entries(self.chain[states], classes.unsqueeze(1))
+        added = self.added[entries].masked_fill(~has_entry, 0.0).sum(1)
         mass = self.root.class_log_mass[classes] + self.costs[states, -1] + added
-        return mass.masked_fill(~(self.rooted[states] | found.any(1)), NEGATIVE_INFINITY)
+        return mass.masked_fill(~(self.rooted[states] | has_entry.any(1)), NEGATIVE_INFINITY)
 
     def share(self, states: Tensor, tokens: Tensor) -> Tensor:
         """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
@@ -139,12 +139,12 @@ class AutomatonTables(Background):
 
     def expand(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """All that states (N, D) own, by row: the row of each, and its place from `offsets` on; none below 0."""
-        own = states.clamp_min(0)
-        many = (offsets[own + 1] - offsets[own]).masked_fill(states < 0, 0).flatten()
+        index = states.clamp_min(0)
+        many = (offsets[index + 1] - offsets[index]).masked_fill(states < 0, 0).flatten()
         total = many.cumsum(0)
         row = torch.arange(len(states), device=many.device).repeat_interleave(states.size(1))
         # the k-th of all is the (k − those before its owner)-th of its owner
-        shift = (offsets[own].flatten() - total + many).repeat_interleave(many)
+        shift = (offsets[index].flatten() - total + many).repeat_interleave(many)
         return row.repeat_interleave(many), shift.add_(torch.arange(len(shift), device=many.device))
 
 

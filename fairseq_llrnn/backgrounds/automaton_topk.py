@@ -57,8 +57,8 @@ def members(background: AutomatonTables, states: Tensor, classes: Tensor, k: int
         k: all that may be among so many best ones; None: all members, but for those out of the search's reach.
     """
     chain = background.chain[states]  # shape: (M, D)
-    entries, found = background.find_entries(chain, classes.unsqueeze(1))
-    run = torch.where(found, background.entry_arcs[entries + 1] - background.entry_arcs[entries], 0)
+    entries, has_entry = background.find_entries(chain, classes.unsqueeze(1))
+    run = torch.where(has_entry, background.entry_arcs[entries + 1] - background.entry_arcs[entries], 0)
     above = torch.zeros_like(states)  # how many arcs on the class the levels before have
     weights, tokens = [], []
     for level in range(chain.size(1)):
@@ -125,9 +125,9 @@ def best_of_entries(background: AutomatonTables) -> Tensor:
     ranked = background.arc_tokens[background.by_class]  # words of arcs in that order
     best = background.arc_weights[background.by_class[begin]]
     for level in range(1, chain.size(1)):
-        entries, found = background.find_entries(chain[:, level], classes)
+        entries, has_entry = background.find_entries(chain[:, level], classes)
         begin = background.entry_arcs[entries]
-        end = torch.where(found, background.entry_arcs[entries + 1], begin)
+        end = torch.where(has_entry, background.entry_arcs[entries + 1], begin)
         place = _first_not_overruled(background, chain[:, :level], begin, end, ranked)
         weight = background.costs[states, level] + background.arc_weights[background.by_class[place]]
         best = torch.maximum(best, weight.masked_fill(place >= end, NEGATIVE_INFINITY))

@@ -102,9 +102,9 @@ class Cache(ExplicitBackground):
         of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
         total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
         each = (of_places[places] - total[rows])[order]
-        said = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
+        log_counts = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
         log_weight, log_rest = log_odds(self.weight_logit)
-        mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, said + log_weight + self.log_total)
+        mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, log_counts + log_weight + self.log_total)
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,

@@ -56,9 +56,9 @@ class ExplicitBackground(Background):
 
     def copied(self) -> Self:
         """A shallow copy that shares parameters and buffers, to be changed."""
-        made = copy.copy(self)
-        made._modules, made._last = dict(self._modules), None
-        return made
+        copied = copy.copy(self)
+        copied._modules, copied._last = dict(self._modules), None
+        return copied
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 

@@ -51,8 +51,8 @@ class ExplicitWeights:
     def at(self, keys: Tensor, root: Tensor) -> Tensor:
         """log b at keys (M,) of `row · V + token`, where log root is (V,): (M,)."""
         by_root = self._by_root(keys, root)
-        places, found = self.find(keys)
-        return torch.where(found, self.log_weights[places], by_root) if len(self.keys) else by_root
+        places, mask = self.find(keys)
+        return torch.where(mask, self.log_weights[places], by_root) if len(self.keys) else by_root
 
     def _by_root(self, keys: Tensor, root: Tensor) -> Tensor:
         rows = keys // self.num_words
@@ -68,8 +68,8 @@ class ExplicitWeights:
 
     def without(self, keys: Tensor) -> ExplicitWeights:
         """These weights where keys (M,), rising, each once, are forbidden."""
-        all_keys, (own, gone) = merged([self.keys, keys])
-        weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, own, self.log_weights)
+        all_keys, (positions, gone) = merged([self.keys, keys])
+        weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, positions, self.log_weights)
         weights = weights.index_fill(0, gone, NEGATIVE_INFINITY)
         return ExplicitWeights(self.num_words, all_keys, weights, self.constant, self.rooted)
 

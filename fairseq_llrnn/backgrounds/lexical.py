@@ -113,8 +113,8 @@ class LexicalBackground(StaticBackground):
         if leave_out is not None and self.hidden_share > 0:
             hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
             source = source.masked_fill(hidden, self.silent)
-        keys, weights, known = self.entries(source, leave_out)
-        return LexicalMixture(self, self.rank_of, keys, weights, *self.log_mixture(known))
+        keys, weights, coverage = self.entries(source, leave_out)
+        return LexicalMixture(self, self.rank_of, keys, weights, *self.log_mixture(coverage))
 
     def warm_up(self, updates: int) -> None:
         """Hide the translations from ever fewer sentences in so many updates of training."""
@@ -130,14 +130,14 @@ class LexicalBackground(StaticBackground):
 
     def entries(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
-        said, weights, _, known = self._links(source, leave_out)
+        links, weights, _, coverage = self._links(source, leave_out)
         if self.forms is not None:
-            said, weights, _ = self.forms.spread(*_sum_equal(said, weights), leave_out)
-            said = said // len(self.class_of) * len(self.class_of) + self.rank_of[said % len(self.class_of)]
+            links, weights, _ = self.forms.spread(*_sum_equal(links, weights), leave_out)
+            links = links // len(self.class_of) * len(self.class_of) + self.rank_of[links % len(self.class_of)]
         sentence = torch.arange(source.size(0), device=source.device).unsqueeze(1)
-        keys = torch.cat([said, (sentence * len(self.class_of) + self.kept_ranks).flatten()])
-        weights = torch.cat([weights, (known.unsqueeze(1) * self.kept_weights).flatten()])
-        return *_sum_equal(keys, weights), known
+        keys = torch.cat([links, (sentence * len(self.class_of) + self.kept_ranks).flatten()])
+        weights = torch.cat([weights, (coverage.unsqueeze(1) * self.kept_weights).flatten()])
+        return *_sum_equal(keys, weights), coverage
 
     def by_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Which place says what of which word, as parts of e: keys sentence · V + word, places in the source, weights.
@@ -145,14 +145,14 @@ class LexicalBackground(StaticBackground):
         Words that keep their mass are not among them. A pair of a word and a place may come several times: a place's
         lemmas may have a form in common.
         """
-        said, weights, token, _ = self._links(source, leave_out)
+        keys, weights, token, _ = self._links(source, leave_out)
         if self.forms is None:
             size = len(self.class_of)
-            said = said // size * size + self.ranked_members[said % size]
+            keys = keys // size * size + self.ranked_members[keys % size]
         else:
-            said, weights, rows = self.forms.spread(said, weights, leave_out)
+            keys, weights, rows = self.forms.spread(keys, weights, leave_out)
             token = token[rows]
-        return said, token % source.size(1), weights
+        return keys, token % source.size(1), weights
 
     def _links(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """What each token of the sentences says of units, not yet summed.
@@ -163,15 +163,15 @@ class LexicalBackground(StaticBackground):
         """
         dtype = self.rows.links.dtype
         length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        said, shares, token, some = self.rows.said(source, leave_out)
-        known = some.sum(1).to(dtype) / length
-        return said, self.word_mass * shares / length[said // len(self.class_of)], token, known
+        keys, shares, token, some = self.rows.said(source, leave_out)
+        coverage = some.sum(1).to(dtype) / length
+        return keys, self.word_mass * shares / length[keys // len(self.class_of)], token, coverage
 
-    def log_mixture(self, known: Tensor) -> tuple[Tensor, Tensor]:
+    def log_mixture(self, coverage: Tensor) -> tuple[Tensor, Tensor]:
         """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""
         log_weight, log_rest = log_odds(self.weight_logit)
-        remaining = torch.logaddexp(log_rest, log_weight + torch.log1p(-known.double()))
-        return remaining.to(known.dtype), (log_weight + self.log_total).to(known.dtype)
+        remaining = torch.logaddexp(log_rest, log_weight + torch.log1p(-coverage.double()))
+        return remaining.to(coverage.dtype), (log_weight + self.log_total).to(coverage.dtype)
 
 
 def _sum_equal(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -102,19 +102,19 @@ class ListedClasses:
     def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
         """log B(n, σ): (M,), (M,) -> (M,)."""
         by_root = self._where_rooted(self.weights.constant[rows] + self.root.class_log_mass[classes], rows)
-        places, found = self.find(rows, classes)
-        return torch.where(found, self.mass[places], by_root) if len(self.keys) else by_root
+        places, mask = self.find(rows, classes)
+        return torch.where(mask, self.mass[places], by_root) if len(self.keys) else by_root
 
     def masses(self) -> Masses:
         """The masses of all rows and classes."""
         shared = self.root.class_log_mass
-        known = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
-        rows, classes = self.rows[known], self.classes[known]
+        has_mass = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
+        rows, classes = self.rows[has_mass], self.classes[has_mass]
         constant = self.weights.constant
         entries = Entries(
             rows=rows,
             classes=classes,
-            added=self.mass[known] - constant[rows] - shared[classes],
+            added=self.mass[has_mass] - constant[rows] - shared[classes],
             only=None if self.weights.rooted is None else ~self.weights.rooted,
             constant=constant,
         )
@@ -167,8 +167,8 @@ class ListedClasses:
     ) -> tuple[Tensor, Tensor]:
         """The k members with the largest shares: (M,), (M,) -> log shares and tokens (M, k); −inf and 0 for none."""
         root = self.root
-        groups, found = self.find(rows, classes)
-        run = self.sizes[groups].masked_fill(~found, 0) if len(self.keys) else torch.zeros_like(rows)
+        groups, mask = self.find(rows, classes)
+        run = self.sizes[groups].masked_fill(~mask, 0) if len(self.keys) else torch.zeros_like(rows)
         longest = int(run.max()) if len(run) else 0
         step = torch.arange(longest, device=rows.device)
         ends = self.sizes.cumsum(0)

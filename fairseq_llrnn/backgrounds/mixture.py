@@ -74,10 +74,10 @@ class Mixture(Combined):
             self.register_buffer("weight_logits", logits, persistent=False)
         if weighting == "network":
             self.constant, self.sparse = False, self.root is not None
-        known = [root for root in roots if root is not None]
+        static_roots = [root for root in roots if root is not None]
         self.roots = None  # of the parts, where they are several
-        if not same and len(known) == len(roots):
-            self.roots = SeveralRoots(self.class_of, self.num_classes, torch.stack(known))
+        if not same and len(static_roots) == len(roots):
+            self.roots = SeveralRoots(self.class_of, self.num_classes, torch.stack(static_roots))
         self._chosen: Tensor | None = None  # (N, K) log weights of the rows at hand (`with_hidden`)
 
     # ---- weights of the parts ---------------------------------------------------------------------------------------
@@ -91,25 +91,25 @@ class Mixture(Combined):
                 self.gate.bias.copy_(self.weight_logits)
 
     def with_hidden(self, hidden: Tensor) -> Background:
-        made = super().with_hidden(hidden)
+        bound = super().with_hidden(hidden)
         if self.weighting != "network":
-            return made
+            return bound
         if not hasattr(self, "gate"):
             raise ValueError("Mixture: expected `gates(hidden_size)` before `with_hidden`, found no gate")
-        assert isinstance(made, Mixture)
-        made = self.copied() if made is self else made
+        assert isinstance(bound, Mixture)
+        bound = self.copied() if bound is self else bound
         logits = self.gate(hidden.to(self.gate.weight.dtype))
-        made._chosen = log_part_weights(logits)
-        return made
+        bound._chosen = log_part_weights(logits)
+        return bound
 
     def for_rows(self, index: Tensor) -> Background:
-        made = super().for_rows(index)
+        bound = super().for_rows(index)
         if self._chosen is None:
-            return made
-        assert isinstance(made, Mixture)
-        made = self.copied() if made is self else made
-        made._chosen = self._chosen.index_select(0, index)
-        return made
+            return bound
+        assert isinstance(bound, Mixture)
+        bound = self.copied() if bound is self else bound
+        bound._chosen = self._chosen.index_select(0, index)
+        return bound
 
     def log_part_weights(self) -> Tensor:
         """log w: (N, K) of the rows at hand, or (1, K) where they are the same for all."""
@@ -123,11 +123,12 @@ class Mixture(Combined):
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
-        keys, of_parts = side_by_side(found, [self.root.word_log_weight] * len(found))
+        parts = self.of_parts(state)
+        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
+        keys, of_parts = side_by_side(explicit, [self.root.word_log_weight] * len(explicit))
         log_w = self.log_part_weights().expand(len(state), -1)
-        constant = log_sum(torch.stack(_constants(found), dim=1) + log_w)
-        rooted = None if any(w.rooted is None for w in found) else ~constant.isneginf()
+        constant = log_sum(torch.stack(_constants(explicit), dim=1) + log_w)
+        rooted = None if any(w.rooted is None for w in explicit) else ~constant.isneginf()
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
@@ -149,35 +150,37 @@ class Mixture(Combined):
     def masses(self, state: Tensor) -> Masses:
         if self.root is None or not self.sparse:
             return Background.masses(self, state)
-        found = [_masses(part, own, self.root) for part, own in self.of_parts(state)]
-        return mixed_masses(found, self.log_part_weights().to(self.root.word_log_weight.dtype))
+        masses = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
+        return mixed_masses(masses, self.log_part_weights().to(self.root.word_log_weight.dtype))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if self.root is not None and self.sparse:
             return self.masses(state).dense()
-        return self._mixed([part.log_mass(own).expand(len(state), -1) for part, own in self.of_parts(state)])
+        return self._mixed([part.log_mass(substate).expand(len(state), -1) for part, substate in self.of_parts(state)])
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self._mixed([part.log_mass_of(own, classes) for part, own in self.of_parts(state)])
+        return self._mixed([part.log_mass_of(substate, classes) for part, substate in self.of_parts(state)])
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        return self._mixed([part.log_mass_without(own, words, taken) for part, own in self.of_parts(state)])
+        return self._mixed([part.log_mass_without(substate, words, taken) for part, substate in self.of_parts(state)])
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self._mixed([part.log_weights_at(own, rows, tokens) for part, own in self.of_parts(state)], rows)
+        parts = self.of_parts(state)
+        return self._mixed([part.log_weights_at(substate, rows, tokens) for part, substate in parts], rows)
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
-        return self._mixed([part.log_weights(own) for part, own in self.of_parts(state)])
+        return self._mixed([part.log_weights(substate) for part, substate in self.of_parts(state)])
 
     # ---- best members without a common root -------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
         if self.roots is None or self.remaining is not None:
             return super().best_share(state)
-        found = [weights for part, own in self.of_parts(state) if (weights := part.explicit(own)) is not None]
-        keys, of_parts = side_by_side(found, list(self.roots.roots))
+        parts = self.of_parts(state)
+        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
+        keys, of_parts = side_by_side(explicit, list(self.roots.roots))
         log_w = self.log_part_weights().expand(len(state), -1)
-        log_alpha = torch.stack(_constants(found), dim=1) + log_w
+        log_alpha = torch.stack(_constants(explicit), dim=1) + log_w
         listed = self._mixed(of_parts, keys // len(self.class_of))
         best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
         return (best - self.log_mass(state)).clamp_max(0.0).masked_fill(best.isneginf(), NEGATIVE_INFINITY)
@@ -196,14 +199,14 @@ class Mixture(Combined):
     # ---- limits of length -------------------------------------------------------------------------------------------
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        return torch.stack([part.steps_to_end(own) for part, own in self.of_parts(state)]).amin(0)
+        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
 
     def within(self, remaining: int) -> Background:
         if any(part.within(remaining) is part for part in self.each()):
             return self  # an end is in reach by this part, whatever came before
-        made = self.copied()
-        made.remaining = remaining
-        return made
+        limited = self.copied()
+        limited.remaining = remaining
+        return limited
 
 
 def _constants(parts: Sequence[ExplicitWeights]) -> list[Tensor]:
@@ -213,12 +216,12 @@ def _constants(parts: Sequence[ExplicitWeights]) -> list[Tensor]:
 
 def _masses(part: Background, state: Tensor, root: StaticBackground) -> Masses:
     """A part's masses over the root that all parts have, with entries."""
-    found = part.masses(state)
-    if found.entries is None:
+    masses = part.masses(state)
+    if masses.entries is None:
         weights = part.explicit(state)
         assert weights is not None
-        found = ListedClasses(root, weights).masses()
-    return found
+        masses = ListedClasses(root, weights).masses()
+    return masses
 
 
 def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:

@@ -52,7 +52,7 @@ def tempered(part: Background, temperature: float) -> Background:
     Raises:
         ValueError: as Tempered.
     """
-    made = Tempered(part, temperature)
+    background = Tempered(part, temperature)
     if temperature == 1.0:
         return part
     if type(part) is StaticBackground:
@@ -64,7 +64,7 @@ def tempered(part: Background, temperature: float) -> Background:
             back_off=part.automaton.back_off / temperature,
         )
         return _on_root(part, automaton, part.root.word_log_weight / temperature)
-    return made
+    return background
 
 
 def _reweighed(part: Background, log_weights: Tensor) -> Background:
@@ -88,5 +88,5 @@ def _reweighed(part: Background, log_weights: Tensor) -> Background:
 
 
 def _on_root(part: AutomatonBackground, automaton: Automaton, root: Tensor) -> AutomatonBackground:
-    made = AutomatonBackground(part.class_of.cpu(), part.num_classes, root.cpu(), automaton)
-    return made.to(root.device)
+    background = AutomatonBackground(part.class_of.cpu(), part.num_classes, root.cpu(), automaton)
+    return background.to(root.device)

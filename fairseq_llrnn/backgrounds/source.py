@@ -116,13 +116,13 @@ class FormShares(ExactBuffers):
         size = len(self.head_of)
         sentence, head = keys // size, keys % size
         rows, places = expanded(self.starts[head], self.starts[head + 1] - self.starts[head])
-        said = sentence[rows] * size + self.words[places]
+        form_keys = sentence[rows] * size + self.words[places]
         counts = self.counts[places]
         if leave_out is not None:
-            counts = (counts - occurrences(leave_out, said, size)).clamp_min(0)
+            counts = (counts - occurrences(leave_out, form_keys, size)).clamp_min(0)
         shares = (counts + PSEUDO_COUNT) ** self.power
         totals = shares.new_zeros(len(keys)).index_add(0, rows, shares)
-        return said, weights[rows] * shares / totals[rows], rows
+        return form_keys, weights[rows] * shares / totals[rows], rows
 
 
 def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
@@ -211,8 +211,9 @@ class SourceRows(ExactBuffers):
 
     def _weights(self, totals: Tensor, length: int) -> Tensor:
         """Of rows with so many links: (B, R). A token's sum to one, where one of its rows has any."""
-        own, shared = totals[:, :length], totals[:, length:]
+        of_words, shared = totals[:, :length], totals[:, length:]
         if not shared.size(1):
-            return (own > 0).to(own.dtype)
-        own_weight = torch.where(shared > 0, own / (own + self.pseudo_links), (own > 0).to(own.dtype))
+            return (of_words > 0).to(of_words.dtype)
+        alone = (of_words > 0).to(of_words.dtype)
+        own_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
         return torch.cat([own_weight, (1 - own_weight) * (shared > 0)], 1)

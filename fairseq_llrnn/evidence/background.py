@@ -50,13 +50,13 @@ class EvidenceBackground(BySource):
         self.translations = translations
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        own = plain(source)
-        known = own.masked_fill(own >= self.table.source.known, self.source_unk)
+        tokens = plain(source)
+        readable = tokens.masked_fill(tokens >= self.table.source.known, self.source_unk)
         if leave_out is not None:
             leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
-        base, slots = self.base.given(known, leave_out), slots_of(self.table, source)
+        base, slots = self.base.given(readable, leave_out), slots_of(self.table, source)
         if self.translations is not None:
-            slots = self.translations.added(slots, self._lexicon, known, leave_out)
+            slots = self.translations.added(slots, self._lexicon, readable, leave_out)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
         if quotas is None:
             return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight))

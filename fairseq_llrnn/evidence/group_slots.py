@@ -62,12 +62,12 @@ class Groups:
 
 def asked_groups(table: GroupTable, sources: np.ndarray) -> list[list[Asked]]:
     """The groups that each of the sentences (B, L) asks for, those that must be said and have few strings first."""
-    found: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
+    matches: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
     for sentence, place in zip(*(sources >> SHIFT).nonzero(), strict=True):
         for use in table.uses(int(sources[sentence, place])):
-            most, places = found[sentence].setdefault(use.group, (0, []))
-            found[sentence][use.group] = most + use.counts, [*places, int(place)] if use.is_place else places
-    rows = [[Asked(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in found]
+            most, places = matches[sentence].setdefault(use.group, (0, []))
+            matches[sentence][use.group] = most + use.counts, [*places, int(place)] if use.is_place else places
+    rows = [[Asked(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in matches]
     return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
 
 
@@ -91,7 +91,7 @@ def sentence_slots(
         for o, words in kept
         if o.word not in grouped
     ]
-    known = {
+    slot_of = {
         word: (row, read_as)
         for one in asked
         for word, row, read_as in zip(one.group.words, one.group.rows, one.group.read_as, strict=True)
@@ -99,7 +99,7 @@ def sentence_slots(
     for word, groups in grouped.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
         log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
-        row, read_as = known[word]
+        row, read_as = slot_of[word]
         unknown = word >= target.known
         slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
     beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in grouped}

@@ -34,19 +34,19 @@ def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.n
     if not longest:
         return sentence
     spans = words.spans(sentence)
-    said = [words.word(sentence[begin:end]) for begin, end in spans]
-    found: list[int] = []
+    spelled = [words.word(sentence[begin:end]) for begin, end in spans]
+    tokens: list[int] = []
     at = 0
     while at < len(spans):
         many = min(longest, len(spans) - at)
-        while many and tuple(said[at : at + many]) not in slot_of:
+        while many and tuple(spelled[at : at + many]) not in slot_of:
             many -= 1
         if many:
-            found.append(slot_of[tuple(said[at : at + many])])
+            tokens.append(slot_of[tuple(spelled[at : at + many])])
         else:
-            found += sentence[slice(*spans[at])].tolist()
+            tokens += sentence[slice(*spans[at])].tolist()
         at += max(many, 1)
-    return np.array(found, dtype=sentence.dtype)
+    return np.array(tokens, dtype=sentence.dtype)
 
 
 def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:

@@ -59,10 +59,10 @@ class PieceTable(EvidenceTable):
 
     def some(self, source: np.ndarray) -> np.ndarray:
         """At which tokens of the sentences (…, L) a word begins that offers something: bool, the same shape."""
-        found = np.zeros(source.shape, dtype=bool)
-        for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(found), strict=True):
+        mask = np.zeros(source.shape, dtype=bool)
+        for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(mask), strict=True):
             row[[begin for begin, _, _ in self._offering(sentence)]] = True
-        return found
+        return mask
 
     def offered(self, sources: np.ndarray) -> Iterator[tuple[int, list[int], tuple[Offer, ...]]]:
         for number, sentence in enumerate(sources):
@@ -78,12 +78,12 @@ class PieceTable(EvidenceTable):
                 yield begin, end, offers
 
     def _offers_of_word(self, tokens: tuple[int, ...]) -> tuple[Offer, ...]:
-        found = self._of_word.get(tokens)
-        if found is None:
+        offers = self._of_word.get(tokens)
+        if offers is None:
             word = self.source_words.word(np.array(tokens))
             evidence = None if word is None else self.rules.find(word, self.known_words)
-            found = self._of_word[tokens] = () if evidence is None else tuple(self._made(evidence))
-        return found
+            offers = self._of_word[tokens] = () if evidence is None else tuple(self._made(evidence))
+        return offers
 
     def _made(self, evidence: Evidence) -> Iterator[Offer]:
         """A slot that no piece spells is `unknown`: a network has no row for it."""

@@ -169,9 +169,9 @@ class EvidenceRules:
 
     def check(self) -> None:
         """Raise ValueError unless all is sound."""
-        known = features()
-        if not self.kinds or self.kinds != tuple(kind for kind in known if kind in self.kinds):
-            reason = next(filter(None, map(registry.lost, self.kinds)), f"expected some of {', '.join(known)}")
+        all_features = features()
+        if not self.kinds or self.kinds != tuple(kind for kind in all_features if kind in self.kinds):
+            reason = next(filter(None, map(registry.lost, self.kinds)), f"expected some of {', '.join(all_features)}")
             raise ValueError(f"the evidence is of the kinds {list(self.kinds)}, {reason}")
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise ValueError(f"the evidence has the weight {self.weight}, which is none")

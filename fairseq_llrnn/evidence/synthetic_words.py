@@ -32,7 +32,7 @@ def invented_words(rules: EvidenceRules, known: Container[str], seed: int) -> li
         known: the words of both dictionaries.
     """
     random = np.random.default_rng(seed)
-    found: list[str] = []
+    invented: list[str] = []
     for kind, draw in (("numbers", _number), ("names", _name), ("copies", _word)):
         if kind not in rules.kinds:
             continue
@@ -42,8 +42,8 @@ def invented_words(rules: EvidenceRules, known: Container[str], seed: int) -> li
             evidence = rules.find(word, known)
             if word not in known and evidence is not None and evidence.words == (word,):
                 new[word] = None
-        found += new
-    return found
+        invented += new
+    return invented
 
 
 def _number(random: np.random.Generator) -> str:
@@ -70,7 +70,7 @@ def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list
     No segmenter need be at hand; its own pieces are often the same, and else training sees others than it makes.
     """
     text = convention.whole(word)
-    found: list[str] = []
+    split: list[str] = []
     begin = 0
     while begin < len(text):
         for end in range(len(text), begin, -1):
@@ -80,9 +80,9 @@ def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list
                 break
         else:
             return None
-        found.append(piece)
+        split.append(piece)
         begin = end
-    return found
+    return split
 
 
 def certain_translations(

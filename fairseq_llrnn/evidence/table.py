@@ -86,10 +86,10 @@ class EvidenceTable:
 
     def offers(self, index: int) -> tuple[Offer, ...]:
         """What a source id offers; () for most."""
-        found = self._offers.get(index)
-        if found is None:
-            found = self._offers[index] = self._find(index)
-        return found
+        offers = self._offers.get(index)
+        if offers is None:
+            offers = self._offers[index] = self._find(index)
+        return offers
 
     def some(self, source: np.ndarray) -> np.ndarray:
         """Which of the source ids (any shape) offer something: bool, the same shape."""
@@ -112,8 +112,8 @@ class EvidenceTable:
 
     def _find(self, index: int) -> tuple[Offer, ...]:
         word, unknown = self.source.symbols[index], index >= self.source.known
-        known: Container[str] = _Without(self.source.known_index, word) if unknown else self.source.known_index
-        evidence = self.rules.find(word, known)
+        vocabulary: Container[str] = _Without(self.source.known_index, word) if unknown else self.source.known_index
+        evidence = self.rules.find(word, vocabulary)
         if evidence is None:
             return ()
         rank = KINDS.index(evidence.kind)

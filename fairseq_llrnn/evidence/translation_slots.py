@@ -41,9 +41,9 @@ def without_identity(output: Signatures) -> np.ndarray:
     features = output.features
     identities = [i for i, name in enumerate(features.names) if name.startswith(f"{TOP_FORM}:")]
     rows = np.repeat(np.arange(output.num_classes), np.diff(features.offsets))
-    found = np.ones(output.num_classes, dtype=bool)
-    found[rows[np.isin(features.indices, identities)]] = False
-    return found
+    mask = np.ones(output.num_classes, dtype=bool)
+    mask[rows[np.isin(features.indices, identities)]] = False
+    return mask
 
 
 class TranslationSlots(nn.Module):
@@ -115,10 +115,10 @@ class TranslationSlots(nn.Module):
         features, values = self._with_own(sizes, of_row, entry)
 
         def placed(old: Tensor, none: int | float, new: Tensor | int | float | bool) -> Tensor:
-            made = old.new_full((batch, many), none)
-            made[:, :before] = old
-            made.view(-1)[at] = new.to(made.dtype) if isinstance(new, Tensor) else made.new_tensor(new)
-            return made
+            columns = old.new_full((batch, many), none)
+            columns[:, :before] = old
+            columns.view(-1)[at] = new.to(columns.dtype) if isinstance(new, Tensor) else columns.new_tensor(new)
+            return columns
 
         return replace(
             slots,

@@ -76,9 +76,9 @@ class WordFeatures(FeatureEmbedding):
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """(…,) -> (…, D); table: of `kept_rows`, to use again."""
-        known = self.num_words if self.read_as is None else self.class_of.numel()
-        found: Tensor = super().forward(tokens.masked_fill(tokens >= known, self.unk), table)
-        return found
+        vocabulary_size = self.num_words if self.read_as is None else self.class_of.numel()
+        vectors: Tensor = super().forward(tokens.masked_fill(tokens >= vocabulary_size, self.unk), table)
+        return vectors
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""

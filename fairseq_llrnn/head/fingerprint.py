@@ -23,10 +23,10 @@ def check_numbers(weights: Mapping[str, object], checkpoint: str = "the checkpoi
         largest = float(weight.abs().amax())
         if not largest <= LARGEST_PARAMETER:  # NaN is not
             finite = bool(weight.isfinite().all())
-            found = f"{largest:.3g}" if finite else "NaN or infinity"
+            value = f"{largest:.3g}" if finite else "NaN or infinity"
             what = f"weights up to {LARGEST_PARAMETER:,.0f}" if finite else "finite weights"
             raise DataError(
-                f"{checkpoint}: expected {what}, found {found} in {name}: its training went astray; use an earlier "
+                f"{checkpoint}: expected {what}, found {value} in {name}: its training went astray; use an earlier "
                 "checkpoint, and train with a smaller --lr or with --clip-norm"
             )
 
@@ -86,9 +86,9 @@ def in_hex(fingerprint: object, checkpoint: str = "the checkpoint") -> str:
     """
     if not isinstance(fingerprint, Tensor) or fingerprint.dim() != 1 or fingerprint.numel() > MOST_BYTES:
         kind = type(fingerprint).__name__
-        found = f"the shape {tuple(fingerprint.shape)}" if isinstance(fingerprint, Tensor) else kind
+        shown = f"the shape {tuple(fingerprint.shape)}" if isinstance(fingerprint, Tensor) else kind
         raise DataError(
             f"{checkpoint}: expected up to {MOST_BYTES} numbers as the fingerprint of its prior, found "
-            f"{found}; use one that fairseq saved"
+            f"{shown}; use one that fairseq saved"
         )
     return "".join(f"{byte:02x}" for byte in fingerprint.float().round().long().tolist())

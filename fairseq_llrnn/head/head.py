@@ -142,11 +142,11 @@ class LogLinearHead(nn.Module):
         self.__dict__[role] = module  # beside torch's registry, which would give its weights a second name
 
     def _new_sources(self, given: Sequence[ClassSourceOf]) -> list[ClassSource]:
-        made = [make(self) for make in given]
-        taken = {source.name for source in made}
+        of_options = [make(self) for make in given]
+        taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
-        found = [source for part in parts if (source := part.class_source(self)) is not None]
-        sources = [*sorted(found, key=lambda one: one.kind is None), *made]
+        of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
+        sources = [*sorted(of_parts, key=lambda one: one.kind is None), *of_options]
         for source in sources:
             if source.num_columns and not source.needs_all_rows:
                 raise OptionError(
@@ -161,12 +161,12 @@ class LogLinearHead(nn.Module):
 
     def normalise(self, normaliser: NormaliserOf) -> None:
         """Sum log Z otherwise from now on."""
-        made = normaliser(self).to(self.output.weight.device)
+        module = normaliser(self).to(self.output.weight.device)
         if "normaliser" in self.given:
             del self._modules[self.normaliser.name]
-        self._keep("normaliser", made)
+        self._keep("normaliser", module)
         if self.embedding is not None:
-            self.embedding.sparse_gradients = made.sparse_gradients
+            self.embedding.sparse_gradients = module.sparse_gradients
 
     def static_log_mass(self) -> Tensor:
         """That of the signatures in the background without context, (S,); none of one that a source replaces."""
@@ -185,11 +185,11 @@ class LogLinearHead(nn.Module):
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
         """
         whole = self.training or torch.is_grad_enabled()
-        known, found = self.known(previous), []
+        tokens, readable = self.known(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
             background, leave_out = self.background, None
             if self.training:
-                leave_out = known[rows]
+                leave_out = tokens[rows]
                 for each in self.sources:
                     leave_out = each.in_text(previous[rows], leave_out)
             of_rows = None if source is None else source[rows]
@@ -199,10 +199,10 @@ class LogLinearHead(nn.Module):
                 background = background.cross_fitted(leave_out)
             for each in self.sources:
                 background = each.bind(background, of_rows)
-            found.append((rows, background))
-        parts = [background.readable(known[rows], None) for rows, background in found]
+            readable.append((rows, background))
+        parts = [background.readable(tokens[rows], None) for rows, background in readable]
         read = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return Condition(found, known, read if self.embedding is None else self.embedding.readable(previous, read))
+        return Condition(readable, tokens, read if self.embedding is None else self.embedding.readable(previous, read))
 
     def batch(
         self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, spelling: Tensor | None = None
@@ -405,9 +405,9 @@ class LogLinearHead(nn.Module):
 
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
-        condition, known = self.condition(self.previous(targets), source), self.known(targets)
+        condition, tokens = self.condition(self.previous(targets), source), self.known(targets)
         shares = [
-            background.log_share(background.flat_states(condition.previous[rows]), known[rows].flatten())
+            background.log_share(background.flat_states(condition.previous[rows]), tokens[rows].flatten())
             for rows, background in condition.backgrounds
         ]
         return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
@@ -528,16 +528,16 @@ class LogLinearHead(nn.Module):
         """As `explain`, of a batch of one sentence that the network has read."""
         from fairseq_llrnn.explain.explanation import explain
 
-        given, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
+        terms, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
         if self.change is not None:
             before = batch.background.masses(batch.states).dense()
-            given["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
-            given["scores"] = given["scores"] + given["powered"]
+            terms["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
+            terms["scores"] = terms["scores"] + terms["powered"]
             masses = before
         for source in self.sources:
-            given |= source.explained(batch, given)
+            terms |= source.explained(batch, terms)
         of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*of_batch, log_masses=masses, top=top, **given))
+        return list(explain(*of_batch, log_masses=masses, top=top, **terms))
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
@@ -564,11 +564,11 @@ class LogLinearHead(nn.Module):
             PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
         """
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
-        given = [*self.given.values(), *self.sources]
-        for module in given:
+        modules = [*self.given.values(), *self.sources]
+        for module in modules:
             module.check_weights(state_dict, prefix)
         check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})
-        check_names(self, [module.name for module in given], state_dict, prefix, options or {})
+        check_names(self, [module.name for module in modules], state_dict, prefix, options or {})
 
     def check_prior(self) -> None:
         """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.

@@ -69,8 +69,8 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
     """The distribution of the next token: hidden states (N, H)."""
     background = state.reachable.with_hidden(hidden)
     masses = background.masses(state.states)
-    given = hidden.unsqueeze(1), background, state.states, masses, state.rows
-    return head._scored(*given, pinned=state.pinned)
+    parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
+    return head._scored(*parts, pinned=state.pinned)
 
 
 def top_k(

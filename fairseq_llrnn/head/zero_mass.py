@@ -50,14 +50,14 @@ def refuse_forbidden(
     Args:
         ids: (B,) the samples' numbers, from zero; None, or another length, where they are not known. fix: what to do.
     """
-    found = first_forbidden(log_prob, targets, head.pad)
-    if found is None:
+    forbidden = first_forbidden(log_prob, targets, head.pad)
+    if forbidden is None:
         return
-    symbols, known = head.prior.session.target.symbols, ids is not None and len(ids) == len(targets)
-    place = f"at position {found.position} of sample {int(ids[found.row]) + 1}, " if known else ""  # type: ignore[index]
-    words = [symbols[token] if token < len(symbols) else UNK for token in (found.token, *found.around.tolist())]
-    around = [word for word, token in zip(words[1:], found.around.tolist(), strict=True) if token != head.eos]
+    symbols, has_ids = head.prior.session.target.symbols, ids is not None and len(ids) == len(targets)
+    place = f"at position {forbidden.position} of sample {int(ids[forbidden.row]) + 1}, " if has_ids else ""  # type: ignore[index]
+    words = [symbols[token] if token < len(symbols) else UNK for token in (forbidden.token, *forbidden.around.tolist())]
+    around = [word for word, token in zip(words[1:], forbidden.around.tolist(), strict=True) if token != head.eos]
     raise DataError(
         f"the background gives word {words[0]!r} no mass, but it is the target {place}in {' '.join(around)!r} "
-        f"({found.many} such targets in this batch); {fix}"
+        f"({forbidden.many} such targets in this batch); {fix}"
     )

@@ -25,11 +25,11 @@ ANY: Values = (frozenset(),) * len(AGREEING)
 
 def values_of(analysis: Iterable[str], groups: Sequence[str] = AGREEING) -> Values:
     """What an analysis says of some groups."""
-    found: dict[str, set[str]] = {group: set() for group in groups}
+    values: dict[str, set[str]] = {group: set() for group in groups}
     for name in analysis:
-        if (group := feature_group(name)) in found:
-            found[group].add(name)
-    return tuple(map(frozenset, found.values()))
+        if (group := feature_group(name)) in values:
+            values[group].add(name)
+    return tuple(map(frozenset, values.values()))
 
 
 def meet(one: Values, other: Values) -> Values | None:
@@ -63,14 +63,14 @@ def agreeing(
                 by_values[values].append(form)
         going: dict[Values, dict[tuple[str, ...], float]] = {}
         for before, choices in reached.items():
-            for values, own in by_values.items():
+            for values, its_forms in by_values.items():
                 both = meet(before, values)
                 if both is not None:
-                    more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in own}
+                    more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
                     going.setdefault(both, {}).update(more)
         reached = {values: dict(_best(choices)) for values, choices in going.items()}
-    found = {choice: sum_ for choices in reached.values() for choice, sum_ in choices.items()}
-    return [choice for choice, _ in _best(found)]
+    counts = {choice: sum_ for choices in reached.values() for choice, sum_ in choices.items()}
+    return [choice for choice, _ in _best(counts)]
 
 
 def _best(choices: Mapping[tuple[str, ...], float]) -> list[tuple[tuple[str, ...], float]]:

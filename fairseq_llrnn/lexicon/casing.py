@@ -32,12 +32,12 @@ def language_of(code: str | None, called: str = "--lower") -> str | None:
     """
     if not code:
         return None
-    found = CODE.fullmatch(code)
-    if found is None:
+    match = CODE.fullmatch(code)
+    if match is None:
         raise OptionError(
             f"{called} {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), found another text"
         )
-    language = found[1].lower()
+    language = match[1].lower()
     return SYNONYMS.get(language, language)
 
 

@@ -101,25 +101,25 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
         else:
             table.rows = {row: count for row, count in table.rows.items() if not (of_package(row) and row.features)}
     rows = {word: row for word in lexicon if any((row := lexicon.features(word)).values())}
-    known = np.array([word in rows for word in words], dtype=bool)
+    in_lexicon = np.array([word in rows for word in words], dtype=bool)
     shown = counts > 0
-    coverage = Coverage(_covered(known, shown), _covered(known, ~shown))
-    has = known | np.array([word in before for word in words], dtype=bool)
+    coverage = Coverage(_covered(in_lexicon, shown), _covered(in_lexicon, ~shown))
+    has = in_lexicon | np.array([word in before for word in words], dtype=bool)
     differs = Coverage(_covered(has, shown), _covered(has, ~shown)).differs
-    given = frozenset(word for word in words if word in before)
-    table.completed = Completed(coverage, len(lexicon), given, package=became)
-    if given:
+    listed = frozenset(word for word in words if word in before)
+    table.completed = Completed(coverage, len(lexicon), listed, package=became)
+    if listed:
         groups = {feature_group(name) for word in before for name in before.features(word)}
         added = sum(word not in lexicon for word in before)
-        crossed = sum(word in lexicon for word in given)
+        crossed = sum(word in lexicon for word in listed)
         table.completed = replace(table.completed, groups=tuple(sorted(groups)), added=added, crossed=crossed)
     if mode == "off" or not rows or (mode == "auto" and not differs):
         return
-    crossed_words = () if given else _crossed(words, counts == 1, known, coverage)
+    crossed_words = () if listed else _crossed(words, counts == 1, in_lexicon, coverage)
     lacking = [word for word, one in zip(words, has, strict=True) if not one]
     asked = [*lacking, *(words[i] for i in crossed_words)]
     asked += sorted(set(others) - rows.keys() - set(before) - set(asked))
-    tested = _tested(words, known, counts)
+    tested = _tested(words, in_lexicon, counts)
     often = {word for word, count in text.counts.items() if count > RARE}
     rare = {word: row for word, row in rows.items() if word not in often} or rows
     guesser = Guesser.train(rare, [*asked, *tested])
@@ -134,29 +134,29 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     for word in asked:
         table.add(Row(word, "", as_features(guesser.guess(word)), GUESS, True))
     table.completed = replace(
-        table.completed, guessed=given | set(lacking) | {words[i] for i in crossed_words}, groups=guesser.groups,
+        table.completed, guessed=listed | set(lacking) | {words[i] for i in crossed_words}, groups=guesser.groups,
         accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in asked),
         crossed=table.completed.crossed + len(crossed_words), package=became, without=without,
     )  # fmt: skip
 
 
-def _covered(known: np.ndarray, words: np.ndarray) -> tuple[int, int]:
-    return int((known & words).sum()), int(words.sum())
+def _covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
+    return int((in_lexicon & words).sum()), int(words.sum())
 
 
-def _crossed(symbols: Sequence[str], once: np.ndarray, known: np.ndarray, coverage: Coverage) -> np.ndarray:
+def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
     """Known words of those shown `once` (V,), so many that the lexicon covers the others as it covers unseen words.
 
     Which ones depends on their spelling alone, not on their order.
     """
     covered, every = coverage.others
-    ranked = sorted(np.flatnonzero(once & known), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
+    ranked = sorted(np.flatnonzero(once & in_lexicon), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
     keep = round(int(once.sum()) * covered / every) if every else len(ranked)
     return np.array(sorted(ranked[keep:]), dtype=np.int64)
 
 
-def _tested(symbols: Sequence[str], known: np.ndarray, counts: np.ndarray) -> list[str]:
+def _tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
     """The rarest of the known words that training shows, or, where there are none, known words."""
-    shown = np.flatnonzero(known & (counts > 0))
-    chosen = shown if len(shown) else np.flatnonzero(known)
+    shown = np.flatnonzero(in_lexicon & (counts > 0))
+    chosen = shown if len(shown) else np.flatnonzero(in_lexicon)
     return [symbols[i] for i in chosen[np.argsort(counts[chosen], kind="stable")][:TESTED]]

@@ -66,14 +66,14 @@ class Lexicon:
                     f"word {word!r}: feature {name!r} has the value {value}; expected a finite number of at most "
                     f"{LARGEST_VALUE:,.0f}, correct the entry (a logarithm may do) or leave the feature out"
                 )
-        known = self._features.setdefault(word, {})
+        features_of_word = self._features.setdefault(word, {})
         for name, value in values.items():
-            known[name] = max(float(value), known.get(name, float(value)))
+            features_of_word[name] = max(float(value), features_of_word.get(name, float(value)))
 
     def features(self, word: str) -> Mapping[str, float]:
         """The features of `word`, read-only; empty for an unknown word."""
-        known = self._features.get(word)
-        return NOTHING if known is None else MappingProxyType(known)
+        features = self._features.get(word)
+        return NOTHING if features is None else MappingProxyType(features)
 
     def update(self, other: "Lexicon") -> None:
         """Add every entry of `other`, and its notes."""

@@ -53,11 +53,11 @@ class FormAnalyses:
     @cached_property
     def lemmas_of(self) -> Mapping[str, list[str]]:
         """The lemmas of each form."""
-        found: dict[str, list[str]] = {}
+        lemmas: dict[str, list[str]] = {}
         for lemma in self.forms:
             for form in self.forms.strings(lemma):
-                found.setdefault(form, []).append(lemma)
-        return found
+                lemmas.setdefault(form, []).append(lemma)
+        return lemmas
 
     def roles(self, lemma: str) -> set[str]:
         """What forms of a lemma may be; nothing where nobody knows a part of speech."""
@@ -69,14 +69,14 @@ class FormAnalyses:
     def of(self, lemma: str, form: str, role: str) -> set[Analysis]:
         """What a form may be in a role; nothing where nobody knows."""
         all_own = self._own(lemma, form)
-        own = [one for one in all_own if role in (_roles(one) or (role,))]
-        found = {_bare(one) for one in own if is_precise(one) and _agrees(one)}
+        of_role = [one for one in all_own if role in (_roles(one) or (role,))]
+        analyses = {_bare(one) for one in of_role if is_precise(one) and _agrees(one)}
         if role != VERB and role in (self.roles(lemma) or (role,)):
             gender = self._gender(lemma) if role == NOUN else None
             lasting = self._lasting(form, all_own)
-            ruled = self._ruled(role, gender, lemma, form, bool(found))
-            found |= {one for one in ruled if meet(values_of(one, LASTING), lasting) is not None}
-        return _said_most({one for one in found or map(_bare, own) if _agrees(one)})
+            ruled = self._ruled(role, gender, lemma, form, bool(analyses))
+            analyses |= {one for one in ruled if meet(values_of(one, LASTING), lasting) is not None}
+        return _said_most({one for one in analyses or map(_bare, of_role) if _agrees(one)})
 
     def _own(self, lemma: str, form: str) -> list[Analysis]:
         """Analyses with their parts of speech: of the source, or those of the prior where these say more."""
@@ -86,15 +86,15 @@ class FormAnalyses:
         return self._known[key]
 
     def _read(self, lemma: str, form: str) -> list[Analysis]:
-        known = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
-        if any(is_precise(one) and _agrees(one) for one in known):
-            return known
+        analyses = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
+        if any(is_precise(one) and _agrees(one) for one in analyses):
+            return analyses
         features = self.features.get(form, {})
         possible = _relevant(features)
         certain = frozenset([name for name in possible if features[name] >= CERTAIN])
         if is_precise(certain) and _agrees(certain) and _main(possible) <= _main(certain):
             return [certain]
-        return [one for one in (*known, possible) if one]
+        return [one for one in (*analyses, possible) if one]
 
     def _lasting(self, form: str, own: Iterable[Analysis]) -> Values:
         """The degree and polarity of a form; of guessed ones, those that are likely."""
@@ -137,19 +137,19 @@ class FormAnalyses:
     @cached_property
     def _rules(self) -> Mapping[Hashable, Counter[Analysis]]:
         """How often forms of a change, and of last letters, have an analysis."""
-        found: dict[Hashable, Counter[Analysis]] = defaultdict(Counter)
+        rules: dict[Hashable, Counter[Analysis]] = defaultdict(Counter)
         for lemma in self.forms:
             gender = self._gender(lemma)
             for form in self.forms.strings(lemma):
-                own = [one for one in self._own(lemma, form) if is_precise(one) and _agrees(one)]
+                analyses = [one for one in self._own(lemma, form) if is_precise(one) and _agrees(one)]
                 for role in (NOUN, MODIFIER):
-                    said = {_bare(one) for one in own if role in _roles(one)}
+                    of_role = {_bare(one) for one in analyses if role in _roles(one)}
                     of = gender if role == NOUN else None
                     keys = [(role, of, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
-                    for key in (*keys, (role, of, *_change(lemma, form))) if said else ():
-                        found[key].update(said)
-                        found[key][_ALL] += 1
-        return found
+                    for key in (*keys, (role, of, *_change(lemma, form))) if of_role else ():
+                        rules[key].update(of_role)
+                        rules[key][_ALL] += 1
+        return rules
 
 
 RELEVANT = frozenset((*AGREEING, *LASTING, "POS", "VerbForm"))
@@ -202,9 +202,9 @@ def _agrees(analysis: Analysis) -> bool:
 
 @cache
 def _roles(analysis: Analysis) -> frozenset[str]:
-    found = frozenset(ROLES.get(name, "other") for name in analysis if _group(name) == "POS")
+    roles = frozenset(ROLES.get(name, "other") for name in analysis if _group(name) == "POS")
     # a participle agrees as an adjective does
-    return found - {VERB} | {MODIFIER} if VERB in found and "VerbForm:Part" in analysis else found
+    return roles - {VERB} | {MODIFIER} if VERB in roles and "VerbForm:Part" in analysis else roles
 
 
 def _change(lemma: str, form: str) -> tuple[str, str]:

@@ -68,8 +68,8 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
 
 def places(options: LexiconOptions, name: str) -> list[str]:
     """What an option of a reader names: files, an analyser."""
-    given = getattr(options, name)
-    return [] if given is None or isinstance(given, (Lexicon, Mapping, Table)) else as_paths(given)
+    value = getattr(options, name)
+    return [] if value is None or isinstance(value, (Lexicon, Mapping, Table)) else as_paths(value)
 
 
 def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:

@@ -59,8 +59,8 @@ def contexts(word: str, said: str = "") -> list[Context]:
     """
     spelt = "^" + "".join("0" if character.isdigit() else character for character in word.lower())
     kind = said or kind_of(word)
-    known = [(kind, spelt[-length:]) for length in range(1, min(LONGEST_SUFFIX, len(spelt)) + 1)]
-    return [EVERYWHERE, (kind, ""), *known] if kind else [EVERYWHERE, *known]
+    suffixes = [(kind, spelt[-length:]) for length in range(1, min(LONGEST_SUFFIX, len(spelt)) + 1)]
+    return [EVERYWHERE, (kind, ""), *suffixes] if kind else [EVERYWHERE, *suffixes]
 
 
 @dataclass(frozen=True)
@@ -124,34 +124,34 @@ class Guesser:
 
     def _tally(self, context: Context) -> tuple[int, int, np.ndarray]:
         """n(e), t(e), and n(f, e) for all features: (F,)."""
-        found = self._tallies.get(context)
-        if found is None:
+        tally = self._tallies.get(context)
+        if tally is None:
             counts = self.counts[context]
             sums = np.zeros(len(self.names))
             for row, count in counts.items():
                 sums[self._places[row]] += count
-            found = (counts.total(), len(counts), sums)
-            if found[0] >= OFTEN:
-                self._tallies[context] = found
-        return found
+            tally = (counts.total(), len(counts), sums)
+            if tally[0] >= OFTEN:
+                self._tallies[context] = tally
+        return tally
 
     def contexts(self, word: str) -> list[Context]:
         """Those by which a word is guessed: with its kind in the other source, if another known word is of it."""
-        said = self.said.get(word, "")
-        others = self.counts.get((said, ""), Counter()).total() - (word in self.rows) if said else 0
-        return contexts(word, said if others else "")
+        kind = self.said.get(word, "")
+        others = self.counts.get((kind, ""), Counter()).total() - (word in self.rows) if kind else 0
+        return contexts(word, kind if others else "")
 
     def shares(self, word: str) -> np.ndarray:
         """p(f | the word's longest context that others have), without the word itself: (F,)."""
-        own = self.rows.get(word)
+        row = self.rows.get(word)
         p = np.zeros(len(self.names))
         for context in self.contexts(word):
             if context not in self.counts:
                 break
             n, t, n_f = self._tally(context)
-            if own is not None:
-                n, t, n_f = n - 1, t - (self.counts[context][own] == 1), n_f.copy()
-                n_f[self._places[own]] -= 1
+            if row is not None:
+                n, t, n_f = n - 1, t - (self.counts[context][row] == 1), n_f.copy()
+                n_f[self._places[row]] -= 1
             if n == 0:
                 break
             p = n_f / n if context == EVERYWHERE else (n_f + t * p) / (n + t)
@@ -161,10 +161,10 @@ class Guesser:
         """The word's features; those of a known word as if it were new."""
         if word in self.rows:
             return self._guess(word)
-        known = [context for context in self.contexts(word) if context in self.counts]
-        if known[-1] not in self._guesses:
-            self._guesses[known[-1]] = self._guess(word)
-        return self._guesses[known[-1]]
+        contexts = [context for context in self.contexts(word) if context in self.counts]
+        if contexts[-1] not in self._guesses:
+            self._guesses[contexts[-1]] = self._guess(word)
+        return self._guesses[contexts[-1]]
 
     def _guess(self, word: str) -> dict[str, float]:
         quarters = np.floor(self.shares(word) * STEPS + 0.5) / STEPS

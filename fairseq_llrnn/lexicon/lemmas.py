@@ -46,10 +46,10 @@ class LemmaRules:
             for length in range(max(1, len(rule[0])), min(LONGEST, len(form)) + 1):
                 counts[form[-length:]][rule] += 1
         ranked = {
-            ending: tuple(sorted((rule for rule in found if found[rule] >= LEAST), key=lambda r: (-found[r], r)))
-            for ending, found in counts.items()
+            ending: tuple(sorted((rule for rule in rules if rules[rule] >= LEAST), key=lambda r: (-rules[r], r)))
+            for ending, rules in counts.items()
         }
-        return cls({ending: found for ending, found in ranked.items() if found}, frozenset(lemmas))
+        return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
     def known_lemma(self, word: str) -> str | None:
         """The lemma, if it is known of other words."""
@@ -64,9 +64,9 @@ class LemmaRules:
         """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
         if not word.replace("-", "").isalpha():
             return None
-        known = self.known_lemma(word)
-        if known is not None:
-            return known
+        lemma = self.known_lemma(word)
+        if lemma is not None:
+            return lemma
         for length in range(min(LONGEST, len(word)), 0, -1):
             for rule in self.rules.get(word[-length:], ()):
                 if len(word) - len(rule[0]) >= SHORTEST_STEM:
@@ -120,13 +120,13 @@ class Lemmas:
 
     def of(self, word: str) -> tuple[str, ...]:
         """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""
-        found = self.listed.get(word)
-        if found is None:
-            found = self._guesses.get(word)
-        if found is None:
+        lemmas = self.listed.get(word)
+        if lemmas is None:
+            lemmas = self._guesses.get(word)
+        if lemmas is None:
             guess = self.rules.guess(word)
-            found = self._guesses[word] = () if guess is None else (guess,)
-        return found
+            lemmas = self._guesses[word] = () if guess is None else (guess,)
+        return lemmas
 
     def guessed(self, words: Iterable[str]) -> Iterable[Row]:
         """Rows of the lemmas of words that none is listed of."""
@@ -158,16 +158,16 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
         shown: the words of the text. frequencies: of words in other texts, which no source of lemmas need have; a form
             that they lack is left out, and one that they have is of the lemma that its ending says.
     """
-    known = frozenset(shown)
-    wanted = {lemma for word in known for lemma in lemmas.of(word)}
-    found = [f for f, its in lemmas.listed.items() if f not in known and _is_word(f) and not wanted.isdisjoint(its)]
+    seen = frozenset(shown)
+    wanted = {lemma for word in seen for lemma in lemmas.of(word)}
+    found = [f for f, its in lemmas.listed.items() if f not in seen and _is_word(f) and not wanted.isdisjoint(its)]
     if frequencies is None:
         return MoreForms(tuple(sorted(found)), ())
     heard = [form for form in found if form in frequencies]
     guessed = [
         word
         for word in frequencies
-        if word not in known and word not in lemmas.listed and _is_word(word) and not wanted.isdisjoint(lemmas.of(word))
+        if word not in seen and word not in lemmas.listed and _is_word(word) and not wanted.isdisjoint(lemmas.of(word))
     ]
     listed, others = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
     return MoreForms(listed, others, len(found) - len(heard))
@@ -179,5 +179,5 @@ def _is_word(form: str) -> bool:
 
 
 def _ranked(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
-    known = frequencies or {}
-    return sorted(forms, key=lambda form: (-known.get(form, 0.0), form))
+    weights = frequencies or {}
+    return sorted(forms, key=lambda form: (-weights.get(form, 0.0), form))

@@ -60,4 +60,4 @@ def morpheme_features(
     names = {word: {name for one in several for name in morpheme_names(one, types)} for word, several in cut.items()}
     counted = cut if shown is None else cut.keys() & set(shown)
     having = Counter(name for word in counted for name in names[word])
-    return {word: {name: 1.0 for name in sorted(own) if having[name] >= floor} for word, own in names.items()}
+    return {word: {name: 1.0 for name in sorted(its) if having[name] >= floor} for word, its in names.items()}

@@ -50,23 +50,23 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     Raises:
         OptionError: Morfessor is not installed. DataError: a file that is not what it should be.
     """
-    given, floor, ordinary = options.morphemes, options.morpheme_floor, list(text.counts)
-    if given is None:
+    segmentations, floor, ordinary = options.morphemes, options.morpheme_floor, list(text.counts)
+    if segmentations is None:
         return
     often = {word: count for word, count in text.counts.items() if count}
     asked = dict.fromkeys((*ordinary, *text.others))
     cut: Segmentations
-    if given == MORFESSOR:
+    if segmentations == MORFESSOR:
         cut = segment_by_morfessor(often or dict.fromkeys(ordinary, 1), asked)
-    elif isinstance(given, Mapping):
-        cut = _checked(given)
+    elif isinstance(segmentations, Mapping):
+        cut = _checked(segmentations)
     else:
-        cut = _read(str(given), options.spelling, asked if is_text else None)
+        cut = _read(str(segmentations), options.spelling, asked if is_text else None)
         if is_text:
-            notes.update(words_in_both(str(given), cut, often or ordinary))
+            notes.update(words_in_both(str(segmentations), cut, often or ordinary))
     if not is_text:
         asked |= dict.fromkeys(cut)
-    elif given != MORFESSOR:
+    elif segmentations != MORFESSOR:
         outside = len(cut.keys() - asked.keys())
         whole = sum(word not in cut for word in ordinary if has_morphemes(word))
         notes.update(+Counter({OUTSIDE: outside, WHOLE: whole}))
@@ -75,11 +75,11 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
         notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(
             cut.keys() & asked.keys()
         )
-    is_file = given != MORFESSOR  # or the like: all of its words are kept, those that share no morpheme as well
+    is_file = segmentations != MORFESSOR  # or the like: all of its words are kept, those that share no morpheme as well
     for word in dict.fromkeys((*features, *cut)) if is_file else features:
-        own = features.get(word, {})
-        if own or (is_file and word in cut):
-            yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(own))
+        names = features.get(word, {})
+        if names or (is_file and word in cut):
+            yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(names))
 
 
 def _read(given: str, spelling: Spelling, asked: Collection[str] | None) -> Segmentations:
@@ -97,13 +97,13 @@ def _read(given: str, spelling: Spelling, asked: Collection[str] | None) -> Segm
     return cut
 
 
-def _checked(given: Mapping[str, Sequence[str]]) -> Segmentations:
-    for word, segments in given.items():
+def _checked(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:
+    for word, segments in segmentations.items():
         if isinstance(segments, str) or not word or "".join(segments) != word or not all(segments):
             raise DataError(
                 f"morphemes: expected a list of segments that spell the word {word!r}, found {segments!r}; correct it"
             )
-    return {word: [tuple(segments)] for word, segments in given.items()}
+    return {word: [tuple(segments)] for word, segments in segmentations.items()}
 
 
 def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, tuple[Segmentation, ...]]:
@@ -140,8 +140,8 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
 
     def segments(word: str) -> list[str]:
         which = next((i for i, half in enumerate(halves) if word in half), -1)
-        found: list[str] = models[which].viterbi_segment(word)[0]
-        return found
+        segments_of_word: list[str] = models[which].viterbi_segment(word)[0]
+        return segments_of_word
 
     return {word: (_cut(word, segments(word.lower())),) for word in words if _can_cut(word)}
 

@@ -116,22 +116,22 @@ class Table:
 
     def lexicon(self, values: bool = True) -> Lexicon:
         """The features of words: of their guesses, or else of all their analyses; and their values, if these count."""
-        found, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
+        lexicon, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
         for row in self._words():
             if row.source == GUESS or (row.features and row.form not in guessed):
-                found.add(row.form, dict(row.features))
-            own = {name: value for name, value in row.values if values and feature_group(name) not in MORPHEMES}
-            if own:
-                found.add(row.form, own)
-        return found
+                lexicon.add(row.form, dict(row.features))
+            features = {name: value for name, value in row.values if values and feature_group(name) not in MORPHEMES}
+            if features:
+                lexicon.add(row.form, features)
+        return lexicon
 
     def morphemes(self) -> dict[str, dict[str, float]] | None:
         """The morphemes of each word; None where nobody cut words."""
-        found: dict[str, dict[str, float]] = {}
+        morphemes: dict[str, dict[str, float]] = {}
         for row in self._words():
-            if own := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
-                found.setdefault(row.form, {}).update(own)
-        return found or None
+            if features := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
+                morphemes.setdefault(row.form, {}).update(features)
+        return morphemes or None
 
     def keep_words(self, counts: Mapping[str, int]) -> None:
         """Keep the rows of words, with their counts, and of other forms of their lemmas."""
@@ -186,7 +186,7 @@ def parsed(cell: str) -> Features:
     """What `written` writes. Raises ValueError, saying what is wrong; the caller knows the place."""
     if cell == NOTHING:
         return ()
-    found: dict[str, float] = {}
+    features: dict[str, float] = {}
     for part in _split(cell, "|"):
         group, *values = _split(part, "=")
         for value in _split(values[0], ",") if len(values) == 1 else [""]:
@@ -200,10 +200,10 @@ def parsed(cell: str) -> Features:
                 )
             if reason := what_is_wrong(name):
                 raise ValueError(reason)
-            if name in found:
+            if name in features:
                 raise ValueError(f"expected each feature once, found {shown(f'{group}={what}')} again")
-            found[name] = _number(share[0], name) if share else 1.0
-    return as_features(found)
+            features[name] = _number(share[0], name) if share else 1.0
+    return as_features(features)
 
 
 def _number(text: str, name: str) -> float:

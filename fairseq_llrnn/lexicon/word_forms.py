@@ -44,8 +44,8 @@ class WordForms:
 
     def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
         """The forms of a lemma, each with the features of all its analyses; none for one that is not known."""
-        known = self._forms.get(lemma, {})
-        return {form: {name: 1.0 for one in some for name in one} for form, some in known.items()}
+        analyses = self._forms.get(lemma, {})
+        return {form: {name: 1.0 for one in some for name in one} for form, some in analyses.items()}
 
     def strings(self, lemma: str) -> Iterable[str]:
         """The forms of a lemma alone."""
@@ -64,13 +64,13 @@ class WordForms:
     @classmethod
     def of_lexicon(cls, words: Iterable[str], features_of: Callable[[str], Mapping[str, float]]) -> WordForms:
         """From words that have features `Lemma:…`."""
-        found = cls()
+        forms = cls()
         for word in words:
             features = features_of(word)
             for name in features:
                 if feature_group(name) == GROUP:
-                    found.add(name.partition(":")[2], word, features)
-        return found
+                    forms.add(name.partition(":")[2], word, features)
+        return forms
 
 
 def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = "--term-forms") -> WordForms:
@@ -100,7 +100,7 @@ def check_table(path: str, option: str) -> None:
     """Raise OptionError for a place of words of earlier versions, with what makes a table of it."""
     kind, _, what = path.partition(":")
     if kind in OLD_PLACES and what:
-        made = f"say {option} {what}" if kind == "lexicon" else (
+        advice = f"say {option} {what}" if kind == "lexicon" else (
             f"llrnn lexicon {OLD_PLACES[kind]} {what} --out words.tsv makes one, then say {option} words.tsv"
         )  # fmt: skip
-        raise OptionError(f"{option} {path}: expected a table of words, found a place as of earlier versions; {made}")
+        raise OptionError(f"{option} {path}: expected a table of words, found a place as of earlier versions; {advice}")

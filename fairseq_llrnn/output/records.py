@@ -203,13 +203,13 @@ def by_parts(ask: Callable[Concatenate[Any, Batch, Asked], Tensor]) -> Callable[
     def answer(head: Any, batch: Batch, *arguments: Asked.args, **options: Asked.kwargs) -> Tensor:
         if not batch.rest:
             return ask(head, batch, *arguments, **options)
-        found = []
+        answers = []
         for part in batch.parts():
             some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
-            found.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
-        if found[0].dim() == 2:
-            return torch.cat(found)
-        width = max(answer.size(2) for answer in found)
-        return torch.cat([functional.pad(one, (0, width - one.size(2)), value=NEGATIVE_INFINITY) for one in found])
+            answers.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
+        if answers[0].dim() == 2:
+            return torch.cat(answers)
+        width = max(answer.size(2) for answer in answers)
+        return torch.cat([functional.pad(one, (0, width - one.size(2)), value=NEGATIVE_INFINITY) for one in answers])
 
     return answer  # type: ignore[return-value]

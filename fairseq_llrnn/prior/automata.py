@@ -107,7 +107,7 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
                     f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
                     f"file of n-grams; leave {name} out"
                 )
-        made = ngram_from_file(source, given.words, weight, temperature)
+        automaton = ngram_from_file(source, given.words, weight, temperature)
     elif not (texts or given.texts):
         raise OptionError(
             f"--background ngram:{source}: expected --count-text with the text that the {source}-grams are "
@@ -116,15 +116,15 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
     else:
         sentences = read_sentences(texts or given.texts, given.words, given.workers)
         unigrams = _unigram_below(prior, given.words, sentences) if texts else None
-        made = ngram_from_text(
+        automaton = ngram_from_text(
             sentences, given.words, int(source), options.folds, weight, temperature, options.prune, unigrams
         )
-        known = int((sentences.tokens != given.words.symbols.index(UNK)).sum())
+        tokens = int((sentences.tokens != given.words.symbols.index(UNK)).sum())
         if texts:
-            made.notes.update(
-                tokens_known(f"the text of ngram(…, text={' '.join(texts)})", known, len(sentences.tokens))
+            automaton.notes.update(
+                tokens_known(f"the text of ngram(…, text={' '.join(texts)})", tokens, len(sentences.tokens))
             )
-    return AutomatonPart(made.automaton, "ngram", weight, temperature, root=made.log_weights), made.notes
+    return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
 
 @register_background("automaton", example="automaton:grammar.txt", is_file=a_file, options=AutomatonOptions)
@@ -144,17 +144,17 @@ def read_grammar(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart
 
 def _without_probability(automaton: Automaton, log_weights: np.ndarray, given: Given) -> Counter[str]:
     """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
-    found, on_zero = 0, given.options.on_zero
+    impossible, on_zero = 0, given.options.on_zero
     for path in given.texts:
         sentences = read_sentences([path], given.words, given.workers)
         places = first_impossible(automaton, log_weights, sentences)
         bad = np.flatnonzero(places != POSSIBLE)
         if len(bad) and on_zero == "error":
             raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
-        found += len(bad)
+        impossible += len(bad)
     what = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
     note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
-    return Counter({note: found} if found else {})
+    return Counter({note: impossible} if impossible else {})
 
 
 def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.ndarray:

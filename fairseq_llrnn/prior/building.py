@@ -158,8 +158,8 @@ def build(
     entries = len(lexicon) - completed.added
     described = with_atoms(background, with_names)
     written = described.text if isinstance(described, Atom) and not described.options else str(described)
-    known = {"background": written, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
-    prior = replace(prior, settings={**prior.settings, **known})
+    settings = {"background": written, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
+    prior = replace(prior, settings={**prior.settings, **settings})
     if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
         for finding in {*part.findings} - {*(() if table.packages is None else table.packages.findings)}:
@@ -167,8 +167,8 @@ def build(
     guessed = np.flatnonzero([word in completed.guessed for word in words.symbols])
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    given = Given(words, counts, as_paths(options.text), None, open_model, options.workers)
-    prior, more = add_backgrounds(prior, background, given)
+    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers)
+    prior, more = add_backgrounds(prior, background, inputs)
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
@@ -211,12 +211,12 @@ def _with_source(
 
 def _check_of_labels(options: Recipe) -> None:
     """Raise OptionError for what only words of a text can have: a label comes alone, and no end follows."""
-    for name, given in (
+    for name, value in (
         ("--open-vocabulary", options.open_vocabulary),
         ("--evidence", options.evidence),
         ("--pieces", options.pieces),
     ):
-        if given is not None:
+        if value is not None:
             raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
     kinds = {kind_of(atom.text)[0] for atom in atoms(read_background(options.background))}
     if not kinds <= {STATIC, TRANSLATIONS}:
@@ -255,8 +255,8 @@ def _both_counts(options: Recipe, words: WordList) -> tuple[np.ndarray, Mapping[
     elif texts and counts is None:
         counts = words.count_text(texts, options.workers)
     elif options.open_vocabulary is not None:
-        own = words.counts if counts is None else counts
-        ordinary = zip(words.symbols, own.tolist(), words.specials, strict=True)
+        vocabulary_counts = words.counts if counts is None else counts
+        ordinary = zip(words.symbols, vocabulary_counts.tolist(), words.specials, strict=True)
         all_counts = Counter({symbol: count for symbol, count, special in ordinary if not special})
     if texts and counts is not None and not counts[~words.specials].any():
         raise DataError(
@@ -300,13 +300,13 @@ def _text_words(
     """The words that knowledge is wanted of: over pieces, those of the text."""
     if options.pieces is not None:
         return TextWords({}, () if text is None else text.words())
-    own = zip(words.symbols, counts.tolist(), words.specials, strict=True)
-    return TextWords({word: count for word, count, special in own if not special}, list(others))
+    rows = zip(words.symbols, counts.tolist(), words.specials, strict=True)
+    return TextWords({word: count for word, count, special in rows if not special}, list(others))
 
 
 def _patterns(options: Recipe) -> UserPatterns | None:
-    found = options.patterns
-    return found if found is None or isinstance(found, UserPatterns) else UserPatterns.load(str(found))
+    patterns = options.patterns
+    return patterns if patterns is None or isinstance(patterns, UserPatterns) else UserPatterns.load(str(patterns))
 
 
 def _piece_text(options: Recipe, path: Path | None, words: WordList) -> PieceText | None:

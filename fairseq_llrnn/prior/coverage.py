@@ -22,9 +22,9 @@ def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, toke
     here, after = states.copy(), np.full(len(states), -1, dtype=np.int64)
     while (here >= 0).any():
         on = np.flatnonzero(here >= 0)
-        arcs, found = automaton.find(here[on], tokens[on])
-        after[on[found]] = automaton.nexts[arcs[found]]
-        here[on] = np.where(found, NOTHING, automaton.fail[here[on]])
+        arcs, has_arc = automaton.find(here[on], tokens[on])
+        after[on[has_arc]] = automaton.nexts[arcs[has_arc]]
+        here[on] = np.where(has_arc, NOTHING, automaton.fail[here[on]])
     rooted = (here == ROOT) & np.isfinite(log_weights[tokens])
     block = np.where(tokens == END, 0, states // automaton.block_size * automaton.block_size)
     after[rooted] = (automaton.root_next[tokens] + block)[rooted]

@@ -142,12 +142,12 @@ def read_description(directory: Path) -> dict[str, Any]:
         raise PriorError(str(error)) from None
     except OSError:
         aside = set_aside(directory.absolute())
-        found = "none; make one with `llrnn prior`"
+        absence = "none; make one with `llrnn prior`"
         if aside is not None:
-            found = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
+            absence = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
         elif inside := sorted(directory.glob(f"*/{JSON_FILE}")):
-            found = f"none; did you mean {inside[0].parent}?"
-        raise PriorError(f"{directory}: expected a prior (a directory with {JSON_FILE}), found {found}") from None
+            absence = f"none; did you mean {inside[0].parent}?"
+        raise PriorError(f"{directory}: expected a prior (a directory with {JSON_FILE}), found {absence}") from None
     except (ValueError, RecursionError) as error:
         raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
@@ -189,11 +189,11 @@ def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, advi
     difference = next(
         (i for i, (a, b) in enumerate(zip(symbols, own, strict=False)) if a != b), min(len(symbols), len(own))
     )
-    found = symbols[difference] if difference < len(symbols) else "nothing"
+    symbol = symbols[difference] if difference < len(symbols) else "nothing"
     expected = own[difference] if difference < len(own) else "nothing"
     raise PriorError(
         f"{problem}: sizes {len(own)} and {len(symbols)}, first difference at index {difference} "
-        f"({expected!r} in the prior, {found!r} in the dictionary); {advice}"
+        f"({expected!r} in the prior, {symbol!r} in the dictionary); {advice}"
     )
 
 
@@ -209,7 +209,7 @@ def _holds_nothing_else(path: Path) -> bool:
     names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, RECIPE_FILE}
     with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
         names |= {part["part"] for part in read_description(path)["parts"]}
-    return {found.name for found in path.iterdir()} <= names
+    return {entry.name for entry in path.iterdir()} <= names
 
 
 def _read_words(path: Path) -> tuple[str, ...]:

@@ -36,13 +36,13 @@ def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
 
     () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.
     """
-    given, translations = options.source_dictionary, options.translations
+    dictionary, translations = options.source_dictionary, options.translations
     if options.evidence is None:
         return ()
-    if given is not None:
-        symbols = load_dictionary(given).symbols if isinstance(given, (str, Path)) else tuple(given)
+    if dictionary is not None:
+        symbols = load_dictionary(dictionary).symbols if isinstance(dictionary, (str, Path)) else tuple(dictionary)
         if translations is not None and symbols != translations.parallel.source_symbols:
-            name = f" {given}" if isinstance(given, (str, Path)) else ""
+            name = f" {dictionary}" if isinstance(dictionary, (str, Path)) else ""
             raise OptionError(
                 f"source_dictionary{name}: expected the words of the source side of --lexical-translation, found "
                 "others; leave it out"
@@ -52,9 +52,9 @@ def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
         return translations.parallel.source_symbols
     others = [] if path is None else [p for p in path.parent.glob("dict.*.txt") if p.name != path.name]
     if len(others) != 1:
-        found = ", ".join(sorted(other.name for other in others)) or "none"
+        names = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
-            f"--evidence: expected one other dict.*.txt beside --dict {path}, the source's, found {found}; give it as "
+            f"--evidence: expected one other dict.*.txt beside --dict {path}, the source's, found {names}; give it as "
             "source_dictionary"
         )
     return load_dictionary(others[0]).symbols
@@ -134,12 +134,12 @@ def known_source_words(
             )
         return frozenset()
     spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.parallel.bitext.source
-    found: set[tuple[int, ...]] = set()
+    tokens_of_words: set[tuple[int, ...]] = set()
     for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
         tokens = block.tolist()
-        found.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
-    return frozenset(word for word in (spans.word(np.array(one)) for one in found) if word is not None)
+        tokens_of_words.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
+    return frozenset(word for word in (spans.word(np.array(one)) for one in tokens_of_words) if word is not None)
 
 
 def spelled_words(
@@ -180,11 +180,11 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
     ordinary = ~words.specials & prior.allowed
     convention = pieces_of(prior)
     spelt = words.symbols if convention is None else [*map(convention.bare, words.symbols)]
-    known = frozenset(spelt)
+    vocabulary = frozenset(spelt)
     notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
     factor_of = np.ones(len(words))
     for i in np.flatnonzero(ordinary):
-        kind = form_of(spelt[i], known)
+        kind = form_of(spelt[i], vocabulary)
         if kind is not None and kind in factors:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1
@@ -201,9 +201,9 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
     background = background_of(prior)
     if background is not None:
         with np.errstate(divide="ignore"):
-            made = prior.with_part(StaticPart(np.log(factor_of)))
-        name = [name for name in made.names if name.startswith(StaticPart.kind)][-1]
-        return replace(made, expression=Times((background, Atom("unsupported", name)))), notes
+            discounted = prior.with_part(StaticPart(np.log(factor_of)))
+        name = [name for name in discounted.names if name.startswith(StaticPart.kind)][-1]
+        return replace(discounted, expression=Times((background, Atom("unsupported", name)))), notes
     log_weights = prior.log_weights.copy()
     with np.errstate(divide="ignore"):
         log_weights[ordinary] = np.log(after * (before.sum() / after.sum()))

@@ -51,8 +51,8 @@ class Atom:
         if not self.options:
             return _quote(self.text)
         name, colon, first = self.text.partition(":")
-        said = [f"{option}={_written(value)}" if value is not True else option for option, value in self.options]
-        return f"{name}({', '.join([_quote(first, CALLED)] * bool(colon) + said)})"
+        options = [f"{option}={_written(value)}" if value is not True else option for option, value in self.options]
+        return f"{name}({', '.join([_quote(first, CALLED)] * bool(colon) + options)})"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def temperatures(expression: Expression) -> list[float]:
         return [1.0]
     if isinstance(expression, AtTemperature):
         return [expression.temperature * inner for inner in temperatures(expression.term)]
-    return [found for term in expression.terms for found in temperatures(term)]
+    return [temperature for term in expression.terms for temperature in temperatures(term)]
 
 
 def atoms(expression: Expression) -> list[Atom]:
@@ -161,8 +161,8 @@ def combine(expression: Expression, background: Callable[[str], Background]) -> 
 def describe(expression: Expression) -> dict[str, Any]:
     """As JSON has it."""
     if isinstance(expression, Atom):
-        said = {"options": dict(expression.options)} if expression.options else {}
-        return {"part": expression.part, "text": expression.text, **said}
+        description = {"options": dict(expression.options)} if expression.options else {}
+        return {"part": expression.part, "text": expression.text, **description}
     if isinstance(expression, AtTemperature):
         return {"tempered": describe(expression.term), "temperature": expression.temperature}
     terms = [describe(term) for term in expression.terms]
@@ -204,31 +204,31 @@ def described(description: Any, names: Sequence[str]) -> Expression:
 def _described(description: Any, names: Sequence[str], depth: int) -> Expression:
     if not isinstance(description, Mapping) or depth > DEEPEST:
         raise ValueError("its background is no combination of parts")
-    found: dict[str, Any] = dict(description)
-    kind = next((kind for kind in ("part", "tempered", "product", "mixture") if kind in found), None)
+    entry: dict[str, Any] = dict(description)
+    kind = next((kind for kind in ("part", "tempered", "product", "mixture") if kind in entry), None)
     if kind == "part":
-        if found["part"] not in names or not isinstance(found.get("text"), str):
-            raise ValueError(f"its background has the part {found['part']!r}, expected one of {', '.join(names)}")
-        options = found.get("options", {})
+        if entry["part"] not in names or not isinstance(entry.get("text"), str):
+            raise ValueError(f"its background has the part {entry['part']!r}, expected one of {', '.join(names)}")
+        options = entry.get("options", {})
         if not isinstance(options, dict) or not all(map(_is_value, options.values())):
             raise ValueError(f"its background has the options {options!r}, expected words by their names")
-        said = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
-        return Atom(found["text"], found["part"], tuple(said))
+        pairs = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
+        return Atom(entry["text"], entry["part"], tuple(pairs))
     if kind == "tempered":
-        term, temperature = _described(found[kind], names, depth + 1), found.get("temperature")
+        term, temperature = _described(entry[kind], names, depth + 1), entry.get("temperature")
         try:
             return AtTemperature(term, float(temperature) if is_positive(temperature) else math.nan)
         except ValueError as error:
             raise ValueError(f"its background has the temperature {temperature!r}, expected {error}") from None
-    rows = found.get(kind or "")
+    rows = entry.get(kind or "")
     if not isinstance(rows, list) or len(rows) < 2:
         raise ValueError("its background is no combination of parts")
     terms = tuple(_described(row, names, depth + 1) for row in rows)
     if kind == "product":
         return Times(terms)
-    weights, weighting = found.get("weights"), found.get("weighting")
-    known = weights if isinstance(weights, list) else []
-    sound = weights is None or (len(known) == len(rows) and all(map(is_positive, known)))
+    weights, weighting = entry.get("weights"), entry.get("weighting")
+    numbers = weights if isinstance(weights, list) else []
+    sound = weights is None or (len(numbers) == len(rows) and all(map(is_positive, numbers)))
     if not sound or weighting not in WEIGHTINGS:
         raise ValueError("its background is a mixture with weights that are none")
     return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)

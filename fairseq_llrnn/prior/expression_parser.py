@@ -71,15 +71,15 @@ class _Parser:
         while self.take("plus"):
             weights.append(self.weight())
             terms.append(self.product())
-        given = tuple(weight for weight in weights if weight is not None)
-        if given and (len(given) < len(weights) or len(terms) == 1):
+        numbers = tuple(weight for weight in weights if weight is not None)
+        if numbers and (len(numbers) < len(weights) or len(terms) == 1):
             self.place = begin
             raise self.error("a weight for every background that `plus` joins, or for none")
         weighting = WEIGHTINGS[0]
         if len(terms) > 1 and self.take("with"):
             self.expect("weights")
             weighting = self.choice()
-        return terms[0] if len(terms) == 1 else Plus(tuple(terms), given or None, weighting)
+        return terms[0] if len(terms) == 1 else Plus(tuple(terms), numbers or None, weighting)
 
     def choice(self) -> str:
         if self.take("learned"):
@@ -159,9 +159,9 @@ class _Parser:
         return Atom(_unquoted(name) + first, options=tuple(options.items()))
 
     def take(self, word: str) -> bool:
-        found = self.token == word
-        self.place += found
-        return found
+        matches = self.token == word
+        self.place += matches
+        return matches
 
     def expect(self, word: str) -> None:
         if not self.take(word):
@@ -172,12 +172,12 @@ class _Parser:
         while at is not None and self.place < len(self.spans) and self.spans[self.place][1] <= at:
             self.place += 1
         begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]
-        found = self.text[begin:end] or "the end"
+        token = self.text[begin:end] or "the end"
         before, after = self.text[:begin], self.text[end:]
         before = before if begin <= AROUND else f"…{before[-AROUND:]}"
         after = after if len(after) <= AROUND else f"{after[:AROUND]}…"
         return OptionError(
-            f"{self.option} {before}>>{self.text[begin:end]}<<{after}: expected {expected}, found {found} between >> "
+            f"{self.option} {before}>>{self.text[begin:end]}<<{after}: expected {expected}, found {token} between >> "
             "and <<"
         )
 

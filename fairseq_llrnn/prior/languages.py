@@ -51,11 +51,11 @@ def part_of(table: Table, background: Expression, words: WordList, counts: np.nd
         counts: (V,).
     """
     ordinary = np.flatnonzero(~words.specials)
-    symbols, own = [words.symbols[i] for i in ordinary], counts[ordinary]
+    symbols, ordinary_counts = [words.symbols[i] for i in ordinary], counts[ordinary]
     used = [] if table.packages is None else list(table.packages.findings)
     used = [finding for finding in used if finding.gives != "frequencies" and finding.known]
-    used += findings_of(table, symbols, own, [(finding.source, finding.language) for finding in used])
+    used += findings_of(table, symbols, ordinary_counts, [(finding.source, finding.language) for finding in used])
     texts = dict.fromkeys(atom.text for atom in atoms(background))
     weighed = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
-    used += [frequency_finding(symbols, own, code) for code in weighed]
+    used += [frequency_finding(symbols, ordinary_counts, code) for code in weighed]
     return LanguagesPart(tuple(used)) if used else None

@@ -80,9 +80,9 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
         except ValueError:
             is_file = True  # one that is not there
         text = f"{kind}:{change(source)}" if is_file else text
-    said = with_paths(options_of(atom), change)
-    paths = {key.field for key in keys(type(said)) if key.is_path}
-    options = ((name, getattr(said, name) if name in paths else value) for name, value in atom.options)
+    changed = with_paths(options_of(atom), change)
+    paths = {key.field for key in keys(type(changed)) if key.is_path}
+    options = ((name, getattr(changed, name) if name in paths else value) for name, value in atom.options)
     return Atom(text, atom.part, tuple(options))
 
 
@@ -138,15 +138,15 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
     first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
-    made = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
+    combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
     for part in built:
-        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), made.log_weights):
+        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
             part = replace(part, root=None)
-        made = made.with_part(part)
+        combined = combined.with_part(part)
     if not isinstance(expression, Atom):
-        names = iter(made.names)
-        made = replace(made, expression=with_atoms(expression, lambda atom: _named(atom, names)))
-    return made, notes
+        names = iter(combined.names)
+        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
+    return combined, notes
 
 
 def _part(atom: Atom, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:

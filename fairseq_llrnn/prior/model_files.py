@@ -67,7 +67,7 @@ class ModelFiles:
         temperature = description.get("temperature", 0.0)
         if not isinstance(hashes, dict) or not {CHECKPOINT, DICTIONARY} <= set(hashes):
             raise ValueError(f"expected a model of at least {CHECKPOINT} and {DICTIONARY}, found none")
-        if not all(_NAME.fullmatch(name) and isinstance(found, str) for name, found in hashes.items()):
+        if not all(_NAME.fullmatch(name) and isinstance(digest, str) for name, digest in hashes.items()):
             raise ValueError("expected names of a model's files and their hashes, found others")
         if not (_is_positive(weight) and weight <= 1.0):
             raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
@@ -142,5 +142,5 @@ class SharedWords:
         sharing = (index == unknown) & allowed  # shape: (V,); <unk> itself, too
         log_share = np.where(index == unknown, -np.log(max(1, int(sharing.sum()))), 0.0)
         lacking = sum(symbol != UNK for symbol, shares in zip(symbols, sharing, strict=True) if shares)
-        known = int((ordinary[index] & allowed).sum())
-        return cls(index, log_share, unknown, known, lacking, int(ordinary.sum()) - known)
+        shared = int((ordinary[index] & allowed).sum())
+        return cls(index, log_share, unknown, shared, lacking, int(ordinary.sum()) - shared)

@@ -121,9 +121,9 @@ def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> d
     if place is not None:
         row = prior.output.features_of(place)
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
-    known = prior.output.features.index
-    told = {name: value for name, value in lexicon.features(word).items() if name in known and value != 0.0}
-    seen = unknown_word_features(word, known, bool(prior.settings.get("shapes")))
+    index = prior.output.features.index
+    told = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
+    seen = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
     return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
 
 

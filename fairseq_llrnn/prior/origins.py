@@ -19,18 +19,18 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
     Args:
         code: of --language.
     """
-    known = options.words
+    words = options.words
     translations = options.translations
     evidence_map = None if options.evidence is None else options.evidence.mapping
     files: list[tuple[str, str | Path]] = [
-        *((f"--{n}", path) for n in ("conllu", "lexicon") for path in places(known, n)),
-        *((f"words.{n}", path) for n in ("unimorph", "values") for path in places(known, n)),
-        *(("words.morphemes", p) for p in [known.morphemes] if isinstance(p, (str, Path)) and p != MORFESSOR),
+        *((f"--{n}", path) for n in ("conllu", "lexicon") for path in places(words, n)),
+        *((f"words.{n}", path) for n in ("unimorph", "values") for path in places(words, n)),
+        *(("words.morphemes", p) for p in [words.morphemes] if isinstance(p, (str, Path)) and p != MORFESSOR),
         *(("--count-text", path) for path in as_paths(options.text)),
         *(("patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
         *(("--background", path) for path in _background_files(background)),
         *(("--lexical-translation", p) for p in (translations.parallel.files if translations else ())),
-        *(("words.hunspell", path) for path in as_paths(known.hunspell if translations else ())),
+        *(("words.hunspell", path) for path in as_paths(words.hunspell if translations else ())),
         *(("translations.source_lexicon", p) for p in as_paths(translations.source_lexicon if translations else ())),
         *(("evidence.mapping", path) for path in [evidence_map] if isinstance(path, (str, Path))),
     ]
@@ -41,17 +41,17 @@ def made_from(options: Recipe, background: Expression, code: str | None) -> list
             continue
         described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
     if code is not None:
-        described.append(f"--language {code}, lemmas that {known.lemma_floor} words share")
-    return described + ([] if known.apertium is None else [f"words.apertium {Path(known.apertium).name}"])
+        described.append(f"--language {code}, lemmas that {words.lemma_floor} words share")
+    return described + ([] if words.apertium is None else [f"words.apertium {Path(words.apertium).name}"])
 
 
 def _background_files(background: Expression) -> list[str]:
     """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
-    found: list[str] = []
+    files: list[str] = []
 
     def seen(path: str) -> str:
-        found.append(path)
+        files.append(path)
         return path
 
     with_atoms(background, lambda atom: with_files(atom, seen))
-    return [path for path in dict.fromkeys(found) if not os.path.isdir(path)]
+    return [path for path in dict.fromkeys(files) if not os.path.isdir(path)]

@@ -126,19 +126,19 @@ def _word_rows(
     """Every a-priori feature of every word, identity left out; none of special symbols."""
     ordinary = words.ordinary
     floor, spelt = recipe.suffixes, ordinary
-    known: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
+    rows: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
     if recipe.pieces is not None:
         convention = CONVENTIONS[recipe.pieces]
         spelt = [convention.bare(piece) for piece in ordinary]
-        known = piece_features(ordinary, convention, text, lexicon, floor)
+        rows = piece_features(ordinary, convention, text, lexicon, floor)
     elif floor is not None:
-        known = (row | more for row, more in zip(known, iter_suffix_features(ordinary, floor), strict=True))
-    own = zip(spelt, known, strict=True)
+        rows = (row | more for row, more in zip(rows, iter_suffix_features(ordinary, floor), strict=True))
+    pairs = zip(spelt, rows, strict=True)
 
     def row_of(special: bool) -> dict[str, float]:
         if special:
             return {}
-        word, row = next(own)
+        word, row = next(pairs)
         if recipe.shapes:
             row |= shape_features(word)
         if patterns is not None:
@@ -169,9 +169,9 @@ def _signatures(
     _, first, of_word = np.unique(which, return_index=True, return_inverse=True)
     order = np.argsort(first)
     first, place = first[order], np.argsort(order)
-    known = np.flatnonzero(np.isin(first, chosen))
-    identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], known)
+    columns = np.flatnonzero(np.isin(first, chosen))
+    identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], columns)
     kept = restrict_groups(rows.rows, groups, "input_features" if side else "--features", asked_for)
     table = FeatureTable.from_rows([{**a, **kept[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
-    found = group_equal_rows(table)  # restricted ones may be equal, too
-    return replace(found, class_of=found.class_of[place[of_word]])
+    signatures = group_equal_rows(table)  # restricted ones may be equal, too
+    return replace(signatures, class_of=signatures.class_of[place[of_word]])

@@ -105,7 +105,7 @@ class Prior:
 
     def find(self, part: type[PartType]) -> PartType | None:
         """The first part of that class; None where there is none."""
-        return next((found for found in self.parts if isinstance(found, part)), None)
+        return next((candidate for candidate in self.parts if isinstance(candidate, part)), None)
 
     @property
     def required(self) -> list[Part]:
@@ -113,7 +113,7 @@ class Prior:
         if self.expression is None:
             return list(self.parts)
         inside = {atom.part for atom in atoms(self.expression)} - {atom.part for atom in required(self.expression)}
-        return [found for name, found in zip(self.names, self.parts, strict=True) if name not in inside]
+        return [part for name, part in zip(self.names, self.parts, strict=True) if name not in inside]
 
     @property
     def translations(self) -> LexicalPart | None:
@@ -131,14 +131,14 @@ class Prior:
         Args:
             max_slots, once: for whoever asks first, as of prior/parts/evidence.py.
         """
-        found = (part.offers(self, max_slots, once) for part in self.parts)
-        return next((table for table in found if table is not None), None)
+        tables = (part.offers(self, max_slots, once) for part in self.parts)
+        return next((table for table in tables if table is not None), None)
 
     @property
     def open_words(self) -> OpenTable | None:
         """The words outside the dictionary that were met, the one table of this prior; None without open classes."""
-        found = (part.open_words(self) for part in self.parts)
-        return next((table for table in found if table is not None), None)
+        tables = (part.open_words(self) for part in self.parts)
+        return next((table for table in tables if table is not None), None)
 
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
         """The prior with one part more: the last one, but one that `is_base` comes before those that wrap others.
@@ -147,12 +147,12 @@ class Prior:
             source_symbols: U, where the part brings them.
         """
         source = self.source_symbols if source_symbols is None else source_symbols
-        place = sum(found.is_base for found in self.parts) if part.is_base else len(self.parts)
+        place = sum(other.is_base for other in self.parts) if part.is_base else len(self.parts)
         return replace(self, parts=(*self.parts[:place], part, *self.parts[place:]), source_symbols=source)
 
     def without(self, part: type[Part]) -> Prior:
         """The prior without any part of that class."""
-        return replace(self, parts=tuple(found for found in self.parts if not isinstance(found, part)))
+        return replace(self, parts=tuple(other for other in self.parts if not isinstance(other, part)))
 
     # ---- what it knows ------------------------------------------------------------------------------------------
 
@@ -177,17 +177,17 @@ class Prior:
         from fairseq_llrnn.backgrounds.static import StaticBackground
 
         context = BuildContext(self, has_source)
-        made: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)
-        own = {name: part for name, part in zip(self.names, self.parts, strict=True) if part.is_base}
+        background: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)
+        bases = {name: part for name, part in zip(self.names, self.parts, strict=True) if part.is_base}
         if self.expression is not None:
-            root = made
-            made = combine(self.expression, lambda name: own[name].background(root, context))
-        elif len(own) > 1:
-            raise PriorError(f"the prior has the backgrounds {', '.join(own)}, and no word on how they are combined")
+            root = background
+            background = combine(self.expression, lambda name: bases[name].background(root, context))
+        elif len(bases) > 1:
+            raise PriorError(f"the prior has the backgrounds {', '.join(bases)}, and no word on how they are combined")
         for part in self.parts:
             if not (part.is_base and self.expression is not None):
-                made = part.background(made, context)
-        return made.float()
+                background = part.background(background, context)
+        return background.float()
 
     @cached_property
     def session(self) -> Session:
@@ -287,7 +287,7 @@ class Prior:
         named = list(zip(self.names, self.parts, strict=True))
         arrays = self._own_arrays()
         for name, part in named:
-            arrays |= {f"{name}/{own}": array for own, array in part.arrays().items()}
+            arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
         source = {SOURCE_HASH: hash_symbols(self.source_symbols)} if self.source_symbols else {}
         description = {
             "settings": dict(self.settings),
@@ -340,13 +340,13 @@ class Prior:
                 raise ValueError("some of its parts belong to source words, and there are none")
             for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
-                known = {own: value for own, value in entry.items() if own != "part"}
-                part_saved = SavedPart(known, saved.arrays_of(name), directory / name, prior, load_model)
+                fields = {bases: value for bases, value in entry.items() if bases != "part"}
+                part_saved = SavedPart(fields, saved.arrays_of(name), directory / name, prior, load_model)
                 prior = prior.with_part(part.read(part_saved))
             if "background" not in saved.description:
                 return prior
-            own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
-            return replace(prior, expression=described(saved.description["background"], own))
+            bases = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
+            return replace(prior, expression=described(saved.description["background"], bases))
 
     @classmethod
     def _of_signatures(cls, saved: SavedPrior, folder: str) -> Prior:

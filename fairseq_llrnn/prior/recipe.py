@@ -290,8 +290,8 @@ class Recipe(Settings):
         between_words = self.translations is None or self.translations.units == "word"
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
-        for name, said in of_lemmas.items():
-            if said and between_words:
+        for name, value in of_lemmas.items():
+            if value and between_words:
                 raise OptionError(f"{called(name)}: it needs translations.units=lemma; add that, or leave it out")
         if self.evidence is not None and not self.evidence.kinds and self.evidence.mapping is None:
             raise OptionError("--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers")

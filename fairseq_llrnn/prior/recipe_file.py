@@ -67,16 +67,16 @@ def recipe_text(recipe: Recipe, folder: str | Path) -> str:
     """A recipe as it is written to a file in `folder`: what differs from the defaults, in the order of the keys."""
     import tomli_w
 
-    own = os.path.realpath(folder)
+    place = os.path.realpath(folder)
 
     def seen_from_there(path: str) -> str:
         whole = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
-        return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, own)
+        return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, place)
 
     values, objects = plain_values(_moved(recipe, seen_from_there))
     objects += ["dictionary"] if recipe.dictionary is None else []
-    given = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
-    return HEADER + given + "\n" + tomli_w.dumps(values)
+    header = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
+    return HEADER + header + "\n" + tomli_w.dumps(values)
 
 
 def _moved(recipe: Recipe, change: Callable[[str], str]) -> Recipe:

@@ -40,12 +40,12 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
         )
     kind_of_class: list[str] = []
     for signature in range(prior.output.num_classes):
-        found = [name for name in features.row(signature) if feature_group(name) == group]
-        if len(found) == 1:
-            value = found[0].partition(":")[2]
-            kind_of_class.append(found[0] if value in NAMES else value)
+        names = [name for name in features.row(signature) if feature_group(name) == group]
+        if len(names) == 1:
+            value = names[0].partition(":")[2]
+            kind_of_class.append(names[0] if value in NAMES else value)
         else:
-            kind_of_class.append(MIXED if found else OTHER)
+            kind_of_class.append(MIXED if names else OTHER)
     kinds = sorted({*kind_of_class, END, UNKNOWN})
     index = {name: i for i, name in enumerate(kinds)}
     kind_of = np.array([index[k] for k in kind_of_class], dtype=np.int64)[prior.output.class_of]

@@ -25,5 +25,5 @@ class Session:
         """What `make` gave when it was first asked for under this name."""
         if name not in self._made:
             self._made[name] = make()
-        found: Made = self._made[name]
-        return found
+        made_once: Made = self._made[name]
+        return made_once

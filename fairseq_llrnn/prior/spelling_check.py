@@ -33,7 +33,7 @@ def notes_of_spelling(
     forms: dict[str, str] = {}
     for form in known:
         forms.setdefault(_key(form), form)
-    found: dict[tuple[str, str], list[int]] = {}
+    places: dict[tuple[str, str], list[int]] = {}
     any_capitals = any(word != lower(word) for word in words.ordinary)
     for i in missing:
         word = words.symbols[i]
@@ -41,15 +41,15 @@ def notes_of_spelling(
         if alike is None:
             continue
         if in_form(word, "nfc") == in_form(alike, "nfc"):
-            found.setdefault((UNICODE, advice_on_form(word, options.normalize, "words.normalize=")), []).append(i)
+            places.setdefault((UNICODE, advice_on_form(word, options.normalize, "words.normalize=")), []).append(i)
         elif (advice := _advice(word, alike, options, any_capitals)) is not None:
-            found.setdefault((CASE, advice), []).append(i)
+            places.setdefault((CASE, advice), []).append(i)
     total = max(1, int(counts[~words.specials].sum()))
     return Counter(
         {
             f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) that {what} in another "
             f"{which} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
-            for (which, advice), indices in found.items()
+            for (which, advice), indices in places.items()
         }
     )
 

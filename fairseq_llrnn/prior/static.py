@@ -73,13 +73,13 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, options
         counted = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
         weights = language_weights(words, counted, allowed, background.partition(":")[2])
     elif not os.path.exists(background):
-        known = named_backgrounds()
-        near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *known], n=1)
+        others = named_backgrounds()
+        near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
         fix = f"did you mean {near[0]}?" if near else "check the spelling"
         if ":" in background:
             fix += " If another package has this background, install it"
         raise OptionError(
-            f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in known.values())} "
+            f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
             f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
         )
     else:
@@ -104,7 +104,7 @@ def language_weights(words: WordList, unigram: np.ndarray, allowed: np.ndarray, 
     weights = np.where(allowed & ~spelt, unigram, 0.0)
     places = np.flatnonzero(spelt)
     if len(places):
-        found = source.frequencies([words.symbols[i] for i in places], code)
-        found = np.maximum(found, source.least(code))
-        weights[places] = (1.0 - weights.sum()) * found / found.sum()
+        frequencies = source.frequencies([words.symbols[i] for i in places], code)
+        frequencies = np.maximum(frequencies, source.least(code))
+        weights[places] = (1.0 - weights.sum()) * frequencies / frequencies.sum()
     return weights / weights.sum()

@@ -90,9 +90,9 @@ def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]
         return None
     symbols, paths = options.translations.parallel.source_symbols, as_paths(options.translations.source_lexicon)
     asked, spelled = is_word(symbols), is_lower(symbols)  # keep_case is of the target
-    known = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
+    lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
     text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
-    table = gather(known, text)
+    table = gather(lexicon, text)
     lemmas = Lemmas.of_table(table).check(SOURCE_OPTION, paths, "give tables of `llrnn lexicon`")
     notes.update(table.notes)
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]
@@ -136,31 +136,32 @@ def add_translations(
     part = LexicalPart(table, weight, options.learned, aligner, forms, power, of_source)
     before = background_of(prior)
     if before is None:
-        made = prior.with_part(part, text.source_symbols)
+        translated = prior.with_part(part, text.source_symbols)
     else:
         part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before, options) else part
-        made = prior.with_part(part, text.source_symbols)
-        made = replace(made, expression=_combined(prior, before, Atom(TRANSLATIONS, _name(made, part)), options))
-    return replace(made, settings={**prior.settings, "lexical_top": options.top}), notes
+        translated = prior.with_part(part, text.source_symbols)
+        atom = Atom(TRANSLATIONS, _name(translated, part))
+        translated = replace(translated, expression=_combined(prior, before, atom, options))
+    return replace(translated, settings={**prior.settings, "lexical_top": options.top}), notes
 
 
 def background_of(prior: Prior) -> Expression | None:
     """How the background is written; None where it is static, or static with translations."""
     if prior.expression is not None:
         return prior.expression
-    own = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
-    if not own or prior.translations is not None:
+    names = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
+    if not names or prior.translations is not None:
         return None
     written = str(prior.settings["background"])
     try:
         atom = parse(written)
     except OptionError:  # a path with blanks
         atom = Atom(written)
-    return replace(atom, part=own[0]) if isinstance(atom, Atom) else Atom(written, own[0])
+    return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(written, names[0])
 
 
 def _name(prior: Prior, part: LexicalPart) -> str:
-    return next(name for name, found in zip(prior.names, prior.parts, strict=True) if found is part)
+    return next(name for name, other in zip(prior.names, prior.parts, strict=True) if other is part)
 
 
 def _forbids(prior: Prior, before: Expression) -> bool:

@@ -117,10 +117,10 @@ class FeatureSource(LanguageSource):
         count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
         asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
         count.left_out[TOO_LONG] += len(words) - len(asked)
-        found = self.read(list(dict.fromkeys(asked.values())), code, spelling)
+        answers = self.read(list(dict.fromkeys(asked.values())), code, spelling)
         for word, spelled in asked.items():
-            if spelled in found:
-                lexicon.add(word, found.features(spelled))
+            if spelled in answers:
+                lexicon.add(word, answers.features(spelled))
                 count.read += 1
             else:
                 count.left_out[UNKNOWN] += 1

@@ -64,8 +64,8 @@ class Gathered:
     @property
     def lacking(self) -> list[str]:
         """Kinds of knowledge that no package has of the language."""
-        known = {source.gives for source in sources_of(self.language)}
-        return [kind for kind in KINDS if kind not in known]
+        kinds = {source.gives for source in sources_of(self.language)}
+        return [kind for kind in KINDS if kind not in kinds]
 
 
 def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
@@ -91,20 +91,20 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
     for source in installed:
         listed = listed_lemmas(source, code, spelling) if all_lemmas else {}
         if isinstance(source, FeatureSource):
-            found = source.lookup(asked, code, spelling)
-            features = found if source.is_guessable else shared(found, symbols, options.lemma_floor)
+            lexicon = source.lookup(asked, code, spelling)
+            features = lexicon if source.is_guessable else shared(lexicon, symbols, options.lemma_floor)
             pooled |= set() if source.is_guessable else set(features)
-            for word in found:
+            for word in lexicon:
                 row = Row(word, source=f"{source.name}:{code}")
                 if source.is_guessable:
-                    table.add(row._replace(features=as_features(found.features(word))))
+                    table.add(row._replace(features=as_features(lexicon.features(word))))
                     continue
-                for name in found.features(word):
+                for name in lexicon.features(word):
                     lemma, values = name.partition(":")[2], as_features(features.features(word))
                     of_rules = bool(listed) and (word, lemma) not in listed
                     table.add(row._replace(lemma=lemma, guessed=of_rules, values=values))
                     listed.pop((word, lemma), None)
-            findings.append(_finding(source, code, symbols, counts, [word in found for word in symbols]))
+            findings.append(_finding(source, code, symbols, counts, [word in lexicon for word in symbols]))
         elif isinstance(source, FrequencySource):
             known = source.frequencies(symbols, code) > 0
             findings.append(_finding(source, code, symbols, counts, known.tolist()))
@@ -144,8 +144,8 @@ def findings_of(
         if name in SOURCES and code in SOURCES[name].codes and (name, code) not in told:
             forms.setdefault((name, code), set()).add(row.form)
     return [
-        _finding(SOURCES[name], code, symbols, counts, [word in known for word in symbols])
-        for (name, code), known in forms.items()
+        _finding(SOURCES[name], code, symbols, counts, [word in listed for word in symbols])
+        for (name, code), listed in forms.items()
     ]
 
 
@@ -167,10 +167,10 @@ def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> 
 
 
 def _finding(
-    source: LanguageSource, code: str, symbols: Sequence[str], counts: np.ndarray, known: Sequence[bool]
+    source: LanguageSource, code: str, symbols: Sequence[str], counts: np.ndarray, listed: Sequence[bool]
 ) -> Finding:
     spelt = np.array(list(map(has_letters, symbols)), dtype=bool)
-    has = np.array(known, dtype=bool) & spelt
+    has = np.array(listed, dtype=bool) & spelt
     tokens, package = float(counts[spelt].sum()), source.packages(code)[0]
     return Finding(
         source.name,

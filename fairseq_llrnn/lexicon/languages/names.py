@@ -103,9 +103,9 @@ def language_code(text: str, option: str = "") -> str:
             return CODES[form]
     near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75) if len(asked) >= SHORTEST_MISSPELT else []
     advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
-    said, found = option or f"--language {text}", "another" if asked else "none"
+    name, other = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
-        f"{said}: expected a language that some package knows, found {found}{advice}; for others there are --conllu, "
+        f"{name}: expected a language that some package knows, found {other}{advice}; for others there are --conllu, "
         f"and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are {known()}"
     )
 

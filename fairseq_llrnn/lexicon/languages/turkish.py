@@ -42,9 +42,9 @@ class Zeyrek(FeatureSource):
         lexicon = Lexicon()
         for word in words:
             names: list[str] = []
-            for found in analyser.analyze(lower(word, "tr").translate(MARKS)):
-                is_name = found.dict_item.secondary_pos.name == "ProperNoun"
-                names += morphemes_features([morpheme.id_ for morpheme, _ in found.morphemes], is_name)
+            for analyses in analyser.analyze(lower(word, "tr").translate(MARKS)):
+                is_name = analyses.dict_item.secondary_pos.name == "ProperNoun"
+                names += morphemes_features([morpheme.id_ for morpheme, _ in analyses.morphemes], is_name)
             if names:
                 lexicon.add(word, names)
         return lexicon

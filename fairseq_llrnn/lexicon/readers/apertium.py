@@ -81,16 +81,16 @@ def _analysed(
         )
     automaton = find_analyser(analyser)
     remaining = iter(words)
-    asked = known = 0
+    asked = analysed = 0
     while batch := list(islice(remaining, WORDS_PER_RUN)):
         asked += len(batch)
         spellings = [_spellings(in_form(word, "nfc"), lowercase, language) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
             analyses = _first_analyses([(spelling, next(answers)) for spelling in group])
-            known += bool(analyses)
+            analysed += bool(analyses)
             yield word, analyses
-    if asked and not known:
+    if asked and not analysed:
         raise DataError(
             f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
             "language?"
@@ -128,10 +128,10 @@ def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
     result = subprocess.run(command, input=sent, capture_output=True, check=False)
     answers = result.stdout.decode("utf-8", "replace").split("\0")
     if result.returncode or len(answers) < len(words):
-        said = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
+        message = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
         raise DataError(
             f"{' '.join(command)}: failed with status {result.returncode}, after {len(answers) - 1} of "
-            f"{len(words)} words, saying: {said}; is the file a compiled analyser?"
+            f"{len(words)} words, saying: {message}; is the file a compiled analyser?"
         )
     return answers
 

@@ -252,11 +252,11 @@ def treebank(folder: Path, split: str) -> Path:
     Raises:
         DataError: none, or several.
     """
-    found = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
-    if len(found) != 1:
-        listed = ", ".join(path.name for path in found) or "none"
+    files = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
+    if len(files) != 1:
+        listed = ", ".join(path.name for path in files) or "none"
         raise DataError(
             f"{folder}: expected one file named like {split}.conllu or {split}.conllu.gz, found {listed}; give the "
             "folder of one treebank"
         )
-    return found[0]
+    return files[0]

@@ -67,11 +67,11 @@ def iter_hunspell(
             continue
         count.found += 1
         where = place(path, number)
-        text, _, said = line.partition("\t")
+        text, _, morphology_text = line.partition("\t")
         if affixes.morphology and (alias := ALIAS.fullmatch(line)):
-            text, said = alias[1], affixes.said(int(alias[2]), where)
+            text, morphology_text = alias[1], affixes.said(int(alias[2]), where)
         elif morphology := MORPHOLOGY.search(text):
-            text, said = text[: morphology.start()], text[morphology.start() :] + said
+            text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
         word, flags = split_flags(text.strip(" "), affixes, where)
         if not word:
             count.left_out[WITHOUT_WORD] += 1
@@ -88,7 +88,7 @@ def iter_hunspell(
         forms = affixes.forms(word, flags)
         if words is None or any(spelled(form) in words for form in forms):
             count.read += 1
-            stem = STEM.search(said)
+            stem = STEM.search(morphology_text)
             yield stem[1] if stem else word, forms
         else:
             count.left_out[NOT_IN_TEXT] += 1
@@ -104,10 +104,10 @@ def iter_hunspell(
 
 def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:
     """All beginnings of words, with and without the prefixes that they may have: what one adds, and strips."""
-    found = set(words)
+    beginnings = set(words)
     for add, strip in prefixes:
-        found.update(strip + word[len(add) :] for word in words if word.startswith(add))
-    return frozenset(word[:end] for word in found for end in range(len(word) + 1))
+        beginnings.update(strip + word[len(add) :] for word in words if word.startswith(add))
+    return frozenset(word[:end] for word in beginnings for end in range(len(word) + 1))
 
 
 def hunspell_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:

@@ -117,17 +117,17 @@ class Affixes:
 
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
         """All forms of a word, itself first if it is one; the first MOST_FORMS of them, and then it is among `cut`."""
-        found = {} if self.has(flags, "bare") else {word: None}
+        forms = {} if self.has(flags, "bare") else {word: None}
         tries, is_cut = 0, False
         # word and forms: whether a prefix may come before it, flags that bring prefixes, whether of a circumfix, and
         # flags that bring one more suffix
         stems = [(word, True, flags, False, flags)]
         for depth in (1, 2):
             begin = 0 if depth == 1 else 1
-            for stem, crosses, own, _, more in stems[begin:]:
+            for stem, crosses, flags_of_stem, _, more in stems[begin:]:
                 rules = self._rules(more, True)
                 tries += len(rules)
-                if is_cut := tries > MOST_TRIES or len(found) > MOST_FORMS:
+                if is_cut := tries > MOST_TRIES or len(forms) > MOST_FORMS:
                     break
                 for rule in rules:
                     form = rule.of(stem, True)
@@ -135,12 +135,12 @@ class Affixes:
                         continue
                     both = self.has(rule.flags, "circumfix")
                     if not both and not self.has(rule.flags, "bare"):
-                        found[form] = None
-                    stems.append((form, crosses and rule.crosses, own | rule.flags, both, rule.flags))
-        for stem, crosses, own, both, _ in stems:
-            rules = self._rules(own, False) if crosses else ()
+                        forms[form] = None
+                    stems.append((form, crosses and rule.crosses, flags_of_stem | rule.flags, both, rule.flags))
+        for stem, crosses, flags_of_stem, both, _ in stems:
+            rules = self._rules(flags_of_stem, False) if crosses else ()
             tries += len(rules)
-            if is_cut := is_cut or tries > MOST_TRIES or len(found) > MOST_FORMS:
+            if is_cut := is_cut or tries > MOST_TRIES or len(forms) > MOST_FORMS:
                 break
             for rule in rules:
                 form = rule.of(stem, False)
@@ -148,7 +148,7 @@ class Affixes:
                     continue
                 around = self.has(rule.flags, "circumfix")
                 if around == both and not self.has(rule.flags, "bare"):
-                    found[form] = None
+                    forms[form] = None
                 # a prefix of the word itself may bring a suffix
                 further = self._rules(rule.flags, True) if rule.crosses and stem == word else ()
                 tries += len(further)
@@ -156,26 +156,26 @@ class Affixes:
                     whole = suffix.of(form, True) if suffix.crosses else None
                     fits = self.has(suffix.flags, "circumfix") == around
                     if whole is not None and fits and not self.has(suffix.flags, "bare"):
-                        found[whole] = None
-        self.cut += [word] * (is_cut or len(found) > MOST_FORMS)
-        return list(found)[:MOST_FORMS]
+                        forms[whole] = None
+        self.cut += [word] * (is_cut or len(forms) > MOST_FORMS)
+        return list(forms)[:MOST_FORMS]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
         """How many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
 
         More than there can be, rather than fewer: a second suffix may take what the first has added, or not.
         """
-        known = self._strips.get(flags)
-        if known is None:
+        lengths = self._strips.get(flags)
+        if lengths is None:
             brought = {flag for rule in self._rules(flags, False) for flag in rule.flags}
             first = self._rules(flags | brought, True)
             of_first = {(len(rule.strip), len(rule.add)) for rule in first}
             named = frozenset(flag for more in {rule.flags for rule in first} for flag in more)
             second = max((len(rule.strip) for rule in self._rules(named, True)), default=0)
             most = max((strip + max(0, second - add) for strip, add in of_first), default=0)
-            known = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
-            self._strips[flags] = known
-        return known
+            lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
+            self._strips[flags] = lengths
+        return lengths
 
     def said(self, alias: int, where: str) -> str:
         """The morphology that a line names by its number. Raises DataError: there is none of that number."""
@@ -210,7 +210,7 @@ class Affixes:
             notes.append(
                 f"{len(self.cut):,} words have too many forms ({some}): those behind {MOST_FORMS:,} are left out"
             )
-        every = [rule for rules in (self.suffixes, self.prefixes) for own in rules.values() for rule in own]
+        every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
         if idle := sorted(rule.line for rule in every if rule.line not in self.used):
             some = ", ".join(map(str, idle[:5])) + (", …" if len(idle) > 5 else "")
             notes.append(f"{len(idle):,} of {len(every):,} affix rules apply to no word (lines {some})")
@@ -228,12 +228,12 @@ class Affixes:
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
         """Those that a set of flags names."""
-        known = self._known.get((flags, are_suffixes))
-        if known is None:
+        rules_of_flags = self._known.get((flags, are_suffixes))
+        if rules_of_flags is None:
             rules = self.suffixes if are_suffixes else self.prefixes
-            known = tuple(rule for flag in sorted(flags) for rule in rules.get(flag, ()))
-            self._known[flags, are_suffixes] = known
-        return known
+            rules_of_flags = tuple(rule for flag in sorted(flags) for rule in rules.get(flag, ()))
+            self._known[flags, are_suffixes] = rules_of_flags
+        return rules_of_flags
 
 
 def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
@@ -318,18 +318,18 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None
 
 def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
     """`[^ij]a` as what each letter is or is not; `.` is any."""
-    found = []
+    characters = []
     rest = "" if text == "." else text
     while rest:
         if rest[0] == "[":
             letters, bracket, rest = rest[1:].partition("]")
             if not bracket:
                 raise DataError(f"{where}: expected ] behind [ in the condition, found {shown(text)}; correct the line")
-            found.append((letters.startswith("^"), letters.removeprefix("^")))
+            characters.append((letters.startswith("^"), letters.removeprefix("^")))
         else:
-            found.append((True, "") if rest[0] == "." else (False, rest[0]))
+            characters.append((True, "") if rest[0] == "." else (False, rest[0]))
             rest = rest[1:]
-    return tuple(found)
+    return tuple(characters)
 
 
 def _encoding(name: str, where: str) -> str:
@@ -384,9 +384,9 @@ def _flag(text: str, kind: str, where: str) -> str:
         return number[1]
     if kind == "num" or len(flag) != (2 if kind == "long" else 1):
         expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
-        said = f"as FLAG {kind} says" if kind != "short" else "as no line FLAG says otherwise"
+        why = f"as FLAG {kind} says" if kind != "short" else "as no line FLAG says otherwise"
         raise DataError(
-            f"{where}: expected a flag of {expected}, {said}, found {shown(text)}; correct it, or write the line FLAG "
+            f"{where}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line FLAG "
             "long (two characters) or FLAG num (numbers) at the head of FILE.aff"
         )
     return flag

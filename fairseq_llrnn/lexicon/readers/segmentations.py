@@ -35,27 +35,27 @@ def read_segmentations(
     Raises DataError, with file and line, for segments that do not spell their word and a row of another shape, and for
     a file without rows.
     """
-    found: dict[str, dict[Segmentation, None]] = {}
+    segmentations: dict[str, dict[Segmentation, None]] = {}
     count = ReadCount(path, "rows", form, later=True)
     lines = list(count.lines())
     of_morfessor = any(PLUS in line for _, line in lines)
     for number, line in lines:
-        if not found and line.startswith("# "):
+        if not segmentations and line.startswith("# "):
             count.left_out[COMMENT] += 1
             continue
         word, segments = _row(line, of_morfessor, place(path, number))
         if lowercase:
             word, segments = _lowered(word, segments, language)
-        known = found.setdefault(word, {})
-        if segments in known:
+        of_word = segmentations.setdefault(word, {})
+        if segments in of_word:
             count.left_out[REPEATED] += 1
             continue
-        known[segments] = None
+        of_word[segments] = None
         count.read += 1
     count.done()
-    if not found:
+    if not segmentations:
         raise DataError(f"{path}: expected rows of words cut into segments, found none; is it the right file?")
-    return {word: tuple(several) for word, several in found.items()}
+    return {word: tuple(several) for word, several in segmentations.items()}
 
 
 def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:

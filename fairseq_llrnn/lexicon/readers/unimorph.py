@@ -21,16 +21,16 @@ OWN_SHOWN = 5
 
 def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """Each row, phrases as well. Raises DataError, with file and line, for one of another shape; a file without any."""
-    count, own = ReadCount(path, "rows", asked.spelling.form), dict[str, None]()
+    count, rest = ReadCount(path, "rows", asked.spelling.form), dict[str, None]()
     for lemma, form, tags in _cells(count):
         count.read += 1
         names = tags_features(tags)
-        own.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
+        rest.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
         lemma = "" if lemma in ("", "_") else asked.spelling.cased(lemma)
         yield Row(asked.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
-    if own:
-        kept = ", ".join(list(own)[:OWN_SHOWN]) + (", …" if len(own) > OWN_SHOWN else "")
-        asked.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(own)
+    if rest:
+        kept = ", ".join(list(rest)[:OWN_SHOWN]) + (", …" if len(rest) > OWN_SHOWN else "")
+        asked.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(rest)
 
 
 def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:

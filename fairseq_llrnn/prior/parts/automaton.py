@@ -92,12 +92,12 @@ class AutomatonPart(Part):
         memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
         if not (made_from in MADE_FROM and on_zero in ON_ZERO and numbers and memorised):
             raise ValueError(f"the automaton is described by something else than {', '.join(names)}")
-        found = {name: saved.array(name, np.int64) for name in INTEGERS}
-        found |= {name: saved.array(name, np.float64) for name in NUMBERS}
+        arrays = {name: saved.array(name, np.int64) for name in INTEGERS}
+        arrays |= {name: saved.array(name, np.float64) for name in NUMBERS}
         size, root = len(saved.prior.symbols), saved.array("root", np.float64) if "root" in saved.arrays else None
         if root is not None:
             check_log_weights(root, size)
-        automaton = Automaton(num_symbols=size, memory=memory, **found)
+        automaton = Automaton(num_symbols=size, memory=memory, **arrays)
         part = cls(automaton, made_from, weight, temperature, on_zero, root)
         automaton.check(part.root_of(saved.prior.log_weights))
         dead = (automaton.fail == NOTHING) & (np.diff(automaton.offsets) == 0)
@@ -121,13 +121,13 @@ class AutomatonPart(Part):
         return self if self.root is None else replace(self, root=change(self.root))
 
     def lines(self, prior: Prior) -> list[str]:
-        said = ["n-grams" if self.made_from == "ngram" else "an automaton"]
+        lines = ["n-grams" if self.made_from == "ngram" else "an automaton"]
         if self.folds:
-            said.append(f"cross-fitted in training, {self.folds} folds")
-        said += [f"{name} {value:g}" for name in ("weight", "temperature") if (value := getattr(self, name)) != 1.0]
+            lines.append(f"cross-fitted in training, {self.folds} folds")
+        lines += [f"{name} {value:g}" for name in ("weight", "temperature") if (value := getattr(self, name)) != 1.0]
         if self.made_from == "automaton":
-            said.append(f"sentences it forbids are {SAID_OF_ZERO[self.on_zero]}")
-        return said
+            lines.append(f"sentences it forbids are {SAID_OF_ZERO[self.on_zero]}")
+        return lines
 
     def counts(self) -> dict[str, int]:
         """Of the model of use, not of each fold."""

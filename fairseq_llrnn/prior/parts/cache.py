@@ -59,8 +59,8 @@ class CachePart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         from fairseq_llrnn.backgrounds.cache import Cache
 
-        own = (self.size, self.weight, self.decay, self.learned)
-        return Cache(context.class_of, context.num_classes, context.log_weights, *own)
+        settings = (self.size, self.weight, self.decay, self.learned)
+        return Cache(context.class_of, context.num_classes, context.log_weights, *settings)
 
     def lines(self, prior: Prior) -> list[str]:
         begin = "learned, starting at " if self.learned else ""

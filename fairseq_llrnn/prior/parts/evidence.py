@@ -48,11 +48,11 @@ class EvidencePart(Part):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Words as UTF-8, one a line."""
-        found = {} if self.known_words is None else {KNOWN_WORDS: _lines(sorted(self.known_words))}
+        arrays = {} if self.known_words is None else {KNOWN_WORDS: _lines(sorted(self.known_words))}
         if self.target_words is not None:
             words = dict(sorted(self.target_words.items()))
-            found |= {TARGET_WORDS: _lines(words), TARGET_COUNTS: np.array(list(words.values()), dtype=np.int64)}
-        return found
+            arrays |= {TARGET_WORDS: _lines(words), TARGET_COUNTS: np.array(list(words.values()), dtype=np.int64)}
+        return arrays
 
     def description(self) -> dict[str, Any]:
         return self.rules.description()
@@ -76,13 +76,13 @@ class EvidencePart(Part):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
         if not pieces:
             return cls(rules)
-        known = frozenset(_read_lines(saved.array(KNOWN_WORDS, np.uint8)))
+        vocabulary = frozenset(_read_lines(saved.array(KNOWN_WORDS, np.uint8)))
         if TARGET_WORDS not in saved.arrays:
-            return cls(rules, known)
+            return cls(rules, vocabulary)
         words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
         if len(words) != len(counts) or (counts < 0).any():
             raise ValueError("the words that evidence asks for and their counts do not go together")
-        return cls(rules, known, dict(zip(words, counts.tolist(), strict=True)))
+        return cls(rules, vocabulary, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
         """What a source word is evidence of; symbols: the source dictionary.
@@ -102,8 +102,8 @@ class EvidencePart(Part):
         Raises:
             OptionError: a pattern takes far too long.
         """
-        known = frozenset(symbols) if self.known_words is None else self.known_words
-        found = (self.rules.find(word, known) for word in known if not PADDING_ENTRY.fullmatch(word))
+        vocabulary = frozenset(symbols) if self.known_words is None else self.known_words
+        found = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
         counted = Counter(evidence.kind for evidence in found if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
 
@@ -123,13 +123,13 @@ class EvidencePart(Part):
         """
         rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
         limit = MAX_SLOTS if max_slots is None else max_slots
-        given = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
-        pieces, known = pieces_of(prior), self.known_words
+        arguments = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
+        pieces, vocabulary = pieces_of(prior), self.known_words
 
         def make() -> EvidenceTable:
-            if pieces is None or known is None:
-                return EvidenceTable(*given)
-            return PieceTable(*given, convention=pieces, known_words=known)
+            if pieces is None or vocabulary is None:
+                return EvidenceTable(*arguments)
+            return PieceTable(*arguments, convention=pieces, known_words=vocabulary)
 
         table = session.once("evidence", make)
         if max_slots not in (None, table.max_slots):
@@ -141,11 +141,12 @@ class EvidencePart(Part):
     def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
         pieces = pieces_of(prior)
         spelt = word if pieces is None or index is None else pieces.bare(word)
-        found = self.find(spelt, frozenset(prior.source_symbols))
-        known: dict[str, Any] = {"known": index is not None}
+        evidence = self.find(spelt, frozenset(prior.source_symbols))
+        description: dict[str, Any] = {"known": index is not None}
         if self.known_words is not None:
-            known = {"known": spelt in self.known_words, "word": spelt}
-        return known | {"evidence": None if found is None else {"kind": found.kind, "words": list(found.words)}}
+            description = {"known": spelt in self.known_words, "word": spelt}
+        described = None if evidence is None else {"kind": evidence.kind, "words": list(evidence.words)}
+        return description | {"evidence": described}
 
     def lines(self, prior: Prior) -> list[str]:
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
@@ -197,7 +198,7 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
 
 def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
     """What source tokens offer, as `EvidencePart.offers`. Raises ValueError for a prior without evidence, too."""
-    found = prior.offers(max_slots, once)
-    if found is None:
+    table = prior.offers(max_slots, once)
+    if table is None:
         raise ValueError("the prior has no evidence")
-    return found
+    return table

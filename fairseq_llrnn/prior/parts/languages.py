@@ -36,12 +36,13 @@ class LanguagesPart(Part):
         return ""  # features and weights say all that a model depends on
 
     def lines(self, prior: Prior) -> list[str]:
-        said: list[str] = []
-        for found in self.findings:
-            said.append(f"{found.source} {found.version}: {found.gives} of {found.known:,} words ({found.language})")
-            first, *others = found.licence.split("; ")
-            said += [f"licence {first}", *others]
-        return said
+        lines: list[str] = []
+        for finding in self.findings:
+            words = f"{finding.known:,} words ({finding.language})"
+            lines.append(f"{finding.source} {finding.version}: {finding.gives} of {words}")
+            first, *others = finding.licence.split("; ")
+            lines += [f"licence {first}", *others]
+        return lines
 
 
 def _is_finding(source: object) -> bool:

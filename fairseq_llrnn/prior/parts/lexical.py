@@ -56,12 +56,12 @@ class LexicalPart(Part):
         }
 
     def description(self) -> dict[str, Any]:
-        known = {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
+        description = {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
         if self.forms is not None:
-            known["form_power"] = self.form_power
+            description["form_power"] = self.form_power
         if self.source_lemmas is not None:
-            known["source_pseudo_links"] = self.source_lemmas.pseudo_links
-        return known
+            description["source_pseudo_links"] = self.source_lemmas.pseudo_links
+        return description
 
     @property
     def identity(self) -> str:
@@ -150,22 +150,22 @@ class LexicalPart(Part):
 
     def counts(self) -> dict[str, int]:
         sources = int((np.diff(self.table.offsets) > 0).sum())
-        known = {"source words": sources, "translations": len(self.table.targets)}
+        counts = {"source words": sources, "translations": len(self.table.targets)}
         if self.source_lemmas is not None:
             table = self.source_lemmas.table
-            known["source lemmas"] = int((np.diff(table.offsets) > 0).sum())
-            known["translations of source lemmas"] = len(table.targets)
+            counts["source lemmas"] = int((np.diff(table.offsets) > 0).sum())
+            counts["translations of source lemmas"] = len(table.targets)
         if self.forms is None:
-            return known
+            return counts
         lemmas = int((np.diff(self.forms.offsets) > 0).sum())
-        return {**known, "lemmas": lemmas, "forms of lemmas": len(self.forms.forms)}
+        return {**counts, "lemmas": lemmas, "forms of lemmas": len(self.forms.forms)}
 
     def lines(self, prior: Prior) -> list[str]:
         weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
-        said = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
+        lines = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
         if self.source_lemmas is not None:
-            said.append(f"rare source words as their lemmas, of {self.source_lemmas.pseudo_links:g} links more")
-        return said + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
+            lines.append(f"rare source words as their lemmas, of {self.source_lemmas.pseudo_links:g} links more")
+        return lines + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
 
     def source_option(self, dictionary: str) -> str:
         return f"--lexical-translation {Path(dictionary).parent}"
