@@ -175,16 +175,14 @@ def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
         ('%depth 0\nS -> "a"\n', "line 1: expected `%depth N` or `%length N`"),
         ('S -> "a" S | "b"\n', "nests without a bound; give it `%depth N` or `%length N`"),
         ('%depth 4\nS -> S | "b"\n', "the grammar's 'S' .line 2. derives itself and no word more"),
-        (
-            '%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n',
-            "the grammar's 'S' .line 2. derives itself and no word more",
-        ),
+        ('%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n', "the grammar's 'S' .line 2. derives itself and no word "
+         "more"),
         ('%depth 1\nS -> X\nX -> "a"\n', "has no string within its bounds; fix the file"),
         ('S -> S "a"\n', "nests without a bound"),
         ('%depth 9\nS -> S "a"\n', "has no string within its bounds"),
         ('S -> "</s>"\n', "line 1: </s> is written by final states alone"),
     ],
-)
+)  # fmt: skip
 def test_bad_grammars(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, text)

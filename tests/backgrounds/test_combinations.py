@@ -312,20 +312,16 @@ def test_states_of_any_shape_and_type() -> None:
     ("make", "message"),
     [
         (lambda: Product([]), "Product: expected at least one background, found none"),
-        (
-            lambda: Product([ATOMS["static"](), StaticBackground(CLASS_OF[:5], NUM_CLASSES, torch.zeros(5))]),
-            "Product: expected backgrounds over the same 12 words in 8 signatures, found one over 5 in 8",
-        ),
+        (lambda: Product([ATOMS["static"](), StaticBackground(CLASS_OF[:5], NUM_CLASSES, torch.zeros(5))]),
+         "Product: expected backgrounds over the same 12 words in 8 signatures, found one over 5 in 8"),
         (lambda: Mixture([ATOMS["static"]()], [1, 2]), "weights: expected 1 numbers above 0"),
         (lambda: Mixture([ATOMS["static"]()], [0.0]), "weights: expected 1 numbers above 0"),
         (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
         (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a temperature from 0.01 to 100"),
-        (
-            lambda: Mixture([ATOMS["static"]()], weighting="network").with_hidden(torch.zeros(1, H)),
-            r"expected `gates\(hidden_size\)` before `with_hidden`",
-        ),
+        (lambda: Mixture([ATOMS["static"]()], weighting="network").with_hidden(torch.zeros(1, H)),
+         r"expected `gates\(hidden_size\)` before `with_hidden`"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_combined(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

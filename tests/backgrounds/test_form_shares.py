@@ -51,9 +51,7 @@ def background(power: float) -> LexicalBackground:
     table = LexicalTable.from_pairs(sources, heads, np.array(list(links.values()), dtype=float), NUM_SOURCES, 9)
     shares = FormShares(FORMS, power, torch.float64)
     known = torch.from_numpy(WORDS)
-    return LexicalBackground(
-        CLASS_OF, NUM_CLASSES, log_weights(), table, known, SPEAKS, 0.4, False, shares
-    ).double()
+    return LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(), table, known, SPEAKS, 0.4, False, shares).double()
 
 
 def plain(source: list[int], pairs: list[tuple[list[int], list[int]]], power: float) -> Tensor:
@@ -99,9 +97,7 @@ def test_training_says_what_the_other_sentences_would_say(batch: list[int], powe
         torch.tensor([[*PAIRS[i][side], *[EOS] * (3 - len(PAIRS[i][side]))] for i in batch]) for side in (0, 1)
     )
     bound = background(power).given(source, target)
-    expected = torch.stack(
-        [plain(PAIRS[i][0], [pair for n, pair in enumerate(PAIRS) if n != i], power) for i in batch]
-    )
+    expected = torch.stack([plain(PAIRS[i][0], [pair for n, pair in enumerate(PAIRS) if n != i], power) for i in batch])
     torch.testing.assert_close(bound.log_weights(bound.start(len(batch))).exp(), expected, rtol=1e-6, atol=1e-9)
 
 

@@ -146,9 +146,7 @@ def test_unknown_words_are_scored_as_unk_and_said(explain: Explain) -> None:
     ]
     assert "\nLe (<unk>) " in done.out
     (sentence,) = objects(explain("--json", "Le chat"))
-    assert [(w["word"], w["token"]) for w in sentence["words"]] == [
-        ("Le", "<unk>"), ("chat", "chat"), ("</s>", "</s>"),
-    ]  # fmt: skip
+    assert [(w["word"], w["token"]) for w in sentence["words"]] == [("Le", "<unk>"), ("chat", "chat"), ("</s>", "</s>")]
 
 
 def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
@@ -164,9 +162,7 @@ def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
     assert "\\x1b[31mchat (<unk>)" in done.out
 
 
-def test_a_word_that_the_background_forbids(
-    explain: Explain, shell: Shell, world: World, changed: Change
-) -> None:
+def test_a_word_that_the_background_forbids(explain: Explain, shell: Shell, world: World, changed: Change) -> None:
     weights = world.place / "without_mer.tsv"
     prior = Prior.load(world.prior("prior"))
     rows = [f"{w}\t1\n" for w, b in zip(prior.symbols, prior.log_weights, strict=True) if b > -math.inf and w != "mer"]

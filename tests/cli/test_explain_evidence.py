@@ -177,9 +177,7 @@ def test_the_table(explain: Explain) -> None:
             assert float(item[4]) == pytest.approx(slot["p"], rel=0.006)
     at = lines.index(next(line for line in lines if line.startswith("Karim ")))
     labels = [line.split("  ")[1] for line in lines[at + 1 :] if line.startswith("  ") and line[2] != " "][:8]
-    assert labels == [
-        "attends to", "evidence", "slot", "slots", "predicted", "expected", "its features", "strongest"
-    ]  # fmt: skip
+    assert labels == ["attends to", "evidence", "slot", "slots", "predicted", "expected", "its features", "strongest"]
     row = lines[at].split()
     assert float(row[1]) == pytest.approx(words[2]["p"], rel=0.006)
 

@@ -104,9 +104,7 @@ def test_the_same_as_fairseqs_scorer(
         assert [-w["nats"] for w in sentence["words"]] == pytest.approx(expected, abs=2e-3)
 
 
-def test_the_background_and_who_speaks_for_a_word(
-    explain: Explain, prior: Prior, translators: dict[str, Path]
-) -> None:
+def test_the_background_and_who_speaks_for_a_word(explain: Explain, prior: Prior, translators: dict[str, Path]) -> None:
     """b(C; x) = (1−λ) b₀(x) + λ/n Σ_s t'(x | s), summed up word by word."""
     logit = float(read_checkpoint(translators["lexical"])["model"]["decoder.head.background.weight_logit"])
     share = 1 / (1 + math.exp(-logit))

@@ -18,10 +18,7 @@ from translation_world import TranslationWorld
 from fairseq_llrnn.cli import main as llrnn
 
 # The tiny language has 51 words; training is left to a moment.
-SHORTENED = {
-    "llrnn prior ": "llrnn prior --top-words 20 ",
-    "--max-epoch 30": "--max-update 1 --cpu --num-workers 0",
-}
+SHORTENED = {"llrnn prior ": "llrnn prior --top-words 20 ", "--max-epoch 30": "--max-update 1 --cpu --num-workers 0"}
 
 
 def write_treebank(path: Path) -> None:

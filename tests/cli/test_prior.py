@@ -12,9 +12,7 @@ from small_corpus import Build, Built, Corpus, Llrnn, files, row, weight
 
 def test_features_signatures_and_background(built: Built) -> None:
     prior = built()
-    assert row(prior, "chat") == {
-        "TOPFORM:chat": 1, "POS:NOUN": 1, "Gender:Masc": 1, "Number:Sing": 1
-    }  # fmt: skip
+    assert row(prior, "chat") == {"TOPFORM:chat": 1, "POS:NOUN": 1, "Gender:Masc": 1, "Number:Sing": 1}
     assert row(prior, "petite") == {"NOTTOP": 1, "POS:ADJ": 1, "Gender:Fem": 1, "Number:Sing": 1}
     assert row(prior, "zut") == {"NOTTOP": 1}
     assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
@@ -42,14 +40,10 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
         ([], "dict.txt", [], "DATA --prior {out}   (DATA: made with this --dict)"),
         (["train.idx"], "dict.txt", [], "{folder} --prior {out}"),
         (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.fr.txt", [], "{folder} --prior {out}"),
-        (
-            ["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", [],
-            "{folder} --prior PRIOR --source-prior {out}   (PRIOR: that of the target)",
-        ),
-        (
-            ["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", ["--evidence", "numbers"],
-            "{folder} --source-lang fr --target-lang en --prior {out}",
-        ),
+        (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", [], "{folder} --prior PRIOR --source-prior {out} "
+         "  (PRIOR: that of the target)"),
+        (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", ["--evidence", "numbers"],
+         "{folder} --source-lang fr --target-lang en --prior {out}"),
         (["train.text-labels.labels.idx"], "dict.labels.txt", ["--labels"], "{folder} --prior {out}"),
     ],
 )  # fmt: skip

@@ -87,10 +87,8 @@ def tree(directory: Path) -> dict[str, bytes]:
              "background": "unigram(smoothing=additive, pseudo_count=0.5)",
              "open_vocabulary": OpenOptions()},
         ),
-        (
-            ["--background", "ngram(2, folds=2) plus cache(4, weight=0.5)", "--count-text", "train.txt"],
-            {"background": "ngram(2, folds=2) plus cache(4, weight=0.5)", "text": ["train.txt"]},
-        ),
+        (["--background", "ngram(2, folds=2) plus cache(4, weight=0.5)", "--count-text", "train.txt"],
+         {"background": "ngram(2, folds=2) plus cache(4, weight=0.5)", "text": ["train.txt"]}),
         (
             ["--background", "automaton:my grammar.txt", "--evidence", "numbers,copies", "--set", "evidence.weight=0.5",
              "--set", "evidence.unsupported.numbers=0"],

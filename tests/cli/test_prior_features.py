@@ -102,9 +102,7 @@ def test_feature_groups_without_any_lexicon(corpus: Corpus, llrnn: Llrnn) -> Non
 
 def test_shapes(built: Built) -> None:
     prior = built("--shapes")
-    assert row(prior, "12") == pytest.approx({
-        "NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88
-    })  # fmt: skip
+    assert row(prior, "12") == pytest.approx({"NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88})
 
 
 def test_suffixes(built: Built) -> None:

@@ -78,10 +78,8 @@ def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
 @pytest.mark.parametrize(
     ("became", "without", "said"),
     [
-        (
-            KINDS, 0.49, "analyses of --language tell what the lexicon's words and others have in common, by which "
-            "these are guessed: right 76%, without them 49%",
-        ),
+        (KINDS, 0.49, "analyses of --language tell what the lexicon's words and others have in common, by which these "
+         "are guessed: right 76%, without them 49%"),
         (LEFT_OUT, 0.7, "analyses of --language are left out: guesses would be right 70%, without them 76%"),
         (LEFT_OUT, None, "analyses of --language are left out: the lexicon has the words"),
     ],

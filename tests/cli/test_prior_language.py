@@ -111,22 +111,16 @@ def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--language", "Klingon"],
-            "--language Klingon: expected a language that some package knows, found another; for",
-        ),
-        (
-            ["--language", "hungarain"],
-            "--language hungarain: expected a language that some package knows, found another ",
-        ),
+        (["--language", "Klingon"], "--language Klingon: expected a language that some package knows, found another; "
+         "for"),
+        (["--language", "hungarain"], "--language hungarain: expected a language that some package knows, found "
+         "another "),
         (["--set", "words.lemma_floor=3"], "--set words.lemma_floor: it needs words.language; add that"),
         (["--background", "language"], "--background language: expected --language CODE beside it, found none; add it"),
-        (
-            ["--background", "language:sw"],
-            "--background language:sw: expected a language whose words' frequencies are known, found Swahili; leave it",
-        ),
+        (["--background", "language:sw"], "--background language:sw: expected a language whose words' frequencies are "
+         "known, found Swahili; leave it"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense(build: Build, corpus: Corpus, options: list[str], message: str) -> None:
     assert build(*options).error.startswith(message)
     assert not corpus.out.exists()

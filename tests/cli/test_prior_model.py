@@ -147,9 +147,7 @@ def test_bad_options(
     assert not (tmp_path / "prior").exists()
 
 
-def test_another_prior_than_that_of_its_training(
-    shell: Shell, world: World, general: Path, tmp_path: Path
-) -> None:
+def test_another_prior_than_that_of_its_training(shell: Shell, world: World, general: Path, tmp_path: Path) -> None:
     background = f"model({general}, prior={world.prior('softmax')})"
     given = arguments(world, general, "--background", background, "--out", tmp_path / "prior")
     assert_is_said(shell.run("llrnn", *given, code=2), "the prior was made for another dictionary than")

@@ -15,9 +15,7 @@ SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
 @pytest.fixture
 def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     def run(*options: object) -> Done:
-        return llrnn(
-            "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options,
-        )  # fmt: skip
+        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
 
     return run
 

@@ -189,9 +189,7 @@ def test_any_case(prior: Path, llrnn: Llrnn, word: str) -> None:
         ("\x1b[31mred 2\n", "\x1b[31mred", "\\x1b[31mred\n"),  # escape sequences are not obeyed
     ],
 )
-def test_how_a_word_is_found_and_written(
-    corpus: Corpus, llrnn: Llrnn, dictionary: str, asked: str, shown: str
-) -> None:
+def test_how_a_word_is_found_and_written(corpus: Corpus, llrnn: Llrnn, dictionary: str, asked: str, shown: str) -> None:
     llrnn("prior", "--dict", corpus.write("other.txt", dictionary), "--softmax", "--out", corpus.out)
     done = llrnn("show", corpus.out, asked)
     assert done.out.startswith(shown) and "\x1b" not in done.out

@@ -108,9 +108,7 @@ def test_an_unknown_word() -> None:
         "NOTTOP": 1.0, "Suffix:on": 1.0, "Suffix:son": 1.0, "Suffix:ison": 1.0, "Shape:Capitalised": 1.0,
         "Pattern:ends": 1.0,
     }  # fmt: skip
-    assert features_of("17", prior) == {
-        "NOTTOP": 1.0, "Shape:Number": 1.0, "Shape:SmallNumber": pytest.approx(0.83)
-    }  # fmt: skip
+    assert features_of("17", prior) == {"NOTTOP": 1.0, "Shape:Number": 1.0, "Shape:SmallNumber": pytest.approx(0.83)}
     assert features_of("qqu", prior) == {"NOTTOP": 1.0}
     plain = evident()
     assert features_of("Toison", plain) == features_of("17", plain) == {"NOTTOP": 1.0}

@@ -80,9 +80,7 @@ def make_prior(lemmas: bool = True, learned: bool = False) -> Prior:
     signatures = with_slot_features(group_equal_rows(FeatureTable.from_rows(list(ROWS.values()))), RULES)
     weights = torch.randn(len(WORDS), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     weights[:2] = -math.inf
-    return Prior(
-        WORDS, signatures, signatures, weights.log_softmax(0).numpy(), {}, SOURCE, (part, EvidencePart(RULES))
-    )
+    return Prior(WORDS, signatures, signatures, weights.log_softmax(0).numpy(), {}, SOURCE, (part, EvidencePart(RULES)))
 
 
 def said(source: list[int], pairs: Links, lemmas: bool = True) -> dict[int, dict[int, float]]:

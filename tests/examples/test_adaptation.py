@@ -63,9 +63,7 @@ def test_a_mixture_is_no_worse_than_its_parts_on_dev(finished: Path) -> None:
     assert cell["interpolated"].dev <= min(cell[name].dev for name in ("general", "softmax", "log-linear"))
 
 
-def test_what_is_done_is_skipped_and_findings_are_kept(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_done_is_skipped_and_findings_are_kept(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> float:
         raise AssertionError("trained again")
 

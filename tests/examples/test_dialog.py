@@ -62,17 +62,12 @@ def test_files_of_rnnlg_plain_and_packed(tmp_path: Path) -> None:
         (b"\xff", "found one that cannot be read"),
         (b"{}", r"expected a list of \[act, sentence, …\], found '{}'"),
         (b'[["goodbye()"]]', r"entry 1: expected \[act, sentence, …\], found \"\['goodbye\(\)'\]\"; fix the entry$"),
-        (
-            b'[["goodbye()", "bye"], ["goodbye", "bye"]]',
-            r"entry 2: expected a dialog act kind\(slot=value;…\), found 'goodbye'; fix the entry$",
-        ),
-        (
-            b'[["inform(Name=x)", "x"]]',
-            r"entry 1: expected a slot's name in small letters in kind\(slot=value;…\), found 'Name' in "
-            r"'inform\(Name=x\)'; fix the entry$",
-        ),
+        (b'[["goodbye()", "bye"], ["goodbye", "bye"]]', r"entry 2: expected a dialog act kind\(slot=value;…\), found "
+         r"'goodbye'; fix the entry$"),
+        (b'[["inform(Name=x)", "x"]]', r"entry 1: expected a slot's name in small letters in kind\(slot=value;…\), "
+         r"found 'Name' in 'inform\(Name=x\)'; fix the entry$"),
     ],
-)
+)  # fmt: skip
 def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "x.json").write_bytes(content)
     with pytest.raises(DataError, match=message):

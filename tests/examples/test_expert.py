@@ -44,9 +44,7 @@ def test_the_expert_knows_every_number_that_is_due(text: Path, monkeypatch: pyte
             assert firing == expected, question
 
 
-def test_the_measures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {"q": "a ?\nb ?\nc ?\nd ?", "r": "it is 7 .\n8 .\nhello\nhello", "x": "it is 7 .\nno\nhello\nit is 3"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text + "\n", encoding="utf-8")

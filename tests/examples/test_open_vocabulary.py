@@ -32,9 +32,7 @@ def text(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_all_systems_are_measured_in_bits_per_character(
-    shell: Shell, world: World, text: Path, tmp_path: Path
-) -> None:
+def test_all_systems_are_measured_in_bits_per_character(shell: Shell, world: World, text: Path, tmp_path: Path) -> None:
     def execute(command: Sequence[str], stdin: str) -> str:
         extra = ["--max-tokens", "256"] if command[0] == "fairseq-train" else []
         return shell.run(command[0], *command[1:], *extra, stdin=stdin).out

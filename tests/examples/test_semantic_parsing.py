@@ -97,24 +97,13 @@ def test_what_is_no_form(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("question", "words", "form", "symbols"),
     [
-        (
-            "how many people live in seattle washington",
-            "how many people live in city0",
-            "answer(population_1(cityid('seattle', 'wa')))",
-            "answer ( population_1 ( city0 ) )",
-        ),
-        (
-            "what states border colorado and new mexico",
-            "what states border river0 state0 and state1",
-            "answer(intersection(next_to_2(stateid('colorado')), next_to_2(stateid('new mexico'))))",
-            "answer ( intersection ( next_to_2 ( state0 ) , next_to_2 ( state1 ) ) )",
-        ),
-        (
-            "what rivers are in us or in ohio",
-            "what rivers are in us or in river0 state0",
-            "answer(river(loc_2(countryid('usa'))))",
-            "answer ( river ( loc_2 ( usa ) ) )",
-        ),
+        ("how many people live in seattle washington", "how many people live in city0",
+         "answer(population_1(cityid('seattle', 'wa')))", "answer ( population_1 ( city0 ) )"),
+        ("what states border colorado and new mexico", "what states border river0 state0 and state1",
+         "answer(intersection(next_to_2(stateid('colorado')), next_to_2(stateid('new mexico'))))",
+         "answer ( intersection ( next_to_2 ( state0 ) , next_to_2 ( state1 ) ) )"),
+        ("what rivers are in us or in ohio", "what rivers are in us or in river0 state0",
+         "answer(river(loc_2(countryid('usa'))))", "answer ( river ( loc_2 ( usa ) ) )"),
         (
             "is texas utah or maine next to vermont",  # two states at most get symbols
             "is state0 state1 or maine next to vermont",
@@ -122,7 +111,7 @@ def test_what_is_no_form(text: str, message: str) -> None:
             "answer ( state ( next_to_1 ( stateid ( 'maine' ) ) ) )",
         ),
     ],
-)
+)  # fmt: skip
 def test_names_give_way_to_symbols_and_come_back(question: str, words: str, form: str, symbols: str) -> None:
     read = mentions.read_question(question, NAMES)
     said = mentions.to_symbols(funql.parse(form), read)
@@ -396,9 +385,7 @@ def test_the_example_runs_and_runs_again(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    result = run_example(
-        "semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", code=2
-    )
+    result = run_example("semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", code=2)
     assert "expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither" in result.err
 
 

@@ -65,9 +65,7 @@ def digest(folder: Path) -> str:
 def test_same_seed_gives_same_bytes_in_another_process(tmp_path: Path) -> None:
     table = summary(make_corpus(150, seed=3))
     for hash_seed, name in enumerate("ab", start=1):  # the order of sets differs between these two processes
-        result = run_script(
-            "--out", str(tmp_path / name), "--sentences", "150", "--seed", "3", hash_seed=hash_seed
-        )
+        result = run_script("--out", str(tmp_path / name), "--sentences", "150", "--seed", "3", hash_seed=hash_seed)
         assert result.stdout == table + "\n", result.stderr
     write_corpus(make_corpus(150, seed=4), tmp_path / "c")
     assert digest(tmp_path / "a") == digest(tmp_path / "b") == DIGEST != digest(tmp_path / "c")
@@ -285,9 +283,7 @@ def test_number_and_place_probes_ask_for_words_unseen_there(
 
 
 def test_too_few_sentences_are_refused() -> None:
-    with pytest.raises(
-        OptionError, match="--sentences 99: too few; the corpus needs at least 100 training sentences"
-    ):
+    with pytest.raises(OptionError, match="--sentences 99: too few; the corpus needs at least 100 training sentences"):
         make_corpus(sentences=99)
 
 
@@ -322,18 +318,14 @@ def test_script_prints_errors_of_the_bilingual_corpus_without_a_trace(tmp_path: 
 def test_an_output_folder_that_is_a_file_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     path = tmp_path / "taken"
     path.write_text("mine")
-    with pytest.raises(
-        DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"
-    ):
+    with pytest.raises(DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"):
         write_corpus(corpus, path)
     with pytest.raises(DataError, match="Not a directory"):
         write_corpus(corpus, path / "below")
     assert path.read_text() == "mine"
 
 
-def test_a_full_disk_leaves_no_half_file(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_file(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: Path, target: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

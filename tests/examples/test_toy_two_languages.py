@@ -125,12 +125,7 @@ def cases() -> Iterator[tuple[str, str, Node]]:
     yield (
         "she has not very often returned to London",
         "elle n' est pas très souvent retournée à Londres",
-        Node(
-            RETURN.forms[FEM],
-            "root",
-            [SHE, NEVER[0], been, NEVER[1], OFTEN],
-            [name("Londres", "obl", closed.TO)],
-        ),
+        Node(RETURN.forms[FEM], "root", [SHE, NEVER[0], been, NEVER[1], OFTEN], [name("Londres", "obl", closed.TO)]),
     )
     yield (
         "she will very often be green",

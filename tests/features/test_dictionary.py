@@ -108,16 +108,13 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
             )
             for symbol in ("<s>", "<pad>", "</s>", "<unk>")
         ),
-        (
-            "le 5\nle 3 #fairseq:overwrite\n",
-            "line 2: symbol 'le' was already given in line 1, which #fairseq:overwrite only hides from "
-            "fairseq-preprocess; remove one of them",
-        ),
+        ("le 5\nle 3 #fairseq:overwrite\n", "line 2: symbol 'le' was already given in line 1, which #fairseq:overwrite "
+         "only hides from fairseq-preprocess; remove one of them"),
         ("\ufeffle 5\n", "line 1: expected `symbol count`, found a byte order mark, which fairseq takes for a letter"),
         ("\u00a0 5\n", "line 1: expected `symbol count`, found '\\xa0 5'"),
         ("le\rchat 5\n", "line 1: expected `symbol count`, found 'le\\rchat 5'"),
     ],
-)
+)  # fmt: skip
 def test_errors(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         load_dictionary(write(tmp_path, text))

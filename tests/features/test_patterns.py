@@ -110,9 +110,7 @@ WORDS = st.lists(st.text("aébcÉ1-", max_size=7), max_size=30)
 
 
 @given(WORDS, st.integers(1, 4), st.randoms())
-def test_a_words_suffixes_do_not_depend_on_the_order_of_the_vocabulary(
-    words: list, floor: int, random
-) -> None:
+def test_a_words_suffixes_do_not_depend_on_the_order_of_the_vocabulary(words: list, floor: int, random) -> None:
     straight = dict(zip(words, suffix_features(words, floor), strict=True))
     shuffled = list(words)
     random.shuffle(shuffled)

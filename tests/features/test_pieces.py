@@ -188,9 +188,7 @@ def test_pieces_in_a_prior(tmp_path: Path) -> None:
     assert row("▁Chat") == {"NOTTOP": 1, "Piece:Begins": 1, "Shape:Capitalised": 1}
     assert row("te") == {"NOTTOP": 1, "Piece:Inside": 1, "Suffix:te": 1}
     assert row("▁dort") == {"NOTTOP": 1, "Piece:Begins": 1, "POS:VERB": 1, "Suffix:rt": 1}
-    assert row("▁12") == pytest.approx(
-        {"NOTTOP": 1, "Piece:Begins": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88}
-    )
+    assert row("▁12") == pytest.approx({"NOTTOP": 1, "Piece:Begins": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88})
     assert row("▁") == {"NOTTOP": 1, "Piece:Begins": 1}
     assert prior.settings["pieces"] == "sentencepiece"
     assert dict(notes) == {
@@ -209,26 +207,14 @@ def test_without_a_text_a_piece_says_its_place_alone() -> None:
 @pytest.mark.parametrize(
     ("convention", "pieces", "message"),
     [
-        (
-            SP, ["le", "chat", "dort"],
-            "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found none in 3: 'le', 'chat', "
-            "'dort'; give a text in pieces to fairseq-preprocess, or leave --pieces out",
-        ),
-        (
-            SP, ["le", "chat@@", "te"],
-            "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found none, but 1 such as 'chat@@'; "
-            "did you mean --pieces bpe?",
-        ),
-        (
-            SP, ["le▁", "chat", "te▁"],
-            "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found ▁ at the end of pieces, such "
-            "as 'le▁'; train without treat_whitespace_as_suffix",
-        ),
-        (
-            BPE, ["▁le", "▁chat", "te"],
-            "dict.txt: expected pieces that end in @@ (--pieces bpe), found none, but 2 such as '▁le'; did you mean "
-            "--pieces sentencepiece?",
-        ),
+        (SP, ["le", "chat", "dort"], "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found none "
+         "in 3: 'le', 'chat', 'dort'; give a text in pieces to fairseq-preprocess, or leave --pieces out"),
+        (SP, ["le", "chat@@", "te"], "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found "
+         "none, but 1 such as 'chat@@'; did you mean --pieces bpe?"),
+        (SP, ["le▁", "chat", "te▁"], "dict.txt: expected pieces that begin with ▁ (--pieces sentencepiece), found ▁ at "
+         "the end of pieces, such as 'le▁'; train without treat_whitespace_as_suffix"),
+        (BPE, ["▁le", "▁chat", "te"], "dict.txt: expected pieces that end in @@ (--pieces bpe), found none, but 2 such "
+         "as '▁le'; did you mean --pieces sentencepiece?"),
     ],
 )  # fmt: skip
 def test_a_dictionary_of_another_kind(convention: Convention, pieces: list[str], message: str) -> None:

@@ -40,16 +40,11 @@ def test_several_patterns_can_match(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "[patterns]\na = 'x\nb = 'y'\n",
-            r"patterns.toml: is not TOML: .*\(at line 2.*; expected a table \[patterns\]",
-        ),
+        ("[patterns]\na = 'x\nb = 'y'\n", r"patterns.toml: is not TOML: .*\(at line 2.*; expected a table "
+         r"\[patterns\]"),
         ('[patterns]\na = "\\d"\n', "is not TOML: .*line 2.*single quotes keep backslashes as they are"),
         ("[patterns]\na = 'x'\na = 'y'\n", "is not TOML: .*line 3"),
-        (
-            "",
-            r"with lines  name = 'regular expression', and nothing else; found nothing",
-        ),
+        ("", r"with lines  name = 'regular expression', and nothing else; found nothing"),
         ("a = 'x'\n", r"expected a table \[patterns\].* found 'a'"),
         ("patterns = 'x'\n", r"expected a table \[patterns\].* found 'patterns'"),
         ("[patterns]\na = 'x'\n[more]\n", r"and nothing else; found 'patterns', 'more'"),
@@ -59,20 +54,13 @@ def test_several_patterns_can_match(tmp_path: Path) -> None:
         ("[patterns]\n[patterns.a]\nb = 'x'\n", "pattern 'a' is {'b': 'x'}; expected a regular expression"),
         (GOOD, "'has digit' cannot name a pattern; use a name without spaces"),
         ("[patterns]\n'' = 'x'\n", "'' cannot name a pattern"),
-        (
-            "[patterns]\na = 'x'\nbad = 'abc('\n",
-            r"pattern 'bad' is no regular expression: missing \) at character 5 of 'abc\('",
-        ),
-        (
-            "[patterns]\na = '*a'\n",
-            r"pattern 'a' is no regular expression: nothing to repeat at character 1 of '\*a'",
-        ),
-        (
-            "[patterns]\na = '" + "(" * 5000 + "x" + ")" * 5000 + "'\n",
-            "pattern 'a' is too deep or too large to compile",
-        ),
+        ("[patterns]\na = 'x'\nbad = 'abc('\n", r"pattern 'bad' is no regular expression: missing \) at character 5 of "
+         r"'abc\('"),
+        ("[patterns]\na = '*a'\n", r"pattern 'a' is no regular expression: nothing to repeat at character 1 of '\*a'"),
+        ("[patterns]\na = '" + "(" * 5000 + "x" + ")" * 5000 + "'\n", "pattern 'a' is too deep or too large to "
+         "compile"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(OptionError, match=message) as error:
         load(tmp_path, text)
@@ -80,14 +68,10 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, messag
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(
-        OptionError, match=r"none.toml: cannot be read: No such file .*; expected a table \[patterns\]"
-    ):
+    with pytest.raises(OptionError, match=r"none.toml: cannot be read: No such file .*; expected a table \[patterns\]"):
         UserPatterns.load(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes("[patterns]\na = 'é'\n".encode("latin-1"))
-    with pytest.raises(
-        OptionError, match="latin.toml: expected UTF-8, found the byte 0xe9 at byte 17; convert"
-    ):
+    with pytest.raises(OptionError, match="latin.toml: expected UTF-8, found the byte 0xe9 at byte 17; convert"):
         UserPatterns.load(str(tmp_path / "latin.toml"))
 
 
@@ -132,9 +116,7 @@ def test_an_exponential_pattern_is_stopped(tmp_path: Path) -> None:
     patterns = load(tmp_path, "[patterns]\nslow = '(?:a|aa)+x'\n")
     assert patterns.features("aaaax") == {"Pattern:slow": 1.0}
     word = "a" * 60 + "!"
-    message = (
-        rf"pattern 'slow' \('\(\?:a\|aa\)\+x'\) takes too long, stopped at the word '{word}'; repeats inside"
-    )
+    message = rf"pattern 'slow' \('\(\?:a\|aa\)\+x'\) takes too long, stopped at the word '{word}'; repeats inside"
     start = time.process_time()
     with pytest.raises(OptionError, match=message):
         patterns.features(word)

@@ -64,14 +64,10 @@ def json_list(path: Path) -> object:
         (grammar, "S -> 'le' [1e200]\n", ", line 1: expected a weight > 0 in brackets, from 1e-99 to 1e.99"),
         (read_arpa, ARPA.format("1e30"), ", line 6: expected a log10 back-off weight of at most 99, found 1e.30"),
         (moses_list, "0 ||| le ||| LM= -1 ||| -1e200\n", ", line 1: expected a number of at most 1e.12 as total"),
-        (
-            json_list, '{"id": 0, "hypotheses": [{"text": "le", "score": -1, "features": {"lm": 1e200}}]}\n',
-            ", line 1: expected a finite number as lm, of at most 1e.12, found",
-        ),
-        (
-            lambda path: read_weights_file(path, ["model"]), '{"weights": {"model": 1e200}}',
-            ": expected finite weights, found .*1e.12 is the most",
-        ),
+        (json_list, '{"id": 0, "hypotheses": [{"text": "le", "score": -1, "features": {"lm": 1e200}}]}\n',
+         ", line 1: expected a finite number as lm, of at most 1e.12, found"),
+        (lambda path: read_weights_file(path, ["model"]), '{"weights": {"model": 1e200}}',
+         ": expected finite weights, found .*1e.12 is the most"),
     ],
 )  # fmt: skip
 def test_absurd_numbers_are_refused(read: Callable[[Path], object], text: str, said: str, tmp_path: Path) -> None:

@@ -72,9 +72,7 @@ def test_the_command_says_each_count_once(tmp_path: Path, capsys: pytest.Capture
     text.write_text("le chat\nle chien\n", encoding="utf-8")
     lexicon.write_text("chats\tchat\tNOUN\t_\nle\t_\tDET\t_\nau\t_\t_\t_\n", encoding="utf-8")
     assert main(["dictionary", "--text", str(text), "--lexicon", str(lexicon), "--out", str(out)]) == 0
-    assert capsys.readouterr().err == (
-        f"note: {lexicon}: 2 of 3 rows read; left out: 1 for words written together\n"
-    )
+    assert capsys.readouterr().err == f"note: {lexicon}: 2 of 3 rows read; left out: 1 for words written together\n"
 
 
 def test_large_numbers_are_parted() -> None:

@@ -62,17 +62,13 @@ def test_a_line_at_the_limit_is_read_and_a_longer_one_refused(tmp_path: Path) ->
     path = write(tmp_path / "a", b"x" * (MAX_LINE_BYTES - 1) + b"\n")
     assert [len(line) for _, line in iter_lines(path)] == [MAX_LINE_BYTES - 1]
     path = write(tmp_path / "b", b"short\n" + b"x" * MAX_LINE_BYTES + b"\n")
-    message = (
-        "b, line 2: the line has more than 1,048,576 bytes; expected one short row a line. Is this the right"
-    )
+    message = "b, line 2: the line has more than 1,048,576 bytes; expected one short row a line. Is this the right"
     with pytest.raises(DataError, match=message):
         list(iter_lines(path))
 
 
 @pytest.mark.parametrize("pack", [lambda content: content, gzip.compress], ids=["plain", "gzip"])
-def test_a_huge_line_is_refused_without_filling_the_memory(
-    tmp_path: Path, pack: Callable[[bytes], bytes]
-) -> None:
+def test_a_huge_line_is_refused_without_filling_the_memory(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = write(tmp_path / "a", pack(b"x" * 10_000_000))
     tracemalloc.start()
     with pytest.raises(DataError, match="line 1: the line has more than"):
@@ -95,9 +91,7 @@ def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"{number}\n" for number in range(100_000)).encode()
     whole = gzip.compress(rows)
     path = write(tmp_path / "cut.gz", whole[: len(whole) // 2])
-    with pytest.raises(
-        DataError, match=r"cut.gz: expected a whole gzip file, found: .*; copy or compress it again"
-    ):
+    with pytest.raises(DataError, match=r"cut.gz: expected a whole gzip file, found: .*; copy or compress it again"):
         list(iter_lines(path))
 
 

@@ -127,9 +127,7 @@ def test_strings_end_within_the_limit(search: dict[str, Any], tmp_path: Path) ->
 
 def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
     """Each sentence has what its own source requires, exactly once; an encoder-decoder, by its own softmax."""
-    prior = prior_with(
-        tmp_path, "ngram:2", source_dictionary=SOURCE, evidence=EvidenceOptions(("terms", "copies")),
-    )  # fmt: skip
+    prior = prior_with(tmp_path, "ngram:2", source_dictionary=SOURCE, evidence=EvidenceOptions(("terms", "copies")))
     reader = LogLinearHead(prior, 1, source_size=1)
     forms = WordForms()
     for word in ("chat", "mer", "chien"):

@@ -65,9 +65,7 @@ CASES = {
         "foo/❤\ufe0f bar/🐈 baz/❤", "foo foos bar barx baz bazs",
     ),
     "such flags without FLAG": ("SET UTF-8\nSFX ☎\ufe0e Y 1\nSFX ☎\ufe0e 0 s .\n", "foo/☎\ufe0f", "foo foos"),
-    "numbers as they may be written": (
-        "FLAG num\nSFX 007 Y 1\nSFX 7 0 s .\n", "cat/7, dog/1,07", "cat cats dog dogs",
-    ),
+    "numbers as they may be written": ("FLAG num\nSFX 007 Y 1\nSFX 7 0 s .\n", "cat/7, dog/1,07", "cat cats dog dogs"),
 }  # fmt: skip
 
 

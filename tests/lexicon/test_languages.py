@@ -185,10 +185,7 @@ def test_what_grammemes_say(grammemes: str, names: str) -> None:
 @pytest.mark.parametrize(
     ("morphemes", "names"),
     [
-        (
-            "Noun A3pl P1pl Abl",
-            "POS:NOUN Number:Plur Person:3 Number[psor]:Plur Person[psor]:1 Case:Abl",
-        ),
+        ("Noun A3pl P1pl Abl", "POS:NOUN Number:Plur Person:3 Number[psor]:Plur Person[psor]:1 Case:Abl"),
         ("Noun A3sg", "POS:NOUN Number:Sing Person:3 Case:Nom"),
         ("Verb Prog1 A1sg", "POS:VERB Aspect:Prog Tense:Pres Number:Sing Person:1 Polarity:Pos VerbForm:Fin"),
         ("Verb Neg Past A3sg", "POS:VERB Polarity:Neg Evident:Fh Tense:Past Number:Sing Person:3 VerbForm:Fin"),

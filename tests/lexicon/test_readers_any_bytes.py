@@ -41,9 +41,7 @@ def spoilt(draw: st.DrawFn, text: bytes) -> bytes:
 
 @pytest.mark.parametrize("read", [read_conllu, read_tsv_lexicon])
 @settings(max_examples=150, deadline=None)
-@given(
-    content=st.binary(max_size=60) | spoilt(ROWS.encode()) | spoilt(LEXICON.encode()), lowercase=st.booleans()
-)
+@given(content=st.binary(max_size=60) | spoilt(ROWS.encode()) | spoilt(LEXICON.encode()), lowercase=st.booleans())
 def test_a_lexicon_or_a_clear_error(
     tmp_path_factory: pytest.TempPathFactory, read: Callable[..., Lexicon], content: bytes, lowercase: bool
 ) -> None:

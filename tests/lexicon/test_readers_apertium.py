@@ -21,10 +21,8 @@ StandIn = Callable[[str], Path]
     ("text", "units"),
     [
         ("^porte/porte<n><f>$", [("porte", [("POS:NOUN", "Gender:Fem")])]),
-        (
-            "^porte/porte<n><sg>/porter<vblex><inf>$ ",
-            [("porte", [("POS:NOUN", "Number:Sing"), ("POS:VERB", "VerbForm:Inf")])],
-        ),
+        ("^porte/porte<n><sg>/porter<vblex><inf>$ ",
+         [("porte", [("POS:NOUN", "Number:Sing"), ("POS:VERB", "VerbForm:Inf")])]),
         ("^blorp/*blorp$", [("blorp", [])]),
         ("^au/à<pr>+le<det><m>$", [("au", [("POS:ADP", "POS:DET", "Gender:Masc")])]),
         ("^c++/c++<n>$", [("c++", [("POS:NOUN",)])]),
@@ -38,7 +36,7 @@ StandIn = Callable[[str], Path]
         ("", []),
         ("^unfinished/x<n>", []),
     ],
-)
+)  # fmt: skip
 def test_the_stream_format(text: str, units: list) -> None:
     found = [(surface, list(map(analysis_features, analyses))) for surface, analyses in lexical_units(text)]
     assert found == units
@@ -68,9 +66,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
     def install(body: str) -> Path:
         program = tmp_path / "lt-proc"
-        program.write_text(
-            f"#!{sys.executable}\nimport sys\nassert sys.argv[1] == '-z'\n{body}\n", encoding="utf-8"
-        )
+        program.write_text(f"#!{sys.executable}\nimport sys\nassert sys.argv[1] == '-z'\n{body}\n", encoding="utf-8")
         program.chmod(0o755)
         monkeypatch.setattr(apertium.shutil, "which", lambda name: str(program))
         automaton = tmp_path / "xx.automorf.bin"
@@ -120,18 +116,14 @@ def test_many_words_go_in_batches(stand_in: StandIn, monkeypatch: pytest.MonkeyP
 
 def test_a_missing_program_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apertium.shutil, "which", lambda name: None)
-    message = (
-        r"the program lt-proc is not installed; it is in Debian's package lttoolbox \(apt install lttoolbox\)"
-    )
+    message = r"the program lt-proc is not installed; it is in Debian's package lttoolbox \(apt install lttoolbox\)"
     with pytest.raises(DataError, match=message):
         read_apertium(["porte"], analyser="fra-cat", lowercase=False)
 
 
 def test_an_unknown_mode_names_those_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apertium, "ANALYSERS_FOLDER", tmp_path)
-    message = (
-        r"no Apertium analyser 'fra-cat': expected the path .* installed modes \(none\); .*apertium-fra-cat"
-    )
+    message = r"no Apertium analyser 'fra-cat': expected the path .* installed modes \(none\); .*apertium-fra-cat"
     with pytest.raises(DataError, match=message):
         find_analyser("fra-cat")
     (tmp_path / "apertium-eng-deu").mkdir()
@@ -153,16 +145,12 @@ def test_a_failing_program_is_quoted(stand_in: StandIn) -> None:
 
 def test_too_few_answers_are_noticed(stand_in: StandIn) -> None:
     automaton = stand_in(r"sys.stdout.write('^porte/porte<n>$\0')")
-    with pytest.raises(
-        DataError, match="failed with status 0, after 1 of 3 words, saying: nothing on its error"
-    ):
+    with pytest.raises(DataError, match="failed with status 0, after 1 of 3 words, saying: nothing on its error"):
         read_apertium(["porte", "a", "b"], analyser=automaton, lowercase=False)
 
 
 def test_an_analyser_that_knows_nothing_is_refused(stand_in: StandIn) -> None:
-    message = (
-        "xx.automorf.bin: knows none of the 2 words; is it a compiled analyser, and one of their language?"
-    )
+    message = "xx.automorf.bin: knows none of the 2 words; is it a compiled analyser, and one of their language?"
     with pytest.raises(DataError, match=message):
         read_apertium(["blorp", "blarp"], analyser=stand_in(KNOWING), lowercase=False)
 
@@ -230,9 +218,7 @@ def test_the_analyser_agrees_with_the_treebank(shared_data: Path) -> None:
     treebank = read_conllu(shared_data / "ud-french-gsd-1.4" / "test.conllu.gz", lowercase=True)
     analyses = read_apertium(treebank, analyser="fra-cat", lowercase=True)
     genders = {"Gender:Fem", "Gender:Masc"}
-    pairs = [
-        (genders & set(treebank.features(word)), genders & set(analyses.features(word))) for word in analyses
-    ]
+    pairs = [(genders & set(treebank.features(word)), genders & set(analyses.features(word))) for word in analyses]
     pairs = [pair for pair in pairs if len(pair[0]) == len(pair[1]) == 1]
     assert len(pairs) > 500
     assert sum(first == second for first, second in pairs) > 0.95 * len(pairs)

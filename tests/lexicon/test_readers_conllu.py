@@ -78,18 +78,12 @@ def test_sentences_are_streamed(tmp_path: Path) -> None:
 
 def test_line_ends_spaces_and_comments_do_not_matter(tmp_path: Path) -> None:
     tidy = list(iter_conllu_words(write(tmp_path / "tidy", row() + "\n" + row()), False))
-    untidy = write(
-        tmp_path / "untidy", "# only\n\n\n" + row().replace("\n", "\r\n") + " \t\n# x\n" + row()[:-1]
-    )
-    assert [[t.form for t in s] for s in iter_conllu_words(untidy, False)] == [
-        [t.form for t in s] for s in tidy
-    ]
+    untidy = write(tmp_path / "untidy", "# only\n\n\n" + row().replace("\n", "\r\n") + " \t\n# x\n" + row()[:-1])
+    assert [[t.form for t in s] for s in iter_conllu_words(untidy, False)] == [[t.form for t in s] for s in tidy]
 
 
 def test_spaces_in_a_form_do_not_shift_the_columns(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a", row(form="20 000", head=0) + row(2, form="a  b", head=1) + row(3, form="\u00a0a")
-    )
+    path = write(tmp_path / "a", row(form="20 000", head=0) + row(2, form="a  b", head=1) + row(3, form="\u00a0a"))
     sentence = next(iter_conllu_words(path, False))
     assert [(t.form, t.upos, t.head) for t in sentence] == [
         ("20 000", "NOUN", 0),
@@ -109,10 +103,7 @@ def test_spaces_in_a_form_do_not_shift_the_columns(tmp_path: Path) -> None:
         (row("4-2"), "line 1: Failed parsing field 'id': .*found '4-2'"),
         (row("_"), "line 1: expected the ID 1, found '_'"),
         (row("0"), "line 1: expected the ID 1, found '0'"),
-        (
-            row() + row(1),
-            "line 2: expected the ID 2, found '1'; word IDs run 1, 2, 3, … in a sentence, and an empty",
-        ),
+        (row() + row(1), "line 2: expected the ID 2, found '1'; word IDs run 1, 2, 3, … in a sentence, and an empty"),
         (row() + row(3), "line 2: expected the ID 2, found '3'"),
         (row(form=""), r"line 1: column 2 \(FORM\) is empty; expected a word"),
         (row(feats="Fem"), r"line 1: Failed .*expected FEATS that are _ or Key=Value pairs .*; found 'Fem'$"),

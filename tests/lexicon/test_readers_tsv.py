@@ -49,9 +49,7 @@ def test_rows_become_features(tmp_path: Path) -> None:
 
 def test_further_columns_a_header_and_gzip_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv.gz"
-    path.write_bytes(
-        gzip.compress(b"form\tlemma\tUPOS\tFEATS\tcount\n\nchat\tchat\tNOUN\t\t12\n# \t#\tSYM\t_\t3\n")
-    )
+    path.write_bytes(gzip.compress(b"form\tlemma\tUPOS\tFEATS\tcount\n\nchat\tchat\tNOUN\t\t12\n# \t#\tSYM\t_\t3\n"))
     lexicon = read_tsv_lexicon(path, lowercase=False)
     assert contents(lexicon) == {"chat": {"POS:NOUN": 1.0}, "#": {"POS:SYM": 1.0}}
     assert not lexicon.notes
@@ -64,16 +62,12 @@ def test_the_word_form_is_no_header(tmp_path: Path) -> None:
 
 def test_a_header_further_down_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "chat chat NOUN _", "form lemma UPOS FEATS")
-    with pytest.raises(
-        DataError, match="a.tsv, line 2: expected FEATS that are _ or Key=Value.*found 'FEATS'"
-    ):
+    with pytest.raises(DataError, match="a.tsv, line 2: expected FEATS that are _ or Key=Value.*found 'FEATS'"):
         read_tsv_lexicon(path, lowercase=False)
 
 
 def test_lower_casing_unites_without_remarks(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.tsv", "Pierre Pierre PROPN _", "pierre pierre NOUN Gender=Fem", "PIERRE pierre NOUN _"
-    )
+    path = write(tmp_path / "a.tsv", "Pierre Pierre PROPN _", "pierre pierre NOUN Gender=Fem", "PIERRE pierre NOUN _")
     lexicon = read_tsv_lexicon(path, lowercase=True)
     assert contents(lexicon) == {"pierre": {"POS:PROPN": 1.0, "POS:NOUN": 1.0, "Gender:Fem": 1.0}}
     assert not lexicon.notes
@@ -90,29 +84,18 @@ def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path)
         "tour tourer VERB _ 2",
     )
     lexicon = read_tsv_lexicon(path, lowercase=False)
-    assert contents(lexicon) == {
-        "tour": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Gender:Fem": 1.0, "POS:VERB": 1.0}
-    }
+    assert contents(lexicon) == {"tour": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Gender:Fem": 1.0, "POS:VERB": 1.0}}
     assert lexicon.notes == {FURTHER: 1}  # what is left out, tests/files/test_read_counts.py asks
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (
-            ["chat chat NOUN"],
-            r"line 1: expected at least 4 columns \(form, lemma, UPOS, FEATS\) separated by tabs, ",
-        ),
+        (["chat chat NOUN"], r"line 1: expected at least 4 columns \(form, lemma, UPOS, FEATS\) separated by tabs, "),
         (["chat chat NOUN"], "found 3: 'chat.tchat.tNOUN'"),
         (["chat"], "found 1: 'chat'"),
-        (
-            ["chat chat NOUN _ 3", "chien chien NOUN _"],
-            "line 2: expected 5 columns, as in the rows before, separated",
-        ),
-        (
-            ["chat chat NOUN _", "chien chien NOUN _ 2"],
-            "line 2: expected 4 columns, as in the rows before, .* found 5",
-        ),
+        (["chat chat NOUN _ 3", "chien chien NOUN _"], "line 2: expected 5 columns, as in the rows before, separated"),
+        (["chat chat NOUN _", "chien chien NOUN _ 2"], "line 2: expected 4 columns, as in the rows before, .* found 5"),
         (["chat chat NOUN Fem"], "line 1: expected FEATS that are _ or Key=Value pairs .*found 'Fem'"),
         ([" chat NOUN _"], r"line 1: column 1 \(form\) is empty; expected a word"),
         ([], "a.tsv: expected rows with form, lemma, UPOS, FEATS, found none; is the file empty?"),

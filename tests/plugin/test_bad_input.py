@@ -120,11 +120,7 @@ def test_options(part: str, option: str, value: object, message: str, setting: S
     """Through fairseq's own builders, without a process for each."""
     from fairseq import tasks
 
-    builders = {
-        "task": tasks.setup_task,
-        "model": setting.task.build_model,
-        "criterion": setting.task.build_criterion,
-    }
+    builders = {"task": tasks.setup_task, "model": setting.task.build_model, "criterion": setting.task.build_criterion}
     options = copy.deepcopy(setting.cfg[part])
     options[option] = value
     with pytest.raises(OptionError, match=message):
@@ -155,9 +151,7 @@ def other_dictionary(shell: Shell, world: World) -> Path:
     return place
 
 
-def test_a_prior_for_another_dictionary(
-    shell: Shell, world: World, trained: Path, other_dictionary: Path
-) -> None:
+def test_a_prior_for_another_dictionary(shell: Shell, world: World, trained: Path, other_dictionary: Path) -> None:
     arguments = [str(other_dictionary), *world.train_args()[1:]]
     words = ["another dictionary", str(other_dictionary / "dict.txt"), "sizes 56 and", "first difference at"]
     assert_says(shell.run("fairseq-train", *arguments, code=None), *words, "build it again with `llrnn prior` --dict")
@@ -219,9 +213,7 @@ def test_a_target_without_mass_in_training(shell: Shell, world: World, without_l
     assert f"{sum(words.count('lac') for words in lines)} such targets" in said
 
 
-def test_a_target_without_mass_in_evaluation(
-    shell: Shell, world: World, without_lac: Path, tmp_path: Path
-) -> None:
+def test_a_target_without_mass_in_evaluation(shell: Shell, world: World, without_lac: Path, tmp_path: Path) -> None:
     """fairseq's scorer would leave such words out and call the rest the perplexity; its search would give up."""
     lines = [line for line in sentences(12, seed=9) if "lac" not in line.split()]
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -89,9 +89,7 @@ COMMANDS = ["fairseq-train", "fairseq-validate", "fairseq-eval-lm", "fairseq-gen
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_refuses_a_hostile_checkpoint(
-    command: str, shell: Shell, world: World, tmp_path: Path
-) -> None:
+def test_every_command_refuses_a_hostile_checkpoint(command: str, shell: Shell, world: World, tmp_path: Path) -> None:
     path = tmp_path / "hostile.pt"
     write_zip(path)
     result = shell.run(command, *commands(world, path)[command], stdin="le chat\n", code=None)
@@ -166,9 +164,7 @@ def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Pa
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
 
 
-def test_the_default_restore_file_is_read_no_less_carefully(
-    shell: Shell, world: World, tmp_path: Path
-) -> None:
+def test_the_default_restore_file_is_read_no_less_carefully(shell: Shell, world: World, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint_last.pt"
     write_zip(path)
     assert_refused(shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), code=1), path, "refused")
@@ -278,9 +274,7 @@ def test_a_missing_checkpoint_stays_what_it_is(load: Callable, tmp_path: Path) -
         load(str(tmp_path / "none.pt"))
 
 
-def test_other_errors_keep_their_trace(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Only errors that a user can fix lose their stack trace: those of ours, wrapped by fairseq or not."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     # a progress bar of another test has a thread

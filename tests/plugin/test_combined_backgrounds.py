@@ -21,9 +21,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize(("background", "options"), MODELS)
-def test_language_models(
-    shell: Shell, world: World, tmp_path: Path, background: str, options: list[str]
-) -> None:
+def test_language_models(shell: Shell, world: World, tmp_path: Path, background: str, options: list[str]) -> None:
     (tmp_path / "grammar.txt").write_text(grammar(), encoding="utf-8")
     shell.run(
         "llrnn", "prior", "--dict", world.data / "dict.txt", "--lexicon", world.place / "lexicon.tsv", "--top-words", 9,

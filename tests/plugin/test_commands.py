@@ -35,9 +35,7 @@ def breaking(options: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_train_validate_eval_lm_and_generate_agree(
-    name: str, shell: Shell, world: World, tmp_path: Path
-) -> None:
+def test_train_validate_eval_lm_and_generate_agree(name: str, shell: Shell, world: World, tmp_path: Path) -> None:
     prior, options = VARIANTS[name]
     trained = shell.run(
         "fairseq-train", *world.train_args(prior, tmp_path), *options, "--max-epoch", 2, "--weight-decay", 0.0001
@@ -48,9 +46,7 @@ def test_train_validate_eval_lm_and_generate_agree(
 
     checkpoint = tmp_path / "checkpoint_last.pt"
     common = [*world.task_args(prior), "--path", checkpoint, "--num-workers", 0, "--log-format", "json"]
-    validated = shell.run(
-        "fairseq-validate", *common, *EVERY_SENTENCE, "--max-tokens", 100, "--valid-subset", "valid"
-    )
+    validated = shell.run("fairseq-validate", *common, *EVERY_SENTENCE, "--max-tokens", 100, "--valid-subset", "valid")
     (again,) = validated.json_lines("valid")
     assert again["valid_nats"] == pytest.approx(last["valid_nats"], abs=2e-4)
     assert again["valid_nats_NOUN"] == pytest.approx(last["valid_nats_NOUN"], abs=2e-3)
@@ -76,9 +72,7 @@ def test_train_validate_eval_lm_and_generate_agree(
         assert all(words.split()[:2] == lines[number].split()[:2] for _, words in pair)
 
 
-def test_the_scores_of_a_search_are_the_loss_of_what_it_found(
-    shell: Shell, world: World, trained: Path
-) -> None:
+def test_the_scores_of_a_search_are_the_loss_of_what_it_found(shell: Shell, world: World, trained: Path) -> None:
     """Unnormalised, without length limits that bite: H's score is log2 p of the whole sentence."""
     generated = shell.run(
         "fairseq-generate", *world.task_args(), "--path", trained / "checkpoint_best.pt", "--gen-subset", "test",

@@ -30,9 +30,7 @@ def without_room(sources: Sequence[str], which: str) -> str:
     )
 
 
-def test_one_slot_is_the_best_one(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
-) -> None:
+def test_one_slot_is_the_best_one(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     """mapped before numbers before names before copies, and of one kind the first."""
     sources = evidence.text("test", "src")
     of_each = [offered(source) for source in sources]

@@ -75,9 +75,7 @@ def ids(symbols: tuple[str, ...], line: str) -> Tensor:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_it_answers_as_fairseq_of_that_model(
-    arch: str, general: dict[str, Path], world: World, tmp_path: Path
-) -> None:
+def test_it_answers_as_fairseq_of_that_model(arch: str, general: dict[str, Path], world: World, tmp_path: Path) -> None:
     symbols, allowed = own_words(world)
     model = load_general_model(kept(general[arch], tmp_path), symbols, allowed)
     with safe_loading():  # fairseq's own models keep a Namespace, which torch alone refuses

@@ -64,9 +64,7 @@ def test_only_training_sees_less(translation: TranslationWorld, arch: str) -> No
     assert loss.item() == pytest.approx(losses["warm", True], rel=1e-5)
 
 
-def test_stopped_and_resumed_is_never_stopped(
-    shell: Shell, translation: TranslationWorld, tmp_path: Path
-) -> None:
+def test_stopped_and_resumed_is_never_stopped(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     options = ["--lexical-warmup-updates", "60", "--encoder-bidirectional"]
     checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, options, "lexical")
     whole = read_checkpoint(str(checkpoint))

@@ -264,13 +264,11 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
         (["--lr", "fast"], "argument --lr: invalid value: 'fast'"),
         (["--max-epoch", "three"], "argument --max-epoch: invalid int value: 'three'"),
         (["stray"], "unrecognized arguments: stray"),
-        (
-            ["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
-            "--best-checkpoint-metric blue: expected a number of the validation, found another name; there are loss, ",
-        ),
+        (["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
+         "--best-checkpoint-metric blue: expected a number of the validation, found another name; there are loss, "),
         (["--patience", "-3"], "--patience: expected -1 (off) or a number of at least 1"),
     ],
-)
+)  # fmt: skip
 def test_other_mistakes_are_a_line(words: list[str], said: str, shell: Shell, world: World) -> None:
     fails(shell.run("llrnn", "train", world.data, *words, code=2), "llrnn train: error: ", said)
 

@@ -98,9 +98,7 @@ def test_strings_are_slots_or_open(evidence: EvidenceWorld, with_evidence: str) 
 
 
 @pytest.mark.parametrize("sampling", [False, True])
-def test_beside_evidence_unknown_words_are_spelled(
-    sampling: bool, evidence: EvidenceWorld, with_evidence: str
-) -> None:
+def test_beside_evidence_unknown_words_are_spelled(sampling: bool, evidence: EvidenceWorld, with_evidence: str) -> None:
     """Two models; what their sources offer keeps its own string."""
     setting = evidence_world.make(evidence, "llrnn_lstm", with_evidence)
     models, task = [setting.model, copy.deepcopy(setting.model)], setting.task

@@ -125,10 +125,7 @@ def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["--valid-subset", "vaild"],
-            ["expected the data set 'vaild'", "found test", "choose one of them"],
-        ),
+        (["--valid-subset", "vaild"], ["expected the data set 'vaild'", "found test", "choose one of them"]),
         (["--lr", "-0.1"], ["--lr: expected a finite number of at least 0, found -0.1"]),
     ],
 )

@@ -19,13 +19,7 @@ DTYPES = [torch.bfloat16, torch.float16]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--label-smoothing", "0.1"],
-        ["--context-window", "4", "--cell", "gru"],
-    ],
-)
+@pytest.mark.parametrize("options", [["--label-smoothing", "0.1"], ["--context-window", "4", "--cell", "gru"]])
 def test_a_short_model_keeps_its_background_and_its_loss(world: World, options: list[str], dtype: torch.dtype) -> None:
     setting = randomised([*world.train_args(), *options, "--adaptor-penalty", "0.01", "--adaptor-norm", "1"], scale=0.2)
     sample = batch(setting.task.dictionary, world.text("valid"))

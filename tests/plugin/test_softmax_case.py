@@ -87,9 +87,7 @@ def test_the_stock_lstm_with_the_same_weights_gives_our_loss_and_gradients(softm
         torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=2e-5, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_training_under_either_criterion_gives_the_same_weights(
-    shell: Shell, world: World, tmp_path: Path
-) -> None:
+def test_training_under_either_criterion_gives_the_same_weights(shell: Shell, world: World, tmp_path: Path) -> None:
     models = {}
     for criterion in ("log_linear", "cross_entropy"):
         place = tmp_path / criterion

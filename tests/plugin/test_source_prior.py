@@ -18,10 +18,7 @@ from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import source_fingerprint_in
 from fairseq_llrnn.prior.prior import Prior
 
-ARCHITECTURES = {
-    "llrnn_lstm": ["--encoder-bidirectional"],
-    "llrnn_transformer": ["--lr", "0.003"],
-}
+ARCHITECTURES = {"llrnn_lstm": ["--encoder-bidirectional"], "llrnn_transformer": ["--lr", "0.003"]}
 
 
 @pytest.fixture(scope="module")

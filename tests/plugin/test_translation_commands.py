@@ -20,11 +20,7 @@ VARIANTS = {
     ),
     "transformer": ("llrnn_transformer", "prior", ["--lr", "0.003"]),
     "lexical translations": ("llrnn_transformer", "lexical", ["--lr", "0.003", "--label-smoothing", "0.1"]),
-    "transformer over features": (
-        "llrnn_transformer",
-        "prior",
-        ["--lr", "0.003", "--feature-input", "--tie-features"],
-    ),
+    "transformer over features": ("llrnn_transformer", "prior", ["--lr", "0.003", "--feature-input", "--tie-features"]),
 }
 
 
@@ -48,9 +44,7 @@ def generate(shell: Shell, translation: TranslationWorld, path: object, *options
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_train_validate_and_translate(
-    name: str, shell: Shell, translation: TranslationWorld, tmp_path: Path
-) -> None:
+def test_train_validate_and_translate(name: str, shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     arch, prior, options = VARIANTS[name]
     arguments = [*translation.train_args(arch, prior, tmp_path), *options]
     training = shell.run("fairseq-train", *arguments, "--max-epoch", 4, *EVAL_BLEU)
@@ -252,8 +246,6 @@ def test_fusion_with_a_language_model_of_fairseq(
 
 
 def test_lexical_translations_belong_to_a_source_dictionary(shell: Shell, translation: TranslationWorld) -> None:
-    result = shell.run(
-        "fairseq-train", *translation.train_args(prior="lexical"), "--source-lang", "tgt", code=None
-    )
+    result = shell.run("fairseq-train", *translation.train_args(prior="lexical"), "--source-lang", "tgt", code=None)
     assert "lexical translations were made for another source dictionary" in result.err
     assert "--lexical-translation" in result.err and "Traceback" not in result.err

@@ -4,11 +4,7 @@
 import pytest
 import torch
 from dynamic_prior import LINES
-from model_checks import (
-    assert_architecture,
-    assert_bfloat16_products_are_close,
-    assert_sums_over_words_and_trains,
-)
+from model_checks import assert_architecture, assert_bfloat16_products_are_close, assert_sums_over_words_and_trains
 from tiny_world import Setting, build, evaluated
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 

@@ -27,9 +27,7 @@ def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.Temp
     forms = place / "forms.tsv"
     forms.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
     more = ("--prior", place / "prior", "--term-forms", forms, "--invented-terms", 0.5)
-    resumed_as_whole(
-        shell, lambda at: evidence.train_args("llrnn_transformer", "lexical", at, raw=True), place, *more
-    )
+    resumed_as_whole(shell, lambda at: evidence.train_args("llrnn_transformer", "lexical", at, raw=True), place, *more)
     weights = read_checkpoint(place / "whole" / "checkpoint_last.pt")["model"]
     assert not any("translations" in key for key in weights), "what the prior holds is in no checkpoint"
     return place
@@ -47,14 +45,10 @@ def test_the_prior_is_read_as_it_was_written(trained: Path, tmp_path: Path) -> N
     assert Prior.load(tmp_path / "again").fingerprint == prior.fingerprint
 
 
-def test_what_a_search_finds_has_the_score_that_it_said(
-    shell: Shell, evidence: EvidenceWorld, trained: Path
-) -> None:
+def test_what_a_search_finds_has_the_score_that_it_said(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:
     """In a search, in batches of several sentences, and where it is given."""
     common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
-    found = shell.run(
-        "fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common
-    )
+    found = shell.run("fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common)
     hypotheses, totals = found.best(), found.nats()
     assert len(totals) == len(evidence.text("test", "src"))
     number = next(n for n, text in hypotheses.items() if text)

@@ -262,13 +262,11 @@ def test_training_on_a_full_disk_is_one_message(world: World, trained: Path, she
     before = (tmp_path / "checkpoint_last.pt").read_bytes()
     program = tmp_path / "limited.py"
     program.write_text(
-        "import resource, sys\nfrom fairseq_cli.train import cli_main\n"
+        "import resource, sys\nsys.dont_write_bytecode = True\nfrom fairseq_cli.train import cli_main\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) // 2}, {len(before) // 2}))\ncli_main()\n",
         encoding="utf-8",
     )
-    done = run_script(
-        sys.executable, program, *world.train_args(save_dir=tmp_path), "--max-epoch", 3, code=1
-    )  # fmt: skip
+    done = run_script(sys.executable, program, *world.train_args(save_dir=tmp_path), "--max-epoch", 3, code=1)
     assert_says(done, "the checkpoint cannot be written (File too large)", "start again")
     assert (tmp_path / "checkpoint_last.pt").read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["checkpoint_last.pt", "limited.py"]
@@ -282,8 +280,6 @@ def test_wrong_overrides_are_not_the_checkpoints_fault(
     overrides: str, shell: Shell, world: World, trained: Path
 ) -> None:
     path = trained / "checkpoint_last.pt"
-    done = shell.run(
-        "fairseq-eval-lm", *world.task_args(), "--path", path, "--model-overrides", overrides, code=1
-    )
+    done = shell.run("fairseq-eval-lm", *world.task_args(), "--path", path, "--model-overrides", overrides, code=1)
     assert_says(done, "--model-overrides", overrides, "expected")
     assert "damaged" not in done.err

@@ -37,9 +37,7 @@ def files(tmp_path: Path) -> Path:
 def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
     prior = Prior.build(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
     assert prior.symbols == SYMBOLS
-    assert prior.output.features.row(int(prior.output.class_of[6])) == {
-        "NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1
-    }  # fmt: skip
+    assert prior.output.features.row(int(prior.output.class_of[6])) == {"NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1}
     assert np.exp(prior.log_weights[4]) == pytest.approx(9 / 29)
     lexicon = Lexicon()
     for word, features in WORDS.items():

@@ -66,16 +66,14 @@ def test_what_is_written(text: str, expression: Expression) -> None:
         ("ngram:3 at temperature x", "ngram:3 at temperature >>x<<: expected a temperature from 0.01 to 100, found x"),
         ("x at temperature 1e-5", "x at temperature >>1e-5<<: expected a temperature from 0.01 to 100, found 1e-5"),
         ("x at temperature 101", "x at temperature >>101<<: expected a temperature from 0.01 to 100, found 101"),
-        (
-            "(x plus y at temperature 0.05) at temperature 0.1",
-            ">>0.1<<: expected a temperature from 0.01 to 100, all of a background multiplied, found 0.1",
-        ),
+        ("(x plus y at temperature 0.05) at temperature 0.1", ">>0.1<<: expected a temperature from 0.01 to 100, all "
+         "of a background multiplied, found 0.1"),
         ("a plus b with weights fixed", "a plus b with weights >>fixed<<: expected `learned` or `per position`"),
         ("a plus b with weights per word", "with weights per >>word<<: expected `position`, found word"),
         ("a with weights learned", "a >>with<< weights learned: expected `plus`, `times` or nothing more"),
         ('a plus "b', 'a plus >>"<<b: expected a second quotation mark'),
     ],
-)
+)  # fmt: skip
 def test_errors_show_the_place(text: str, error: str) -> None:
     with pytest.raises(OptionError) as caught:
         parse(text)

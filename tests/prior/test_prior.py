@@ -171,7 +171,5 @@ def test_backgrounds(tmp_path: Path) -> None:
 
 
 def test_softmax_prior_has_one_signature_per_word() -> None:
-    prior, _ = plain_prior(
-        WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words="all", background="uniform")
-    )
+    prior, _ = plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words="all", background="uniform"))
     assert prior.output.num_classes == len(SYMBOLS)

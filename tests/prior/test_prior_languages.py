@@ -210,25 +210,16 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"language": "klingon"},
-            "--language klingon: expected a language that some package knows, found another; for ot",
-        ),
+        ({"language": "klingon"}, "--language klingon: expected a language that some package knows, found another; for "
+         "ot"),
         ({"lemma_floor": 0}, "words.lemma_floor: expected a number of at least 1, found 0"),
-        (
-            {"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
-            "--background language: expected --language CODE beside it, found",
-        ),
-        (
-            {"background": "language:xx plus unigram"},
-            "--background language:xx: expected a language that some package",
-        ),
-        (
-            {"language": "uk", "background": "language"},
-            "--background language:uk: expected a language whose words' frequencies are known, found Ukrainian",
-        ),
+        ({"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
+         "--background language: expected --language CODE beside it, found"),
+        ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language that some package"),
+        ({"language": "uk", "background": "language"}, "--background language:uk: expected a language whose words' "
+         "frequencies are known, found Ukrainian"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError) as caught:
         of_prior = {"background": options.pop("background")} if "background" in options else {}

@@ -16,11 +16,7 @@ CHUNKS = [
     ({"model": [[-1.5, -math.inf], []], "lm": [[-2.0, -3.0], []]}, {"model": {"words": 7}, "lm": {}}),
     ({"model": [[-4.25]], "lm": [[-5.0]]}, {"model": {"words": 2, "unknown words": 1}, "lm": {"words": 2}}),
 ]
-ROWS = [
-    {"model": [-1.5, -math.inf], "lm": [-2.0, -3.0]},
-    {"model": [], "lm": []},
-    {"model": [-4.25], "lm": [-5.0]},
-]
+ROWS = [{"model": [-1.5, -math.inf], "lm": [-2.0, -3.0]}, {"model": [], "lm": []}, {"model": [-4.25], "lm": [-5.0]}]
 
 
 @pytest.fixture

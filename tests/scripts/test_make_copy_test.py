@@ -128,9 +128,7 @@ def test_what_cannot_be_used(run: Run, capsys: pytest.CaptureFixture[str]) -> No
 
     source, reference = run.files["en"], run.files["fr"]
     run.write("fr", ["un chien"])
-    assert said() == (
-        f"{reference}: expected 12 lines, as many as {source} has, found 1; give two sides of one text"
-    )
+    assert said() == f"{reference}: expected 12 lines, as many as {source} has, found 1; give two sides of one text"
     run.write("en", ["A dog"])
     assert said() == f"{source}, line 1: expected lower-cased text, found capitals; say --cased"
     run.write("en", ["nothing here"])
@@ -142,9 +140,7 @@ def test_what_cannot_be_used(run: Run, capsys: pytest.CaptureFixture[str]) -> No
     run.write("en", ["two dogs"])
     run.write("fr", ["deux chiens"])
     run.write("train", ["".join(map(str, range(10000)))])
-    assert said() == (
-        "found no new number in 10,000 attempts: the texts hold them all; give a smaller test"
-    )
+    assert said() == "found no new number in 10,000 attempts: the texts hold them all; give a smaller test"
     run.write("train", ["x"])
     run.out = run.files["train"] / "folder"
     assert said() == f"--out {run.out}: cannot be written to: Not a directory"

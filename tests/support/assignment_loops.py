@@ -68,9 +68,7 @@ def assign_to_depth(
     return [sorted(labels) for labels in assigned]
 
 
-def assign_freely(
-    weights: Mapping[tuple[int, int], float], labels: Sequence[int], arity: int
-) -> list[list[int]]:
+def assign_freely(weights: Mapping[tuple[int, int], float], labels: Sequence[int], arity: int) -> list[list[int]]:
     """The loop of Algorithm 3.2 at one node: every child gets a number of labels that is ≡ 1 modulo M − 1."""
     unassigned, full = set(labels), set()
     assigned: list[list[int]] = [[] for _ in range(arity)]

@@ -88,9 +88,7 @@ class EvidenceWorld:
         saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
         return [*self.task_args(prior, raw), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
 
-    def generate(
-        self, shell: Shell, path: object, *options: object, raw: bool = True, code: int | None = 0
-    ) -> Result:
+    def generate(self, shell: Shell, path: object, *options: object, raw: bool = True, code: int | None = 0) -> Result:
         """fairseq-generate on the test data."""
         return shell.run(
             "fairseq-generate", *self.task_args(raw=raw), "--path", path, "--gen-subset", "test", "--max-tokens", 400,

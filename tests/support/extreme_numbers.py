@@ -42,12 +42,7 @@ from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.parts.cache import CacheOptions
 from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import (
-    EvidenceOptions,
-    OpenOptions,
-    Recipe,
-    TranslationOptions,
-)
+from fairseq_llrnn.prior.recipe import EvidenceOptions, OpenOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.static import UnigramOptions
 
 TOLERANCE = 1e-5
@@ -356,10 +351,7 @@ def option_targets(folder: Path) -> dict[str, Target]:
 # By reader (hostile_readers.py): the options of a prior that is built from such a file.
 FILES: Mapping[str, Callable[[Base, Path], Recipe]] = {
     "weights of words": lambda base, path: base.of(f"{path} plus uniform"),
-    **{
-        name: lambda base, path: base.of(f"automaton:{path} plus ngram:2")
-        for name in ("automaton", "grammar")
-    },
+    **{name: lambda base, path: base.of(f"automaton:{path} plus ngram:2") for name in ("automaton", "grammar")},
     "n-grams": lambda base, path: base.of(f"ngram:{path}"),
     "values": lambda base, path: base.known(values=path),
 }

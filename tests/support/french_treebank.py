@@ -73,8 +73,6 @@ def write_treebank(folder: Path, with_lexicon: bool = True) -> Path:
     for name, sentences in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
         (folder / f"{name}.conllu").write_text("".join(map(rows, sentences)), encoding="utf-8")
     if with_lexicon:
-        lexicon = "".join(
-            f"{form}\t{lemma}\t{upos}\t{feats}\t3\n" for form, (lemma, upos, feats) in LEXICON.items()
-        )
+        lexicon = "".join(f"{form}\t{lemma}\t{upos}\t{feats}\t3\n" for form, (lemma, upos, feats) in LEXICON.items())
         (folder / "lexicon.tsv").write_text(lexicon, encoding="utf-8")
     return folder

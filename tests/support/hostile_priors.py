@@ -33,12 +33,7 @@ from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.parts import LanguagesPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import (
-    EvidenceOptions,
-    OpenOptions,
-    Recipe,
-    TranslationOptions,
-)
+from fairseq_llrnn.prior.recipe import EvidenceOptions, OpenOptions, Recipe, TranslationOptions
 
 LEXICON = {"le": ["POS:DET", "Gender:Masc"], "la": ["POS:DET", "Gender:Fem"], "chat": ["POS:NOUN"], "mer": ["POS:NOUN"]}
 
@@ -68,9 +63,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
         "automaton": replace(base, background=f"automaton({automaton}, on_zero=skip)"),
         "cache": replace(base, background="cache:5"),
         "combined": replace(base, background="0.7 ngram:2 plus 0.3 cache:4 with weights per position"),
-        "product": replace(
-            base, background=f"ngram:2 times automaton({automaton}, on_zero=skip) at temperature 2"
-        ),
+        "product": replace(base, background=f"ngram:2 times automaton({automaton}, on_zero=skip) at temperature 2"),
         "lexical": replace(base, translations=translations),
         "lexical between lemmas": replace(
             base,

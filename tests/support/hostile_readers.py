@@ -185,42 +185,30 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "tagged treebank": ((TREEBANK_ROWS, f"3 of 5 rows read; left out: {OF_TREEBANK}"),),
     "lexicon": (
-        (
-            LEXICON_ROWS,
-            "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 repeated (same form, lemma, UPOS "
-            "and FEATS)",
-        ),
+        (LEXICON_ROWS, "3 of 6 rows read; left out: 1 as header, 1 for words written together, 1 repeated (same form, "
+         "lemma, UPOS and FEATS)"),
     ),
     "roles": ((SLIPS, "3 of 4 analyses read; left out: 1 of less than 2 % of a form's occurrences"),),
     "UniMorph": ((UNIMORPH_ROWS, "3 of 4 rows read; left out: 1 without a form"),),
     "table": ((TABLE + TABLE_ROW, "4 of 6 rows read; left out: 1 as header, 1 repeated"),),
     "dictionary of hunspell": (
-        (
-            "3\n# comment\n \tpo:noun\nchat/1\nfaux/3\nmer/2\nroi\n",
-            "3 of 5 words read; left out: 1 forbidden, 1 without a word",
-        ),
-        (
-            "3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n",
-            "2 of 5 words read; left out: 1 forbidden, 2 without a form in the text",
-        ),
+        ("3\n# comment\n \tpo:noun\nchat/1\nfaux/3\nmer/2\nroi\n", "3 of 5 words read; left out: 1 forbidden, 1 "
+         "without a word"),
+        ("3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n", "2 of 5 words read; left out: 1 forbidden, 2 without a form in the "
+         "text"),
     ),
     "segmentations": (
         ("# comment\n# two\n2 un + e\n1 un + e\n3 le\n", "2 of 5 rows read; left out: 2 as comment, 1 repeated"),
     ),
     "terms": (("cat\tchat\ncat\tchat\tNOUN\nsea\tmer\n", "2 of 3 rows read; left out: 1 repeated"),),
     "terms of TBX": (
-        (
-            TBX_TERMS,
-            "2 of 7 source terms read; left out: 1 empty, or not to be used by their status, 1 of entries without a "
-            "target term to use, 1 repeated, 2 with another translation in an earlier entry",
-        ),
+        (TBX_TERMS, "2 of 7 source terms read; left out: 1 empty, or not to be used by their status, 1 of entries "
+         "without a target term to use, 1 repeated, 2 with another translation in an earlier entry"),
     ),
     "evidence map": (("a\tb\na\tb\n\nc\td\n", "2 of 3 rows read; left out: 1 repeated"),),
     "grammar with unknown symbols": (
-        (
-            "%length 9\nS -> 'le' | 'roi'\n",
-            "1 of 2 alternatives read; left out: 1 with symbols that the dictionary lacks",
-        ),
+        ("%length 9\nS -> 'le' | 'roi'\n", "1 of 2 alternatives read; left out: 1 with symbols that the dictionary "
+         "lacks"),
     ),
     "regular expression with unknown symbols": (
         ("le (chat | roi | [la reine])", "3 of 5 words read; left out: 2 with symbols that the dictionary lacks"),
@@ -229,16 +217,14 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
         ("# comment\n0 1 le\n0 1 roi\n1\n", "2 of 3 lines read; left out: 1 with symbols that the dictionary lacks"),
     ),
     "words with unknown characters": (
-        (
-            "%separator , .\n# comment\nle\nle\nété\n",
-            "2 of 4 lines read; left out: 1 repeated, 1 with symbols that the dictionary lacks",
-        ),
+        ("%separator , .\n# comment\nle\nle\nété\n", "2 of 4 lines read; left out: 1 repeated, 1 with symbols that the "
+         "dictionary lacks"),
     ),
     "phrases of a source": (
         (PHRASES + "roi ||| king ||| 1 1 1 1\n", "3 of 4 phrase pairs read; left out: 1 of phrases that no source has"),
     ),
     "n-best list": ((LOGS, "10 of 12 lines read; left out: 2 that are no part of the list (logs)"),),
-}
+}  # fmt: skip
 
 
 def _arpa() -> bytes:
@@ -337,10 +323,8 @@ OF_SYSTEMS: tuple[tuple[str, str, Callable[[Any, Path], Any], str, tuple[str, ..
      (PARAGRAPHS,)),
     ("tagged treebank", "markov_field.tagger_training", lambda m, path: m.read_tagged([str(path)]), "a.conllu",
      (CONLLU,)),
-    (
-        "texts with labels", "classification.labelled_lines", lambda m, path: list(m.read_labelled(path)), "train.tsv",
-        (LABELLED, COLUMNS),
-    ),
+    ("texts with labels", "classification.labelled_lines", lambda m, path: list(m.read_labelled(path)), "train.tsv",
+     (LABELLED, COLUMNS)),
 )  # fmt: skip
 
 

@@ -15,9 +15,7 @@ def log_linear_by_hand(
     adaptor: Sequence[float], rows: Sequence[dict[int, float]], weights: Sequence[float]
 ) -> list[float]:
     """p(x) ∝ b(x) exp(aᵀφ(x)), word by word in plain Python floats."""
-    scores = [
-        b * math.exp(sum(adaptor[f] * v for f, v in row.items())) for row, b in zip(rows, weights, strict=True)
-    ]
+    scores = [b * math.exp(sum(adaptor[f] * v for f, v in row.items())) for row, b in zip(rows, weights, strict=True)]
     total = math.fsum(scores)
     return [s / total for s in scores]
 

@@ -46,9 +46,7 @@ def prior_of(convention: str, folder: Path) -> Prior:
     path.write_text("".join(f"{in_pieces(line, convention)}\n" for line in TEXT), encoding="utf-8")
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     chosen = EvidenceOptions(("terms", "numbers"))
-    return Prior.build(
-        symbols, Recipe(pieces=convention, text=[path], translations=translations, evidence=chosen)
-    )
+    return Prior.build(symbols, Recipe(pieces=convention, text=[path], translations=translations, evidence=chosen))
 
 
 @cache

@@ -60,6 +60,7 @@ def _child(request: Mapping[str, Any]) -> int:
     os.environ.update(request["variables"])
     if request["disk"] is not None:  # the error is another one than that of a full disk, and comes at the same place
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk"], request["disk"]))
+        sys.dont_write_bytecode = True  # half of a module would stay behind, for all that come after
     return _become(request["command"], request["args"])
 
 

@@ -99,9 +99,7 @@ class World:
 
 
 USER_DIR = Path(__file__).resolve().parents[2] / "fairseq_llrnn"
-MODEL = [
-    "--arch", "llrnn_lm", "--decoder-embed-dim", "16", "--decoder-hidden-size", "16", "--decoder-layers", "2",
-]  # fmt: skip
+MODEL = ["--arch", "llrnn_lm", "--decoder-embed-dim", "16", "--decoder-hidden-size", "16", "--decoder-layers", "2"]
 # fairseq's default is 8: it then leaves out a last batch whose size is no multiple of 8, in silence.
 EVERY_SENTENCE = ["--required-batch-size-multiple", "1"]
 TRAINING = [

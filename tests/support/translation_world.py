@@ -22,9 +22,7 @@ SIZES = {
     "llrnn_rnnsearch": LSTM_SIZES,
     "llrnn_lstm": [*LSTM_SIZES, "--decoder-layers", "2"],
     "llrnn_rctm": ["--encoder-embed-dim", "9", "--decoder-embed-dim", "12", "--decoder-hidden-size", "16"],
-    "llrnn_encoder_decoder": [
-        *LSTM_SIZES, "--maxout-units", "14", "--decoder-output-dim", "10",
-    ],
+    "llrnn_encoder_decoder": [*LSTM_SIZES, "--maxout-units", "14", "--decoder-output-dim", "10"],
     "llrnn_transformer": [
         "--encoder-embed-dim", "16", "--encoder-ffn-embed-dim", "24", "--encoder-layers", "2",
         "--encoder-attention-heads", "2", "--decoder-layers", "2", "--decoder-attention-heads", "2", "--dropout", "0",
@@ -59,9 +57,7 @@ class TranslationWorld:
             str(self.data / prior), "--source-lang", "src", "--target-lang", "tgt", "--cpu",
         ]  # fmt: skip
 
-    def train_args(
-        self, arch: str = "llrnn_lstm", prior: str = "prior", save_dir: Path | None = None
-    ) -> list[str]:
+    def train_args(self, arch: str = "llrnn_lstm", prior: str = "prior", save_dir: Path | None = None) -> list[str]:
         """A small model and a few large steps; a later option of the same name wins."""
         saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
         return [*self.task_args(prior), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
@@ -125,9 +121,7 @@ def train_stock_lm(shell: Shell, data: Path, place: Path, *options: object, widt
     return place / "checkpoint_last.pt"
 
 
-def assert_found_scores_are_the_model_s(
-    setting: Setting, sample: dict[str, Any], beam: int = 3, **search: Any
-) -> None:
+def assert_found_scores_are_the_model_s(setting: Setting, sample: dict[str, Any], beam: int = 3, **search: Any) -> None:
     """Whatever a search finds (that over candidates, if nothing is said) has the score that it has in training."""
     from fairseq.dataclass.configs import GenerationConfig
 

@@ -22,9 +22,7 @@ def subjects(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Subject]:  # fmt: skip
     folder = tmp_path_factory.mktemp("subjects")
-    found = [
-        *trainings(shell, world, translation, evidence), *priors(world), *rescorings(shell, translation, folder)
-    ]
+    found = [*trainings(shell, world, translation, evidence), *priors(world), *rescorings(shell, translation, folder)]
     return {subject.name: subject for subject in found}
 
 

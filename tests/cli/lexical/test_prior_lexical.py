@@ -75,9 +75,7 @@ def test_a_joined_dictionary(made: Path, built: Callable[..., Prior], target: st
     assert translations(prior, word)[0] == translation
 
 
-def test_a_joined_dictionary_by_another_name(
-    made: Path, built: Callable[..., Prior], tmp_path: Path
-) -> None:
+def test_a_joined_dictionary_by_another_name(made: Path, built: Callable[..., Prior], tmp_path: Path) -> None:
     shutil.copy(made / "joined" / "dict.en.txt", tmp_path / "dict.txt")
     prior = built("--dict", tmp_path / "dict.txt", "--lexical-translation", made / "joined")
     assert translations(prior, "house")[0] == "maison"

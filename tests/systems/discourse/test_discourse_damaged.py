@@ -12,14 +12,7 @@ from fuzzing import fuzz, reader_target
 from hostile_readers import Reader
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.discourse.data import (
-    DESCRIPTION,
-    STRINGS,
-    Split,
-    load_split,
-    load_strings,
-    read_description,
-)
+from fairseq_llrnn.systems.discourse.data import DESCRIPTION, STRINGS, Split, load_split, load_strings, read_description
 
 INPUTS = 40
 

@@ -110,9 +110,7 @@ def test_what_is_refused(prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path) 
         ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours: it says nothing of --tree; ask one after the"),
         ((prior, "--tree", tree, "--prior", "p"), f"--prior p: expected one prior, found {prior} as well; leave one"),
         ((prior, "zebra", "--tree", tree), f"{prior}: expected a word of its dictionary, found 'zebra'"),
-        (
-            (prior, "--tree", tree, "--picture", tmp_path / "absent" / "a.png"),
-            "a.png: expected a place in a folder, but there is no such folder; make it first",
-        ),
-    ):
+        ((prior, "--tree", tree, "--picture", tmp_path / "absent" / "a.png"), "a.png: expected a place in a folder, "
+         "but there is no such folder; make it first"),
+    ):  # fmt: skip
         assert message in llrnn("show", *arguments).error

@@ -14,13 +14,7 @@ from fairseq_llrnn.alignment import ibm1
 from fairseq_llrnn.alignment.aligners import LONGEST
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
 from fairseq_llrnn.alignment.ibm1 import ibm1_links
-from fairseq_llrnn.alignment.word_links import (
-    METHODS,
-    both_links,
-    forward_links,
-    grow_diag_final_and,
-    symmetrised,
-)
+from fairseq_llrnn.alignment.word_links import METHODS, both_links, forward_links, grow_diag_final_and, symmetrised
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.rescoring.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
 from fairseq_llrnn.systems.phrases import extraction

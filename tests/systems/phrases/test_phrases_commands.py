@@ -118,9 +118,7 @@ def lists(llrnn: Llrnn, translation: TranslationWorld, tmp_path: Path) -> tuple[
     return table, source, nbest
 
 
-def test_a_table_ranks_a_list(
-    llrnn: Llrnn, model: Path, lists: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_table_ranks_a_list(llrnn: Llrnn, model: Path, lists: tuple[Path, Path, Path], tmp_path: Path) -> None:
     table, source, nbest = lists
     references = tmp_path / "references"
     references.write_text(

@@ -102,9 +102,7 @@ def read_xml(tmp_path: Path, text: str, target: str = "cs") -> list[tuple[str, s
 
 
 def test_tbx_gives_preferred_terms_of_two_languages(tmp_path: Path) -> None:
-    assert read_xml(tmp_path, TBX) == [
-        ("fire truck", "hasičský vůz", "NOUN"), ("fire engine", "hasičský vůz", "NOUN"),
-    ]  # fmt: skip
+    assert read_xml(tmp_path, TBX) == [("fire truck", "hasičský vůz", "NOUN"), ("fire engine", "hasičský vůz", "NOUN")]
     assert read_xml(tmp_path, TBX, "de") == [("truck & trailer", "Lastzug", None)]
     old = TBX.replace("conceptEntry", "termEntry").replace("langSec", "langSet").replace("termSec", "tig")
     assert read_xml(tmp_path, old) == read_xml(tmp_path, TBX)
@@ -245,15 +243,13 @@ def test_entities_that_nothing_defines(head: str, term: str, found: str | None, 
     [
         (TBX.replace("</text>", ""), "line 12: expected TBX, which is XML, found: mismatched tag"),
         ("dog\tpes\n", "line 1: expected TBX, which is XML, found"),
-        (
-            TBX.replace(' SYSTEM "TBXcoreStructV02.dtd"', ' [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]'),
-            "line 2: expected TBX without entities of its own, found one",
-        ),
+        (TBX.replace(' SYSTEM "TBXcoreStructV02.dtd"', ' [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]'),
+         "line 2: expected TBX without entities of its own, found one"),
         (TBX.replace("stříkačka", "s" * 10_001), "expected a term of at most 10,000 characters"),
         (TBX.replace("stříkačka", "a " * 17).replace("preferred", ""), "expected a phrase of at most 16 words"),
         (TBX.replace('"cs"', '"sk"'), "expected terms in the language cs, found de, en, sk"),
     ],
-)
+)  # fmt: skip
 def test_bad_tbx_is_refused_with_its_place(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as raised:
         read_xml(tmp_path, text)
