@@ -41,13 +41,10 @@ def test_gradcheck_with_corrections() -> None:
     bias = torch.randn(4, dtype=torch.float64, requires_grad=True)
     scores = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     corrections = sparse_masses(
-        shared=bias.detach().unsqueeze(0),
-        rows=torch.tensor([0, 0, 1, 1, 3]),
-        classes=torch.tensor([1, 1, 2, 3, 0]),
-        added=torch.randn(5, dtype=torch.float64),
-        only=torch.tensor([False, True, False, True]),
+        shared=bias.detach().unsqueeze(0), rows=torch.tensor([0, 0, 1, 1, 3]), classes=torch.tensor([1, 1, 2, 3, 0]),
+        added=torch.randn(5, dtype=torch.float64), only=torch.tensor([False, True, False, True]),
         constant=torch.randn(4, dtype=torch.float64),
-    )
+    )  # fmt: skip
     target = torch.tensor([1, 2, 5, 0])
     for slots in ([], [scores]):
         classes = target if slots else target.clamp_max(3)

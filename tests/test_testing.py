@@ -57,13 +57,10 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
     "within": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
     "along": (
-        "values of all positions",
-        lambda self, previous: (
-            Hash.flat_states(self, previous),
-            Hash.masses(self, Hash.flat_states(self, previous).flip(0)),
-        ),
+        "values of all positions", lambda self,
+        previous: (Hash.flat_states(self, previous), Hash.masses(self, Hash.flat_states(self, previous).flip(0))),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -28,13 +28,10 @@ def test_corrections_obey_the_laws() -> None:
 def test_corrections_by_hand() -> None:
     inf = float("inf")
     corrections = sparse_masses(
-        shared=torch.tensor([[0.0, -inf, 2.0]]),
-        rows=torch.tensor([0, 0, 0, 2]),
-        classes=torch.tensor([2, 2, 0, 2]),
-        added=torch.tensor([1.0, 0.5, -1.0, 3.0]),
-        only=torch.tensor([False, False, True]),
+        shared=torch.tensor([[0.0, -inf, 2.0]]), rows=torch.tensor([0, 0, 0, 2]), classes=torch.tensor([2, 2, 0, 2]),
+        added=torch.tensor([1.0, 0.5, -1.0, 3.0]), only=torch.tensor([False, False, True]),
         constant=torch.tensor([0.0, 10.0, -1.0]),
-    )
+    )  # fmt: skip
     expected = torch.tensor([[-1.0, -inf, 3.5], [10.0, -inf, 12.0], [-inf, -inf, 4.0]])
     torch.testing.assert_close(corrections.dense(), expected)
 

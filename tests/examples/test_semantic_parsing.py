@@ -57,18 +57,11 @@ def test_what_a_form_denotes(form: str, kinds: str) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        "state(all)",
-        "answer(state)",
-        "answer(state(all, all))",
-        "answer(exclude(state(all)))",
-        "answer(shape(all))",
-        "answer(answer(state(all)))",
-        "answer(stateid(texas))",
-        "answer(cityid('austin'))",
-        "answer(stateid('texas', 'tx'))",
-        "answer(state0)",
+        "state(all)", "answer(state)", "answer(state(all, all))", "answer(exclude(state(all)))", "answer(shape(all))",
+        "answer(answer(state(all)))", "answer(stateid(texas))", "answer(cityid('austin'))",
+        "answer(stateid('texas', 'tx'))", "answer(state0)",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_well_formed(form: str) -> None:
     parsed = funql.parse(form)
     assert not funql.is_well_formed(parsed) and not funql.is_well_typed(parsed)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from automaton_prior import with_grammar
-from small_priors import COUNTS, SYMBOLS, make_prior
+from small_priors import COUNTS, SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, random_head
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
@@ -16,21 +16,9 @@ from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior.recipe import Recipe
 
-H, B, T = 5, 3, 4
-TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])
-
 
 def make_head(**options: object) -> LogLinearHead:
-    torch.manual_seed(1)
-    head = LogLinearHead(make_prior(), H, **options).double()  # type: ignore[arg-type]
-    with torch.no_grad():
-        for parameter in head.parameters():
-            parameter.normal_()
-    return head.eval()
-
-
-def hidden_states() -> Tensor:
-    return torch.randn(B, T, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
+    return random_head(make_prior(), **options)
 
 
 def by_definition(head: LogLinearHead, hidden: Tensor) -> Tensor:
@@ -204,16 +192,16 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         head.loss(hidden, TARGETS, reduction="all")
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.0, math.inf, math.nan])
-def test_a_share_that_is_none(value: float) -> None:
-    with pytest.raises(OptionError, match="label_smoothing .*: expected a share from 0 to below 1"):
-        make_head().loss(hidden_states(), TARGETS, label_smoothing=value)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1e30, math.inf, math.nan])
-def test_a_penalty_that_is_none(value: float) -> None:
-    with pytest.raises(OptionError, match="adaptor_penalty .*: expected a number from 0 to"):
-        make_head().loss(hidden_states(), TARGETS, adaptor_penalty=value)
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        *(("label_smoothing", share, "expected a share from 0 to below 1") for share in (-0.1, 1, math.inf, math.nan)),
+        *(("adaptor_penalty", value, "expected a number from 0 to") for value in (-0.1, 1e30, math.inf, math.nan)),
+    ],
+)
+def test_a_number_out_of_range(option: str, value: float, message: str) -> None:
+    with pytest.raises(OptionError, match=f"{option} .*: {message}"):
+        make_head().loss(hidden_states(), TARGETS, **{option: value})
 
 
 def test_a_target_without_mass_is_named() -> None:

@@ -7,10 +7,9 @@ from dataclasses import replace
 import torch
 from few_words import PRIOR as EVIDENCE
 from few_words import SOURCE_WORDS, TARGET_WORDS
-from small_priors import SYMBOLS, make_prior
+from small_priors import make_prior, open_prior
 
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 
 H = 3
 
@@ -27,9 +26,7 @@ def test_words_of_the_dictionary_and_padding() -> None:
 
 
 def test_strings_of_an_open_vocabulary_keep_their_numbers() -> None:
-    counts = [0, 0, 9, 1, *range(9, 1, -1)]
-    options = Recipe(counts=torch.tensor(counts).numpy(), top_words=2, open_vocabulary=OpenOptions(types=1))
-    head = LogLinearHead(Prior.build(SYMBOLS, options), H)
+    head = LogLinearHead(open_prior(), H)
     first = head.encode(["le zèbre", "zoé le zèbre"])
     assert first.tolist() == [[4, 12, 2, 1], [13, 4, 12, 2]]
     assert head.encode(["zoé"]).tolist() == [[13, 2]]

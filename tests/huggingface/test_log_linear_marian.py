@@ -46,15 +46,11 @@ def build(place: Path, background: str, translations: bool = False, evidence: Ev
     return Prior.build(
         SYMBOLS,
         Recipe(
-            text=place / "train.fr",
-            top_words=7,
-            suffixes=2,
-            background=background.format(place=place),
+            text=place / "train.fr", top_words=7, suffixes=2, background=background.format(place=place),
             translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1") if translations else None,
-            evidence=evidence,
-            source_dictionary=None if evidence is None else SOURCE,
+            evidence=evidence, source_dictionary=None if evidence is None else SOURCE,
         ),
-    )
+    )  # fmt: skip
 
 
 PRIORS: dict[str, Callable[[Path], Prior]] = {

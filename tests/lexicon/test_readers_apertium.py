@@ -178,19 +178,8 @@ needs_french = pytest.mark.skipif(
 @needs_french
 def test_the_real_analyser() -> None:
     words = [
-        "couvent",
-        "représentée",
-        "du",
-        "1/4",
-        "lyon",
-        "*",
-        "^$[]{}\\/@<>",
-        "[",
-        "parce",
-        "que",
-        "",
-        "l'eau",
-    ]
+        "couvent", "représentée", "du", "1/4", "lyon", "*", "^$[]{}\\/@<>", "[", "parce", "que", "", "l'eau",
+    ]  # fmt: skip
     lexicon = read_apertium(words, analyser="fra-cat", lowercase=True)
     assert {"POS:NOUN", "POS:VERB", "Gender:Masc", "Person:3", "Mood:Sub"} <= set(lexicon.features("couvent"))
     assert dict.fromkeys(["POS:VERB", "Tense:Past", "VerbForm:Part", "Gender:Fem", "Number:Sing"], 1.0) == (

@@ -37,11 +37,8 @@ def contents(lexicon: Lexicon) -> dict[str, dict[str, float]]:
 
 def test_rows_become_features(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "a.tsv",
-        "couvent couvent NOUN Gender=Masc|Number=Sing",
-        "couvent couver VERB _",
-        "hé hé _ _",
-    )
+        tmp_path / "a.tsv", "couvent couvent NOUN Gender=Masc|Number=Sing", "couvent couver VERB _", "hé hé _ _",
+    )  # fmt: skip
     assert contents(read_tsv_lexicon(path, lowercase=False)) == {
         "couvent": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Number:Sing": 1.0, "POS:VERB": 1.0},
     }
@@ -75,14 +72,9 @@ def test_lower_casing_unites_without_remarks(tmp_path: Path) -> None:
 
 def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "a.tsv",
-        "du _ _ _ 4",
-        "tour tour NOUN Gender=Masc 3",
-        "tour tour NOUN Gender=Masc 9",
-        "tour tour NOUN Gender=Fem 2",
-        "tour tour NOUN Gender=Masc 1",
-        "tour tourer VERB _ 2",
-    )
+        tmp_path / "a.tsv", "du _ _ _ 4", "tour tour NOUN Gender=Masc 3", "tour tour NOUN Gender=Masc 9",
+        "tour tour NOUN Gender=Fem 2", "tour tour NOUN Gender=Masc 1", "tour tourer VERB _ 2",
+    )  # fmt: skip
     lexicon = read_tsv_lexicon(path, lowercase=False)
     assert contents(lexicon) == {"tour": {"POS:NOUN": 1.0, "Gender:Masc": 1.0, "Gender:Fem": 1.0, "POS:VERB": 1.0}}
     assert lexicon.notes == {FURTHER: 1}  # what is left out, tests/files/test_read_counts.py asks

@@ -163,18 +163,10 @@ def test_a_reranked_list_has_the_format_of_the_old_one(opened: Open, name: str) 
 
 def test_a_reranked_fairseq_list(opened: Open) -> None:
     assert reranked(opened(FAIRSEQ)).splitlines()[10:] == [
-        "S-1\tle roi",
-        "T-1\tthe king",
-        "H-1\t-10.098865\ta king",
-        "D-1\t-10.098865\ta king",
-        "P-1\t-1.0000 -1.5000",
-        "F-1\tllrnn_model=-2.885390 llrnn_lm=-1.442695",
-        "H-1\t-11.541560\tth@@ e king",
-        "D-1\t-11.541560\tthe king",
-        "P-1\t-0.2000 -0.8000",
-        "A-1\t0-0 1-1",
-        "F-1\tllrnn_model=-4.328085 llrnn_lm=-1.442695",
-    ]
+        "S-1\tle roi", "T-1\tthe king", "H-1\t-10.098865\ta king", "D-1\t-10.098865\ta king", "P-1\t-1.0000 -1.5000",
+        "F-1\tllrnn_model=-2.885390 llrnn_lm=-1.442695", "H-1\t-11.541560\tth@@ e king", "D-1\t-11.541560\tthe king",
+        "P-1\t-0.2000 -0.8000", "A-1\t0-0 1-1", "F-1\tllrnn_model=-4.328085 llrnn_lm=-1.442695",
+    ]  # fmt: skip
 
 
 def test_a_reranked_moses_list(opened: Open) -> None:

@@ -68,14 +68,9 @@ def test_dropout_acts_in_training_only(where: str, variational: bool) -> None:
     torch.manual_seed(1)
     plain = RecurrentNetwork(WIDTH, HIDDEN, 2).eval()
     network = RecurrentNetwork(
-        WIDTH,
-        HIDDEN,
-        2,
-        dropout_in=0.5 * (where == "dropout_in"),
-        dropout_between=0.5 * (where == "dropout_between"),
-        dropout_out=0.5 * (where == "dropout_out"),
-        variational=variational,
-    )
+        WIDTH, HIDDEN, 2, dropout_in=0.5 * (where == "dropout_in"), dropout_between=0.5 * (where == "dropout_between"),
+        dropout_out=0.5 * (where == "dropout_out"), variational=variational,
+    )  # fmt: skip
     network.load_state_dict(plain.state_dict())
     assert not torch.allclose(network.train()(x)[0], plain(x)[0])
     assert torch.equal(network.eval()(x)[0], plain(x)[0])

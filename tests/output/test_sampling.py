@@ -46,16 +46,9 @@ class Case:
         inside = self.targets.clamp_max(S - 1)
         bias = self.bias + self.log_mass
         return sampled_log_prob(
-            self.hidden,
-            sample,
-            self.rows[sample.classes],
-            bias[sample.classes],
-            self.targets,
-            self.rows[inside],
-            bias[inside],
-            self.slots,
-            S,
-        )
+            self.hidden, sample, self.rows[sample.classes], bias[sample.classes], self.targets, self.rows[inside],
+            bias[inside], self.slots, S,
+        )  # fmt: skip
 
     def log_target(self) -> Tensor:
         """log w(t)."""

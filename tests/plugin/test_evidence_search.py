@@ -35,12 +35,9 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 def assert_exact(
-    found: Sequence[Found],
-    expected: Sequence[Found],
-    models: Sequence[Any],
-    options: Options,
+    found: Sequence[Found], expected: Sequence[Found], models: Sequence[Any], options: Options,
     prefix: Sequence[str] = (),
-) -> None:
+) -> None:  # fmt: skip
     """The scores are those of the search by hand, and each is the score of its words (some words are aliases)."""
     if list(found) == [Found((), 0.0)]:  # of an empty source, nothing is searched for
         assert not models[0].words

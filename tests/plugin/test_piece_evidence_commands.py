@@ -1,7 +1,5 @@
 """Evidence over pieces through the commands: what training reads, what a search writes, what is scored."""
 
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,15 +63,8 @@ def pieces(
     return made
 
 
-def lines(result: Result, letter: str) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for number, text in re.findall(rf"^{letter}-(\d+)\t(.*)$", result.out, re.MULTILINE):
-        found.setdefault(int(number), text)
-    return found
-
-
 def scores(result: Result) -> dict[int, float]:
-    return {number: float(text.partition("\t")[0]) for number, text in lines(result, "H").items()}
+    return {number: some[0][0] for number, some in result.hypotheses().items()}
 
 
 def items(words: Sequence[str]) -> set[str]:
@@ -85,19 +76,19 @@ def test_a_slot_is_one_token_and_the_text_is_whole_again(pieces: Pieces) -> None
     plain = pieces.generate()
     whole = pieces.generate("--post-process", POST_PROCESS[pieces.convention], "--scoring", "sacrebleu")
     sources, written = pieces.text("src"), set[str]()
-    for number, text in lines(whole, "H").items():
-        words = text.partition("\t")[2].split()
-        assert words == words_of(lines(plain, "H")[number].partition("\t")[2], pieces.convention)
+    for number, text in whole.best().items():
+        words = text.split()
+        assert words == words_of(plain.best()[number], pieces.convention)
         offered = {word for one in sources[number] for word in MAPPED.get(one, one).split()}
         assert items(words) & set(UNKNOWN) <= offered
         written |= items(words)
     assert len(written & set(UNKNOWN)) >= 2 and "BLEU" in whole.out
     # a string of several pieces is one token of the target, in what is forced, too
-    targets = {number: text.split() for number, text in lines(plain, "T").items()}
+    targets = {number: text.split() for number, [text] in plain.printed("T").items()}
     mark = "▁" if pieces.convention == "sentencepiece" else ""
     some = [token for tokens in targets.values() for token in tokens if token in {f"{mark}{word}" for word in UNKNOWN}]
     assert set(some) >= {f"{mark}4711", f"{mark}Karim"}
-    assert {n: t.split() for n, t in lines(whole, "T").items()} == dict(enumerate(pieces.text("tgt")))
+    assert {n: t.split() for n, [t] in whole.printed("T").items()} == dict(enumerate(pieces.text("tgt")))
 
 
 def test_typed_text_is_translated_as_files_are(pieces: Pieces) -> None:
@@ -114,7 +105,7 @@ def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
     reference = pieces.generate("--score-reference")
     forced = pieces.generate("--prefix-size", 60, *([] if pieces.task_options else ["--evidence-freely"]))
     assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
-    lengths = {number: len(text.split()) + 1 for number, text in lines(reference, "T").items()}
+    lengths = {number: len(text.split()) + 1 for number, [text] in reference.printed("T").items()}
     validated = pieces.shell.run(
         "fairseq-validate", *pieces.world.task_args("lexical", raw=True), "--path", pieces.checkpoint,
         "--valid-subset", "test", "--max-tokens", 400, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
@@ -123,15 +114,15 @@ def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
     total = sum(score * lengths[number] for number, score in scores(reference).items())
     assert -total / sum(lengths.values()) == pytest.approx(validated["test_nll_loss"], abs=2e-3)
     sources, targets = pieces.world.text("test", "src"), pieces.world.text("test", "tgt")
-    bits = {number: sum(map(float, text.split())) for number, text in lines(reference, "P").items()}
     found = load_scorer(str(pieces.checkpoint), 400).score(sources, targets)
-    assert found == pytest.approx([bits[number] * math.log(2) for number in range(len(targets))], abs=2e-3)
+    assert found == pytest.approx([reference.nats()[number] for number in range(len(targets))], abs=2e-3)
 
 
 def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> None:
-    targets = [words_of(text, pieces.convention) for text in lines(pieces.generate("--score-reference"), "T").values()]
+    printed = pieces.generate("--score-reference").printed("T")
+    targets = [words_of(text, pieces.convention) for [text] in printed.values()]
     number = next(i for i, words in enumerate(targets) if NOT_OFFERED in words)
-    assert NOT_OFFERED not in lines(pieces.generate(), "T")[number].split()
+    assert NOT_OFFERED not in pieces.generate().printed("T")[number][0].split()
 
 
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp_path: Path) -> None:
@@ -150,7 +141,7 @@ def test_an_ensemble_and_sampling(pieces: Pieces) -> None:
     both = pieces.generate("--path", f"{pieces.checkpoint}:{pieces.checkpoint}", "--score-reference")
     assert scores(both) == pytest.approx(scores(pieces.generate("--score-reference")), abs=1e-3)
     drawn = pieces.generate("--sampling", "--beam", 1, "--post-process", POST_PROCESS[pieces.convention])
-    for number, text in lines(drawn, "H").items():
+    for number, text in drawn.best().items():
         assert "▁" not in text and "@@" not in text and number < len(pieces.text("src"))
 
 

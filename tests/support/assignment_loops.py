@@ -14,13 +14,9 @@ TINY = 1.1754943508222875e-38  # the smallest positive float32 of full precision
 
 
 def node_weights(
-    labels: Sequence[int],
-    sums: Mapping[int, Sequence[float]],
-    counts: Mapping[int, int],
-    kept: Mapping[int, int],
-    arity: int,
-    ratios: bool = False,
-) -> dict[tuple[int, int], float]:
+    labels: Sequence[int], sums: Mapping[int, Sequence[float]], counts: Mapping[int, int], kept: Mapping[int, int],
+    arity: int, ratios: bool = False,
+) -> dict[tuple[int, int], float]:  # fmt: skip
     """(3.13) for labels that the node has seen; the others keep their child, or are dealt out in turn.
 
     Args:

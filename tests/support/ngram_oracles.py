@@ -66,12 +66,9 @@ def automaton_log_prob(automaton: Automaton, log_root: np.ndarray, state: int, t
 
 
 def kneser_ney(
-    sentences: Sequence[Sequence[str]],
-    predictable: Sequence[str],
-    order: int,
-    prune: Sequence[int] = (),
+    sentences: Sequence[Sequence[str]], predictable: Sequence[str], order: int, prune: Sequence[int] = (),
     unigrams: Mapping[str, float] | None = None,
-) -> dict[Gram, float]:
+) -> dict[Gram, float]:  # fmt: skip
     """p(w | h) of every n-gram that is kept, by Chen & Goodman's formulas, word by word."""
     raw: dict[Gram, int] = defaultdict(int)
     for sentence in sentences:

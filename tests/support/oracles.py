@@ -67,10 +67,7 @@ class SparseHashBackground(HashBackground):
         added = different[rows, classes]
         halves = added / 2
         return sparse_masses(
-            shared,
-            torch.cat([rows, rows[::2]]),
-            torch.cat([classes, classes[::2]]),
+            shared, torch.cat([rows, rows[::2]]), torch.cat([classes, classes[::2]]),
             torch.cat([torch.where(torch.arange(len(added)) % 2 == 0, halves, added), halves[::2]]),
-            torch.isneginf(mass).any(1),
-            constant,
-        )
+            torch.isneginf(mass).any(1), constant,
+        )  # fmt: skip

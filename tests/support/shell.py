@@ -108,17 +108,10 @@ class Shell:
         )  # fmt: skip
 
     def run(
-        self,
-        command: str,
-        *args: object,
-        cwd: Path | None = None,
-        stdin: str = "",
-        code: int | None = 0,
-        variables: Mapping[str, str] | None = None,
-        processes: int = 1,
-        kill_after: float | None = None,
+        self, command: str, *args: object, cwd: Path | None = None, stdin: str = "", code: int | None = 0,
+        variables: Mapping[str, str] | None = None, processes: int = 1, kill_after: float | None = None,
         disk: int | None = None,
-    ) -> Result:
+    ) -> Result:  # fmt: skip
         """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
 
         Args:

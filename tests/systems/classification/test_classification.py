@@ -9,8 +9,9 @@ import pytest
 import torch
 from built_once import own_copy
 from labels_world import SIZES, TRAINING, LabelsWorld, make_labels_world, preprocess
+from same_training import resumed_as_whole
 from shell import Result, Shell, assert_says
-from tiny_world import build, evaluated, read_checkpoint
+from tiny_world import build, evaluated
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -109,12 +110,7 @@ def test_one_label_of_several_is_drawn_anew_in_each_epoch(labels: LabelsWorld) -
 def test_a_resumed_training_is_one_never_stopped(
     shell: Shell, labels: LabelsWorld, options: list[str], tmp_path: Path
 ) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    shell.run("fairseq-train", *labels.train_args(save_dir=whole), *options, "--max-epoch", 3)
-    for epochs in (1, 3):
-        shell.run("fairseq-train", *labels.train_args(save_dir=parts), *options, "--max-epoch", epochs)
-    one, other = (read_checkpoint(place / "checkpoint_last.pt")["model"] for place in (whole, parts))
-    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *options, epochs=3)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -202,14 +198,9 @@ TREES = [
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree[1])
 def test_a_tree_over_the_labels(shell: Shell, labels: LabelsWorld, tree: list[str], tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    log = shell.run("fairseq-train", *labels.train_args(save_dir=whole), *tree, "--max-epoch", 6)
+    log = resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *tree, epochs=6)
     assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
-    for epochs in (2, 6):
-        shell.run("fairseq-train", *labels.train_args(save_dir=parts), *tree, "--max-epoch", epochs)
-    one, other = (read_checkpoint(place / "checkpoint_last.pt")["model"] for place in (whole, parts))
-    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-    predict = load_label_predictor(str(whole / "checkpoint_last.pt"))
+    predict = load_label_predictor(str(tmp_path / "whole" / "checkpoint_last.pt"))
     lines = [line for line in labels.lines("test", "text") if line][:8]
     model, dictionary = predict.model, predict.task.source_dictionary
     for line, answer in zip(lines, predict.answers(lines, 6), strict=True):
@@ -226,19 +217,20 @@ def test_a_tree_over_the_labels(shell: Shell, labels: LabelsWorld, tree: list[st
 # ---- bad input -----------------------------------------------------------------------------------------------------
 
 
-def test_other_numbers_of_texts_and_labels(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("gold", "words"),
+    [
+        ("food\nweather\n", ["a line of labels for each text", "3 texts and 2 lines"]),
+        ("food\n\nmoney\n", ["text 2 of the train data", "at least one label"]),
+    ],
+)
+def test_other_numbers_of_texts_and_labels(
+    shell: Shell, labels: LabelsWorld, tmp_path: Path, gold: str, words: list[str]
+) -> None:
     (tmp_path / "train.text").write_text("salt\nrain\nbank\n", encoding="utf-8")
-    (tmp_path / "train.labels").write_text("food\nweather\n", encoding="utf-8")
+    (tmp_path / "train.labels").write_text(gold, encoding="utf-8")
     preprocess(shell, tmp_path, tmp_path / "data", "train", dictionaries=labels.data)
-    said = train(shell, labels, tmp_path / "data")
-    assert_says(said, "a line of labels for each text", "3 texts and 2 lines")
-
-
-def test_a_text_without_labels(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
-    (tmp_path / "train.text").write_text("salt\nrain\nbank\n", encoding="utf-8")
-    (tmp_path / "train.labels").write_text("food\n\nmoney\n", encoding="utf-8")
-    preprocess(shell, tmp_path, tmp_path / "data", "train", dictionaries=labels.data)
-    assert_says(train(shell, labels, tmp_path / "data"), "text 2 of the train data", "at least one label")
+    assert_says(train(shell, labels, tmp_path / "data"), *words)
 
 
 def test_labels_that_the_dictionary_lacks(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """The task `discourse` in fairseq's commands: stopped and resumed, begun elsewhere, with features and characters."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from discourse_texts import Texts, train_args
+from same_training import resumed_as_whole
 from shell import Shell, assert_says
 from tiny_world import USER_DIR, build, read_checkpoint
 
@@ -77,13 +79,7 @@ def test_next_is_subsampled_beside_others_and_drawn_anew(texts: Texts) -> None:
 def test_a_resumed_training_is_one_never_stopped(
     shell: Shell, texts: Texts, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    for name, stops in (("whole", (3,)), ("parts", (1, 3))):
-        for stop in stops:
-            arguments = train_args(texts, tmp_path / name, *options, "--max-epoch", stop)
-            shell.run("fairseq-train", *arguments)
-    whole, parts = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
-    assert all(torch.equal(value, parts["model"][name]) for name, value in whole["model"].items())
-    assert whole["extra_state"]["train_iterator"] == parts["extra_state"]["train_iterator"]
+    resumed_as_whole(shell, partial(train_args, texts), tmp_path, *options, epochs=3)
 
 
 def test_an_encoder_begins_with_what_other_objectives_taught_it(

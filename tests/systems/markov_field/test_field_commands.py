@@ -29,21 +29,9 @@ def test_train_score_neighbours(llrnn: Llrnn, field_text: Path, tmp_path: Path) 
     valid = tmp_path / "valid.txt"
     valid.write_text("le chat vert\n", encoding="utf-8")
     code, shown, said = llrnn(
-        "mrf",
-        "train",
-        "--text",
-        field_text,
-        "--valid",
-        valid,
-        "--words",
-        7,
-        "--width",
-        3,
-        "--iterations",
-        5,
-        "--out",
+        "mrf", "train", "--text", field_text, "--valid", valid, "--words", 7, "--width", 3, "--iterations", 5, "--out",
         out,
-    )
+    )  # fmt: skip
     assert code == 0, said
     assert shown == f"written to {out}\n"
     assert "   5  " in said and "nats a token, valid -" in said
@@ -151,19 +139,9 @@ def test_a_field_of_a_priors_features(llrnn: Llrnn, field_text: Path, tmp_path: 
     prior.save(tmp_path / "prior")
     out = tmp_path / "field"
     code, _, said = llrnn(
-        "mrf",
-        "train",
-        "--text",
-        field_text,
-        "--prior",
-        tmp_path / "prior",
-        "--width",
-        2,
-        "--iterations",
-        5,
-        "--out",
+        "mrf", "train", "--text", field_text, "--prior", tmp_path / "prior", "--width", 2, "--iterations", 5, "--out",
         out,
-    )
+    )  # fmt: skip
     assert code == 0, said
     field = MarkovField.load(str(out))
     assert field.form.size < len(symbols) - 2

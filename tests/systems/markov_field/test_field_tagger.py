@@ -207,12 +207,9 @@ def test_train_and_tag(llrnn: Callable[..., tuple[int, str, str]], treebank: Pat
     ],
 )
 def test_options_of_a_tagger_that_make_no_sense(
-    llrnn: Callable[..., tuple[int, str, str]],
-    treebank: Path,
-    tmp_path: Path,
-    options: tuple[object, ...],
+    llrnn: Callable[..., tuple[int, str, str]], treebank: Path, tmp_path: Path, options: tuple[object, ...],
     message: str,
-) -> None:
+) -> None:  # fmt: skip
     code, _, said = llrnn("mrf", "train", "--conllu", treebank, "--out", tmp_path / "out", *options)
     assert (code, message in said) == (2, True)
 

@@ -11,7 +11,7 @@ import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams
-from small_priors import SYMBOLS, make_prior
+from small_priors import SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -19,15 +19,13 @@ from fairseq_llrnn.head import Exact, LogLinearHead
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
-from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior import Prior
 from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 from fairseq_llrnn.systems.output_trees.options import TreeOptions
 from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.speller.network import SpellerSizes
 
-H, B, T = 5, 3, 4
-TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 2, 1], [9, 3, 7, 2]])
 TREES = [
     TreeOptions("clusters"),
     TreeOptions("huffman", arity=2),
@@ -35,11 +33,6 @@ TREES = [
     TreeOptions("random", arity=2, depth=4),
 ]
 AFTER = {"le": {"chat": 0.5, "chien": 0.3}, "la": {"maison": 0.6, "fenêtre": 0.2}, "maison": {"</s>": 0.7}}
-
-
-def open_prior() -> Prior:
-    counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    return Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
 
 
 PRIORS = {
@@ -51,19 +44,10 @@ PRIORS = {
 
 
 def make_head(prior: Prior | None = None, **options: Any) -> LogLinearHead:
-    torch.manual_seed(1)
     tree = options.pop("tree", TreeOptions("random", arity=2))
     rows, sparse = options.pop("tree_rows", "free"), options.pop("sparse_gradients", False)
     normaliser = Exact if tree is None else OutputTree(tree, rows, sparse)
-    head = LogLinearHead(prior or make_prior(), H, normaliser=normaliser, **options).double()
-    with torch.no_grad():
-        for parameter in head.parameters():
-            parameter.normal_()
-    return head.eval()
-
-
-def hidden_states() -> Tensor:
-    return torch.randn(B, T, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
+    return random_head(prior or make_prior(), normaliser=normaliser, **options)
 
 
 def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0) -> Tensor:
@@ -283,39 +267,29 @@ def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("sizes", "message"),
     [
-        ({"tree": TreeOptions("random", arity=1)}, "arity of the tree: expected at least 2 children of a node"),
-        ({"tree": TreeOptions("random", arity=2, depth=1)}, "depth of the tree: expected room for"),
-        ({"tree": TreeOptions("random", arity=2, depth=0)}, "depth of the tree: expected room for"),
-        ({"tree": TreeOptions("random", depth=0)}, "depth of the tree: expected room for"),
-        ({"tree": TreeOptions("learned", arity=1, depth=0)}, "arity of the tree: expected at least 2 children"),
-        ({"tree": TreeOptions("learned", depth=-1)}, "depth of the tree: expected room for"),
-        ({"tree": TreeOptions("clusters", clusters=0)}, "number of clusters: expected 1 to"),
-    ],
-)
-def test_sizes_that_no_tree_has(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        make_head(**options)
-
-
-def test_a_sample_of_classes_excludes_a_tree() -> None:
-    with pytest.raises(OptionError, match="--sampled-classes: not supported with --output-tree; leave one of them out"):
-        make_head().normalise(Sampled(3))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+        ({"kind": "random", "arity": 1}, "arity of the tree: expected at least 2 children of a node"),
+        ({"kind": "random", "arity": 2, "depth": 1}, "depth of the tree: expected room for"),
+        ({"kind": "random", "arity": 2, "depth": 0}, "depth of the tree: expected room for"),
+        ({"kind": "random", "depth": 0}, "depth of the tree: expected room for"),
+        ({"kind": "learned", "arity": 1, "depth": 0}, "arity of the tree: expected at least 2 children"),
+        ({"kind": "learned", "depth": -1}, "depth of the tree: expected room for"),
+        ({"kind": "clusters", "clusters": 0}, "number of clusters: expected 1 to"),
         ({"kind": "oak"}, "--output-tree oak: expected one of clusters, huffman, .*, or a file"),
         ({"kind": "clusters", "arity": 3}, "--tree-arity 3: expected --output-tree huffman or .*, found clusters"),
         ({"kind": "huffman", "depth": 3}, "--tree-depth 3: expected --output-tree random or .*, found huffman"),
         ({"kind": "random", "clusters": 3}, "--tree-clusters 3: expected --output-tree clusters, found random"),
     ],
 )
-def test_sizes_that_a_kind_has_not(options: dict[str, Any], message: str) -> None:
+def test_sizes_that_no_tree_has(sizes: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        TreeOptions(**options)
+        make_head(tree=TreeOptions(**sizes))
+
+
+def test_a_sample_of_classes_excludes_a_tree() -> None:
+    with pytest.raises(OptionError, match="--sampled-classes: not supported with --output-tree; leave one of them out"):
+        make_head().normalise(Sampled(3))
 
 
 def test_the_adaptor_penalty_has_no_meaning() -> None:
@@ -371,9 +345,7 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
 
 
 def test_a_network_spells_words_that_a_tree_leads_to() -> None:
-    counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    opened = OpenOptions("neural", types=1)
-    prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=opened))
+    prior = open_prior("neural")
     torch.manual_seed(1)
     words = open_words(SpellerSizes(4, 5, 0.0))
     head = LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("learned", arity=2)), classes=[words])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
+from same_training import resumed_as_whole
 from shell import Result, Shell
 from term_world import BAD, BAD_LINES, FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE
@@ -109,15 +110,7 @@ def test_a_term_of_several_words_is_written_as_it_is(shell: Shell, taught: TermW
 
 
 def test_a_resumed_run_is_the_run_that_never_stopped(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    shell.run("fairseq-train", *taught.train_args(whole), "--max-epoch", 2)
-    for epochs in (1, 2):
-        shell.run("fairseq-train", *taught.train_args(parts), "--max-epoch", epochs)
-    import torch
-
-    models = [torch.load(place / "checkpoint_last.pt", weights_only=False)["model"] for place in (whole, parts)]
-    for name, value in models[0].items():
-        assert torch.equal(value, models[1][name]), name
+    resumed_as_whole(shell, taught.train_args, tmp_path)
 
 
 @pytest.mark.parametrize("name", BAD)
