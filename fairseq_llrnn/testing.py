@@ -27,11 +27,12 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import each_row
-from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 
 ROWS, LENGTH = 5, 4
 BEST = 3
 LIMITS = 1, 2, 50
+CLOSE = 1e-6
 LITTLE_LEFT = -6.9  # log of a thousandth
 
 
@@ -48,7 +49,7 @@ def check_background(
         seed: of the histories.
 
     Raises:
-        AssertionError: whose first line names the law; expected and found values follow.
+        AssertionError: whose first line names the law; expected and found values follow. TypeError: context classes.
     """
     _tables_stay_exact(background)
     rows = ROWS if source is None else len(source)
@@ -57,6 +58,11 @@ def check_background(
     history = history.to(background.class_of.device)
     bound = _Given(background, source, hidden)
     whole = bound.of(history)
+    if isinstance(whole, ContextClasses):
+        raise TypeError(
+            "check_background: expected a background without classes of its own in a context, found those of "
+            f"{type(whole.source).__name__}; use check_context_classes(background.given(source), history)"
+        )
     states = _by_step(whole, history)
     for t, state in enumerate(states):
         laws = _Laws(bound.at(whole, t), state, history)
@@ -118,10 +124,10 @@ def _same(law: str, found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, msg=lambda text: f"law broken: {law}\n{text}")
 
 
-def _close(law: str, found: Tensor, expected: Tensor) -> None:
+def _close(law: str, found: Tensor, expected: Tensor, within: float = 1e-5) -> None:
     """Equal but for sums in another order."""
     torch.testing.assert_close(
-        found.double(), expected.double(), atol=1e-5, rtol=1e-5, msg=lambda text: f"law broken: {law}\n{text}"
+        found.double(), expected.double(), atol=within, rtol=within, msg=lambda text: f"law broken: {law}\n{text}"
     )
 
 
@@ -351,8 +357,9 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
         changes: of a subclass that weighs words otherwise than its source says: changes weights as it does.
 
     Raises:
-        AssertionError: with what is broken.
+        AssertionError: whose first line names what is broken, of the source itself before what follows from it.
     """
+    _check_words(background.source, background.source.start(len(history)), "at the beginning")
     states = background.flat_states(history)
     targets = history.roll(-1, 1)
     masses = background.along(history)[1].dense().view(*history.shape, -1)
@@ -360,48 +367,73 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
     of_targets = background.classes(before, targets.flatten()).view_as(targets)
     for t, state in enumerate(states.unflatten(0, history.shape).unbind(1)):
+        _check_words(background.source, background.contexts_of(state), f"before word {t}")
         mass = background.log_mass(state).expand(len(state), -1)
-        torch.testing.assert_close(masses[:, t], mass, atol=1e-6, rtol=1e-6, msg="masses of training are of search")
+        _close("masses of training are those of a search", masses[:, t], mass, CLOSE)
         share, classes = background.log_share(state, targets[:, t]), background.classes(state, targets[:, t])
-        torch.testing.assert_close(shares[:, t], share, atol=1e-6, rtol=1e-6, msg="as shares are")
-        assert torch.equal(of_targets[:, t], classes), "and classes"
+        _close("shares of training are those of a search", shares[:, t], share, CLOSE)
+        _holds("classes of training are those of a search", torch.equal(of_targets[:, t], classes))
         _check_context_state(background, state, changes)
         order = torch.tensor([len(state) - 1, *range(len(state) - 1)])
-        torch.testing.assert_close(background.log_mass(state[order]), mass[order], msg="reordering reorders")
+        _same("reordering states reorders masses", background.log_mass(state[order]), mass[order])
+
+
+def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> None:
+    """What the source itself must keep to, by name, before anything is computed from it."""
+    if when == "at the beginning":
+        inside = bool(((contexts >= 0) & (contexts < source.rows)).all())
+        _holds(f"start(n) are numbers below `rows`, which is {source.rows}; found {contexts.tolist()}", inside)
+    words = source.words(contexts)
+    for context, row in zip(contexts.tolist(), words.tolist(), strict=True):
+        real = [word for word in row if word != NO_WORD]
+        _holds(f"the words of context {context} ({when}) differ; found {row}", len(set(real)) == len(real))
+    if source.unk is not None:
+        added = source.log_added(contexts)
+        _holds(f"log_added has the shape of words; found {tuple(added.shape)}", added.shape == words.shape)
+        places = ((words == NO_WORD) & ~added.isneginf()).nonzero().tolist()
+        _holds(f"log_added is −inf where words is NO_WORD ({when}); not so at {places}", not places)
 
 
 def _check_context_state(background: ContextClasses, state: Tensor, changes: Changes | None) -> None:
     with torch.no_grad():
         weights = weights_of(background, state, changes)
         expected, mass = masses_of(background, state, weights), background.log_mass(state).expand(len(state), -1)
-        torch.testing.assert_close(mass.exp().double(), expected.exp(), atol=1e-6, rtol=1e-6, msg="a mass is a sum")
+        _close("the mass of a class is the sum over its words", mass.exp(), expected.exp(), CLOSE)
         added = torch.stack([torch.stack(list(row.values())).exp().sum() for row in weights])
-        torch.testing.assert_close(mass.double().exp().sum(1), added, atol=1e-6, rtol=1e-6, msg="mass is conserved")
+        _close("mass before and mass added are the mass after", mass.double().exp().sum(1), added, CLOSE)
         columns, shares = background.columns(state), background.log_shares(state).double()
         of_columns, all_weights = background.column_classes(state), background.log_weights(state).double()
-        assert columns.size(1) == background.num_columns == shares.size(1) == all_weights.size(1)
+        widths = columns.size(1), shares.size(1), all_weights.size(1)
+        many = background.num_columns
+        _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        torch.testing.assert_close(each_row(background.best_share(state), len(state)), best[:, :, 0])
+        found_best = each_row(background.best_share(state), len(state))
+        _same("best_share is that of the best member", found_best, best[:, :, 0])
         for row, by_word in enumerate(weights):
             one, seen = state[row : row + 1], set()
             in_class: dict[int, list[float]] = {}
             for column, token in enumerate(columns[row].tolist()):
                 if int(background.column_of(columns[row : row + 1, column : column + 1], one)) != column:
-                    assert all_weights[row, column].isneginf() and shares[row, column].isneginf(), "a void column"
+                    void = all_weights[row, column].isneginf() and shares[row, column].isneginf()
+                    _holds(f"column {column}, of no word, is empty", bool(void))
                     continue
                 seen.add(token)
                 own, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
-                assert int(background.classes(one, token_)) == int(of_columns[row, column]) == own, "one class each"
-                torch.testing.assert_close(all_weights[row, column].exp(), by_word[token].exp(), atol=1e-6, rtol=1e-6)
+                found = {int(background.classes(one, token_)), int(of_columns[row, column])}
+                _holds(f"word {token} is in class {own} alone; found {found}", found == {own})
+                weight = all_weights[row, column].exp()
+                _close(f"log_weights has the weight of word {token}", weight, by_word[token].exp(), CLOSE)
                 share = by_word[token] - expected[row, own] if not by_word[token].isneginf() else NONE
-                torch.testing.assert_close(shares[row, column], share, atol=1e-6, rtol=1e-6)
-                torch.testing.assert_close(background.log_share(one, token_).double()[0], share, atol=1e-6, rtol=1e-6)
+                _close(f"log_shares has the share of word {token}", shares[row, column], share, CLOSE)
+                _close(f"log_share is that of word {token}", background.log_share(one, token_)[0], share, CLOSE)
                 in_class.setdefault(own, []).append(float(share))
-            assert seen == set(by_word), "each word has one column"
+            _holds(f"each word has one column; found {sorted(seen ^ set(by_word))} otherwise", seen == set(by_word))
             for c, of_class in in_class.items():
                 total = 0.0 if expected[row, c].isneginf() else 1.0
-                assert abs(math.fsum(map(math.exp, of_class)) - total) < 1e-6, "shares of a class sum to one"
+                found_total = math.fsum(map(math.exp, of_class))
+                _holds(f"shares of class {c} sum to {total}; found {found_total}", abs(found_total - total) < CLOSE)
                 ranked = torch.tensor(sorted(of_class, reverse=True)[:3])
-                torch.testing.assert_close(best[row, c, : len(ranked)].float(), ranked, msg="the best are the best")
+                _same(f"best_members of class {c} are the best", best[row, c, : len(ranked)].float(), ranked)
                 for value, token in zip(best[row, c].tolist(), words[row, c].tolist(), strict=True):
-                    assert value == -math.inf or class_of(background, state, row, token) == c
+                    member = value == -math.inf or class_of(background, state, row, token) == c
+                    _holds(f"best_members of class {c} are members; found {token}", member)
