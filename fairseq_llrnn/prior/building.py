@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def build(
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
-    source = source_symbols(options, path)
+    source = () if evidence is None else source_symbols(options, path)
     if evidence is not None and evidence.mapping:
         warn_of_forms(["evidence.mapping"], evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
@@ -167,8 +168,13 @@ def build(
     guessed = np.flatnonzero([word in completed.guessed for word in words.symbols])
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers)
+    read_source = partial(source_symbols, options, path, f"--background {options.background}")
+    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers, read_source)
     prior, more = add_backgrounds(prior, background, inputs)
+    if options.source_dictionary is not None and evidence is None and not prior.source_symbols:
+        raise OptionError(
+            "source_dictionary: it needs evidence, or a background that knows the source; add that, or leave it out"
+        )
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary

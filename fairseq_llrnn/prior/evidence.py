@@ -31,14 +31,16 @@ from fairseq_llrnn.prior.translations import background_of
 SENTENCES = 10_000  # that are cut into words at once
 
 
-def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
+def source_symbols(options: Recipe, path: Path | None, asked_by: str = "--evidence") -> tuple[str, ...]:
     """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
 
-    () where nothing needs them. Raises OptionError: none or several; one that is not the parallel text's.
+    Args:
+        asked_by: the option that needs them.
+
+    Raises:
+        OptionError: none or several; one that is not the parallel text's.
     """
     dictionary, translations = options.source_dictionary, options.translations
-    if options.evidence is None:
-        return ()
     if dictionary is not None:
         symbols = load_dictionary(dictionary).symbols if isinstance(dictionary, (str, Path)) else tuple(dictionary)
         if translations is not None and symbols != translations.parallel.source_symbols:
@@ -54,7 +56,7 @@ def source_symbols(options: Recipe, path: Path | None) -> tuple[str, ...]:
     if len(others) != 1:
         names = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
-            f"--evidence: expected one other dict.*.txt beside --dict {path}, the source's, found {names}; give it as "
+            f"{asked_by}: expected one other dict.*.txt beside --dict {path}, the source's, found {names}; give it as "
             "source_dictionary"
         )
     return load_dictionary(others[0]).symbols

@@ -142,7 +142,7 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     for part in built:
         if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
             part = replace(part, root=None)
-        combined = combined.with_part(part)
+        combined = combined.with_part(part, given.source_symbols if part.knows_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
         combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))

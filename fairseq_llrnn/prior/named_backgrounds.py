@@ -46,6 +46,12 @@ class Given:
     options: Any  # of the class that was registered
     open_model: OpenModel | None = None  # who can read other trained models
     workers: int | None = None  # processes that read the texts; None: one for each core
+    read_source: Callable[[], tuple[str, ...]] = tuple  # who finds the source dictionary
+
+    @property
+    def source_symbols(self) -> tuple[str, ...]:
+        """The words of the source dictionary. Raises OptionError where it cannot be found."""
+        return self.read_source()
 
 
 Read = Callable[[str, "Prior", Given], tuple[Part, Mapping[str, int]]]

@@ -36,7 +36,6 @@ from fairseq_llrnn.settings import (
     PathOrContent,
     Paths,
     Settings,
-    check_needs,
 )
 
 Kind = Annotated[str, OneOf(features)]
@@ -286,7 +285,6 @@ class Recipe(Settings):
     def check(self, called: Callable[[str], str] = str) -> None:
         """Raise OptionError for keys that do not go together. `called`: as of `settings.checked`."""
         self.words.check(lambda name: called(f"words.{name}"))
-        check_needs(self, {"source_dictionary": "evidence"}, called)
         between_words = self.translations is None or self.translations.units == "word"
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
