@@ -76,8 +76,11 @@ class Background(ExactBuffers):
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         """The background of a batch of conditions C: `source` (B, L), source tokens padded with the source's pad.
 
-        `leave_out` (B, T), in training: the tokens of each target, whose own part in what was estimated from the
-        training text is left out; else a background knows of this text what it knows of no other.
+        Some may be strings, with numbers beyond the source dictionary.
+
+        `leave_out` (B, T), in training: the words of each target, <unk> where the dictionary lacks one. Their own part
+        in what was estimated from the training text is left out; else a background knows of this text what it knows of
+        no other.
 
         What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
         that ignores C returns itself.

@@ -52,9 +52,7 @@ class EvidenceBackground(BySource):
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         tokens = plain(source)
         readable = tokens.masked_fill(tokens >= self.table.source.known, self.source_unk)
-        if leave_out is not None:
-            leave_out = leave_out.masked_fill(leave_out >= len(self.class_of), self.unk)
-        base, slots = self.base.given(readable, leave_out), slots_of(self.table, source)
+        base, slots = self.base.given(tokens, leave_out), slots_of(self.table, source)
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, readable, leave_out)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
 from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.output.class_source import ClassSource, Head, Place
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.output.class_source import ClassSource, Head
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses
 from fairseq_llrnn.output.feature_weights import at_least_float32
+from fairseq_llrnn.output.sentence_classes import SentenceClasses
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair
@@ -76,30 +76,15 @@ class Slots:
         return rows[self.row]
 
 
-class EvidenceSlots(ContextClassSource):
-    """The slots of a batch as context classes: a sentence is a context."""
+class EvidenceSlots(SentenceClasses):
+    """The slots of a batch as context classes."""
 
     def __init__(self, slots: Slots, unk: int, weight: float) -> None:
         """unk: alone in its class. weight: ε."""
-        self.slots, self.unk = slots, unk
-        self.rows, self.width = slots.words.shape
-        self._log_added = math.log(weight) + slots.log_part  # shape: (B, J)
-        self._unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
-
-    def start(self, n: int) -> Tensor:
-        return torch.arange(n, device=self.slots.words.device)
-
-    def words(self, contexts: Tensor) -> Tensor:
-        return self.slots.words[contexts]
-
-    def log_added(self, contexts: Tensor) -> Tensor:
-        return self._log_added[contexts]
-
-    def log_unk_factor(self, contexts: Tensor) -> Tensor:
-        return self._unk_keeps[contexts]
-
-    def unreadable(self, contexts: Tensor) -> Tensor:
-        return self.slots.unknown[contexts]
+        added = math.log(weight) + slots.log_part  # shape: (B, J)
+        unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
+        super().__init__(slots.words, unk, added, unk_keeps, slots.unknown)
+        self.slots = slots
 
     def read_as(self, contexts: Tensor) -> Tensor:
         return self.slots.read_as[contexts]
@@ -186,7 +171,7 @@ class SlotRows(ClassSource):
     """
 
     name, kind = "slot_rows", EvidenceSlots
-    brings_strings = opens = True
+    needs_source_states = True
 
     def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:
         """table: what source tokens offer, where text is to be read."""
@@ -209,34 +194,17 @@ class SlotRows(ClassSource):
         return rows + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)
 
     def rows(
-        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None,
-        sentence: Tensor | None,
-    ) -> RowPair | None:  # fmt: skip
-        if layer is None:
+        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
+    ) -> RowPair | None:
+        if layer is None or source_states is None:
             return None
-        if source_states is None:
-            raise DataError(
-                "LogLinearHead: expected source_states, the encoder's states (B, L, E), since the prior has "
-                "evidence and the source was given, found None; give them, and source_size when the head is made"
-            )
-        if sentence is not None:
-            first = sentence.diff(prepend=sentence[:1] - 1) > 0  # hypothesis of each
-            source_states = source_states[first]
         assert isinstance(layer.source, EvidenceSlots)
         return self(layer.source, weight, head.output.bias, source_states)
-
-    def rows_at(self, place: Place) -> RowPair:
-        rows, bias = place.rows.of_source[self.name]
-        sentence = place.layer.contexts_of(place.states[:, 0])
-        return rows.index_select(0, sentence).unsqueeze(1), bias.index_select(0, sentence).unsqueeze(1)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:
         from fairseq_llrnn.evidence.merged_targets import merged_target  # which asks for slots
 
         return target if self.table is None else merged_target(self.table(), source, target)
-
-    def source_index(self) -> Callable[[str], int | None] | None:
-        return None if self.table is None else self.table().source_index
 
     def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
         rows = batch.rows.of_source[self.name]

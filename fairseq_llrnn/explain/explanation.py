@@ -1,7 +1,7 @@
 """Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
 
-Sizes: T positions, V words, S signatures, J slots of the source sentence (0 where it offers none, or there is none), X
-exceptions of experts, O open classes, F features, H hidden width; with experts the hidden states are wider than H
+Sizes: T positions, V words, S signatures, J strings of the source sentence (0 where it offers none, or there is none),
+X other context classes, O open classes, F features, H hidden width; with experts the hidden states are wider than H
 (experts/features.py). Probabilities are natural logarithms.
 """
 
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
@@ -24,7 +22,7 @@ from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEv
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.output.context_classes import ContextClasses, layers_of, strings_in
+from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
@@ -42,11 +40,11 @@ class Explanation:
     a sum over classes, of whose features there is only the mean.
     """
 
-    token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a slot has it
+    token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a class of the source has it
     log_prob: float  # log p(token | K); −inf where the background forbids it
-    rank: int  # 1 + how many of the V words and J slots are more probable
-    log_background: float  # log b(K, token) / Σ_x b(K, x), where the sum is over V words and J slots
-    predictions: Weighed  # the most probable words and slots, and log p
+    rank: int  # 1 + how many of the V words and J strings are more probable
+    log_background: float  # log b(K, token) / Σ_x b(K, x), where the sum is over V words and J strings
+    predictions: Weighed  # the most probable words and strings, and log p
     expected: tuple[tuple[str, float, float], ...]  # shared features, E_b[φ_f], E_p[φ_f]; the largest change first
     own_features: Weighed  # all features of the token and a_f φ_f(token), the largest |a_f φ_f| first; a slot's place
     strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
@@ -86,29 +84,21 @@ def explain(
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
         paths: to the class of each token; `scores` are then log p(σ | K) less the masses.
-
-    Raises:
-        OptionError: classes of others stand between evidence and the prior.
     """
-    table, names, columns, slots = prior.output.features, list(prior.symbols), tokens, None
-    experts = None
+    table, symbols, slots, experts = prior.output.features, prior.session.target.symbols, None, None
     if isinstance(background, ContextClasses) and isinstance(background.source, Contexts):
         experts = ExpertTerms(background, background.source, hidden)
-    evidence = strings_in(background)
-    if isinstance(evidence, EvidenceMixture):
+    evidence = next((layer for layer in _layers(background) if isinstance(layer, EvidenceMixture)), None)
+    if evidence is not None:
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
-        symbols = prior.session.target.symbols
         slots = SlotTerms(evidence, symbols, table, output, hidden, slot_rows)
         table = slots.table
-        names = [symbols[x] for x in evidence.columns(evidence.start(1))[0].tolist()]
-        columns = evidence.column_of(tokens.unsqueeze(0))[0]
-    static = prior.output.num_classes
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
     log_masses = log_masses.expand(len(scores), -1)
     state, positions = background.start(1), background
-    for t, (token, column) in enumerate(zip(tokens.tolist(), columns.tolist(), strict=True)):
+    for t, token in enumerate(tokens.tolist()):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
         background = positions.for_rows(torch.tensor([t], device=state.device))
@@ -116,13 +106,17 @@ def explain(
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here = int(background.classes(state, tokens[t : t + 1]))
+        tokens_of = background.columns(state)[0]  # shape: (V + J,)
+        column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
         signature, former, of_others = here, [], None
-        for layer, own_state in _layers(positions, state):
-            former.append(layer.own_words(layer.own(own_state)).former[0])  # shape: (X,)
-            if signature >= layer.num_below:
-                if experts is None or layer is not experts.bound:
-                    of_others = type(layer.source).__name__
-                signature = int(former[-1][signature - layer.num_below])
+        for layer, own_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
+            if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
+                left = layer.own_words(layer.own(own_state[0])).former[0]  # shape: (X,)
+                former.append((layer.num_below, left))
+                if layer.num_below <= signature < layer.num_below + len(left):
+                    if experts is None or layer.source is not experts.bound.source:
+                        of_others = type(layer.source).__name__
+                    signature = int(left[signature - layer.num_below])
         row = table.row(signature)
         if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
@@ -138,9 +132,9 @@ def explain(
         offered, slot, contributions = None, None, None
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
-            if signature >= static:
-                slot = offered[signature - static]
-                own.append((PLACE, slots.places[t, signature - static].item()))
+            if 0 <= (which := signature - slots.num_below) < len(offered):
+                slot = offered[which]
+                own.append((PLACE, slots.places[t, which].item()))
             offered = worth_naming(offered, top)
         if powered is not None and powered[t, here]:
             own.append((POWER, powered[t, here].item()))
@@ -155,11 +149,11 @@ def explain(
             contributions = experts.contributions(t, state, token, row)
             own += [(f"{EXPERT}:{one.name}", one.weight * one.value) for one in contributions if one.value]
         yield Explanation(
-            token=names[column],
+            token=symbols[tokens_of[column]],
             log_prob=log_probs[column].item(),
             rank=1 + int((log_probs > log_probs[column]).sum()),
             log_background=(log_mass[0, here] + log_share[0]).item() - total_mass,
-            predictions=_predictions(names, log_probs, top),
+            predictions=_predictions(symbols, tokens_of, log_probs, top),
             expected=tuple(
                 (table.names[f], float(under_background[f]), float(under_model[f]))
                 for f in shared[np.argsort(-change[shared], kind="stable")][:top]
@@ -175,29 +169,25 @@ def explain(
         )
 
 
-def _layers(background: Background, state: Tensor) -> list[tuple[ContextClasses, Tensor]]:
-    """The context classes of words that have left classes below, with their states (1, …), the outermost first."""
-    every = layers_of(background, state, (1, 1)) if isinstance(background, ContextClasses) else []
-    for (below, _), (layer, _) in pairwise(every):
-        if isinstance(layer, EvidenceMixture):
-            raise OptionError(
-                f"llrnn explain: expected no classes of {type(below.source).__name__} behind those of evidence, whose "
-                "words have no explanation, found both; explain a model with one of them"
-            )
-    return [(layer, own[0]) for layer, own in reversed(every) if not isinstance(layer, EvidenceMixture)]
+def _layers(background: Background) -> Iterator[ContextClasses]:
+    while isinstance(background, ContextClasses):
+        yield background
+        background = background.base
 
 
-def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[Tensor]) -> np.ndarray:
+def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[tuple[int, Tensor]]) -> np.ndarray:
     """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J + X).
 
     Args:
-        former: the classes that words have left for those of each layer, (X,), the outermost first: they have their
-            features.
+        former: of each layer without features of its own, the outermost first, the number of its first class and the
+            classes (X,) that its words have left, whose features they have.
     """
     shares = class_scores[0].double().softmax(-1).cpu()
-    for left in former:
-        below = len(shares) - len(left)
-        shares = shares[:below].index_add(0, left.cpu(), shares[below:])
+    for first, left in former:
+        mine = slice(first, first + len(left))
+        moved, shares[mine] = shares[mine].clone(), 0.0
+        shares = shares.index_add(0, left.cpu(), moved)
+    shares = shares[: table.num_rows]
     probabilities = shares.numpy()
     entries = table.values * np.repeat(probabilities, np.diff(table.offsets))
     return np.bincount(table.indices, weights=entries, minlength=table.num_features)
@@ -207,8 +197,8 @@ def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
     return tuple(sorted(weights, key=lambda item: -abs(item[1])))
 
 
-def _predictions(names: list[str], log_probs: Tensor, top: int) -> Weighed:
-    """The most probable of the possible words, and log p; log_probs: (V + J,)."""
+def _predictions(symbols: Sequence[str], tokens: Tensor, log_probs: Tensor, top: int) -> Weighed:
+    """The most probable of the possible words, and log p; tokens, log_probs: of the columns, (V + J,)."""
     values, columns = log_probs.topk(min(top, len(log_probs)))
-    found = zip(columns.tolist(), values.tolist(), strict=True)
-    return tuple((names[column], value) for column, value in found if value > float("-inf"))
+    found = zip(tokens[columns].tolist(), values.tolist(), strict=True)
+    return tuple((symbols[token], value) for token, value in found if value > float("-inf"))

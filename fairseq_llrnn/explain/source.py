@@ -22,7 +22,7 @@ from torch import Tensor
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.evidence.rules import features
-from fairseq_llrnn.evidence.slots import EvidenceMixture, Slots
+from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import LogLinearOutput
 
@@ -50,8 +50,8 @@ def worth_naming(offered: Sequence[OfferedSlot], top: int) -> tuple[OfferedSlot,
 class SlotTerms:
     """The slots of one sentence.
 
-    `places` (T, J) is what their places add to their scores, and `table` has the features of the classes S … S + J − 1
-    below those of the prior's.
+    `places` (T, J) is what their places add to their scores, and `table` has the features of their classes, which begin
+    at `num_below`, below those of the prior's.
 
     Args:
         bound: the background of a batch of this sentence alone. symbols: names of target ids. features: of S classes.
@@ -67,10 +67,10 @@ class SlotTerms:
         hidden: Tensor,
         rows: Tensor,
     ) -> None:
-        slots = bound.slots
+        slots, self.num_below = bound.slots, bound.num_below
         if len(slots.words) != 1:
             raise ValueError(f"expected the slots of one sentence, found those of {len(slots.words)}")
-        self.table = _with_slots(features, slots)
+        self.table = _with_slots(features, bound)
         self._columns = bound.column_of(slots.words)[0]  # shape: (J,)
         width = output.weight.size(1)
         of_places = rows[:, :width] - slots.compose(output.weight)[0]
@@ -88,9 +88,11 @@ class SlotTerms:
         return tuple(OfferedSlot(*known, mass, log_prob) for known, mass, log_prob in values)
 
 
-def _with_slots(features: FeatureTable, slots: Slots) -> FeatureTable:
+def _with_slots(features: FeatureTable, bound: EvidenceMixture) -> FeatureTable:
+    """Rows of the classes below, empty where they are not the prior's, and of the slots."""
+    slots, empty = bound.slots, [slice(0, 0)] * (bound.num_below - features.num_rows)
     starts, indices, values = slots.row_starts.tolist(), slots.features.cpu().numpy(), slots.values.cpu().numpy()
-    spans = [slice(starts[r], starts[r + 1]) for r in slots.row[0].tolist()]
+    spans = [*empty, *(slice(starts[r], starts[r + 1]) for r in slots.row[0].tolist())]
     ends = features.offsets[-1] + np.cumsum([span.stop - span.start for span in spans], dtype=np.int64)
     return FeatureTable(
         features.names,

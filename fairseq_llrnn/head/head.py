@@ -44,7 +44,7 @@ from fairseq_llrnn.head.embedding import InputEmbedding
 from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, layers_of, strings_in
+from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
 from fairseq_llrnn.prior.prior import Prior
@@ -118,7 +118,7 @@ class LogLinearHead(nn.Module):
         self.background = prior.background(has_source=source_size is not None)
         self.background.gates(hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
-        self.brings_strings = any(source.brings_strings for source in self.sources)
+        self.brings_strings = source_size is not None and prior.brings_strings
         self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
         if self.embedding is not None and not self.brings_strings:
             self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
@@ -192,6 +192,7 @@ class LogLinearHead(nn.Module):
                 leave_out = tokens[rows]
                 for each in self.sources:
                     leave_out = each.in_text(previous[rows], leave_out)
+                leave_out = leave_out.masked_fill(leave_out >= self.num_words, self.unk)
             of_rows = None if source is None else source[rows]
             if of_rows is not None:
                 background = background.given(of_rows, leave_out)
@@ -219,7 +220,7 @@ class LogLinearHead(nn.Module):
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
             states, masses = background.along(condition.previous[sentences])
-            rows = self._rows(background, states_of, None, shared)
+            rows = self._rows(background, states_of, shared)
             given = hidden[sentences], background, states, masses, rows
             return self._scored(*given, spelling=spelled_from, sentences=sentences)
 
@@ -241,6 +242,13 @@ class LogLinearHead(nn.Module):
         return None
 
     def _source_of(self, layer: ContextClasses) -> ClassSource:
+        """Raises DataError where there is none, OptionError for strings that no text would have."""
+        if layer.source.unk is not None and not self.brings_strings:
+            raise OptionError(
+                f"LogLinearHead: the classes of {type(layer.source).__name__} bring strings, expected a part of the "
+                "prior with brings_strings = True, which opens the dictionaries for them, and source_size, found none; "
+                "add them"
+            )
         for source in self.sources:
             if source.kind is not None and isinstance(layer.source, source.kind):
                 return source
@@ -250,27 +258,35 @@ class LogLinearHead(nn.Module):
             "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
         )
 
-    def _rows(
-        self, background: Background, source_states: Tensor | None, sentence: Tensor | None, shared: Rows | None = None
-    ) -> Rows:
-        """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again."""
+    def _rows(self, background: Background, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
+        """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again.
+
+        Raises:
+            DataError: source_states are needed, and not given.
+        """
         more = [each.columns(self.output.weight) for each in self.sources if each.num_columns]
         weight = torch.cat([self.output.weight, *more], dim=1) if more else self.output.weight
         of_source: dict[str, Any] = {}
         for each in self.sources:
             layer = None if each.kind is None else self._layer_of(each, background)
-            of_source[each.name] = each.rows(self, weight, layer, source_states, sentence)
+            if each.needs_source_states and layer is not None and source_states is None:
+                raise DataError(
+                    "LogLinearHead: expected source_states, the encoder's states (B, L, E), of which "
+                    f"{each.option or each.name} makes rows for classes of the source, found None; give them, and "
+                    "source_size when the head is made"
+                )
+            of_source[each.name] = each.rows(self, weight, layer, source_states)
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:
             classes = self.normaliser.over(self.output, weight, self.replaced)
-        return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states, sentence))
+        return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(
         self, hidden: Tensor, background: Background, states: Tensor, masses: Masses, rows: Rows, **more: Any
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
-        layers = layers_of(background, states, hidden.shape[:2]) if isinstance(background, ContextClasses) else []
+        layers = layers_of(background, states, hidden.shape[:2])
         for layer, own in layers:
             source = self._source_of(layer)
             if source.num_columns:
@@ -387,13 +403,17 @@ class LogLinearHead(nn.Module):
 
         Classes that only single out words of the dictionary (translations) are none of them.
         """
-        layer, static = strings_in(batch.background), self.output.rows.num_rows
-        if layer is None:
-            return torch.zeros_like(targets, dtype=torch.bool)
         classes = batch.background.classes(batch.states, self.known(targets).flatten()).view_as(targets)
-        added = layer.source.log_added(layer.source.start(len(targets)))  # shape: (B, J₁)
-        slot = (classes - static).clamp(0, added.size(1) - 1)
-        return (classes == static + slot) & ~added.gather(1, slot).isneginf()
+        found = torch.zeros_like(targets, dtype=torch.bool)
+        for layer, own in layers_of(batch.background, batch.states, targets.shape):
+            if layer.source.unk is not None:
+                each = own if layer.source.changes else own[:, :1]  # shape: (B, T or 1, …)
+                added = layer.source.log_added(layer.contexts_of(each.flatten(0, 1))).unflatten(0, each.shape[:2])
+                which = classes - layer.num_below
+                inside = (which >= 0) & (which < added.size(2))
+                added = added.expand(*targets.shape, -1).gather(2, which.clamp(0, added.size(2) - 1).unsqueeze(2))
+                found |= inside & ~added.squeeze(2).isneginf()
+        return found
 
     @by_parts
     def word_log_probs(self, batch: Batch) -> Tensor:

@@ -39,11 +39,13 @@ def start(
     if source is not None:
         sources, sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)
         background = background.given(sources)
+        if source_states is not None:
+            source_states = source_states[sentence.diff(prepend=sentence[:1] - 1) > 0]  # of the first of its hypotheses
     for each in head.sources:
         background = each.bind(background, sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else begin[sentence]
-    state = State(background, states, head._rows(background, source_states, sentence))
+    state = State(background, states, head._rows(background, source_states))
     if not pinned:
         return state
     tokens = torch.tensor(list(pinned), device=states.device)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
             then stands for them.
     """
     words = head.prior.session.target
-    tokens = numbers(lines, words, words.index if any(each.opens for each in head.sources) else None)
+    is_open = head.brings_strings or any(each.opens for each in head.sources)
+    tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
@@ -79,13 +81,21 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
 
     Args:
         terms: to be marked in the sentences; those of a single line stand behind it, with tabs.
+
+    Raises:
+        DataError: the prior knows no source words.
     """
-    index = next((found for each in head.sources if (found := each.source_index()) is not None), None)
+    prior = head.prior
+    if not prior.source_symbols:
+        raise DataError(
+            "encode_source: expected a prior that knows source words, found one without; build it with translations, "
+            "evidence or another part that knows the source (source_dictionary), or number the words yourself"
+        )
     if terms is None:
-        tokens = numbers(lines, head.prior.session.source, index)
+        tokens = numbers(lines, prior.session.source, prior.source_index)
     else:
         split = [line.split("\t") for line in lines]
-        tokens = numbers([line for line, *_ in split], head.prior.session.source, index)
+        tokens = numbers([line for line, *_ in split], prior.session.source, prior.source_index)
         marked = [terms.marked(row, cells) for row, (_, *cells) in zip(tokens.tolist(), split, strict=True)]
         tokens = torch.tensor(marked, dtype=torch.long).view_as(tokens)
     return tokens.to(head.output.weight.device)

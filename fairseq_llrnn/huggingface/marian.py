@@ -45,7 +45,6 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.huggingface.prefixes import PrefixStates
 from fairseq_llrnn.huggingface.tokens import by_token
 from fairseq_llrnn.output.records import State
-from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 PRIOR = "prior"  # the folder beside the weights
@@ -270,10 +269,9 @@ class Search:
     def _start(self, source: Tensor, source_states: Tensor) -> State:
         """Raises DataError where nothing complete is within reach."""
         head, longest = self.head, self.longest
-        if not head.brings_strings:
+        if (table := head.prior.offers()) is None:
             state = head.start(len(source), source=source, source_states=source_states)
         else:
-            table = evidence_table(head.prior)
             before, table.once = table.once, True
             try:
                 state = head.start(len(source), source=source, source_states=source_states)

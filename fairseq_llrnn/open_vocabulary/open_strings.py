@@ -73,9 +73,8 @@ class OpenWords(ClassSource):
     # ---- scores -----------------------------------------------------------------------------------------------------
 
     def rows(
-        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None,
-        sentence: Tensor | None,
-    ) -> tuple[RowPair, Tensor | None]:  # fmt: skip
+        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
+    ) -> tuple[RowPair, Tensor | None]:
         """Those of the open classes; and 0, of which every weight of the speller is a part, in training."""
         zero = self.speller.untouched() if self.speller is not None and self.training else None
         return self.mixture.composed(weight, head.output.bias), zero

@@ -19,7 +19,7 @@ whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. E
             shape = (*place.states.shape[:2], 1)  # one class in each context
             return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
-and all but these has a default: nothing. tests/test_third_party.py has the whole of it.
+and all but these has a default: nothing. docs/guides/class-sources.md has the whole of one with mass and strings.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
@@ -50,7 +51,7 @@ class Head(Protocol):
     num_words: int  # V
     unk: int  # the token <unk>
     sources: list[ClassSource]
-    brings_strings: bool  # whether some source does
+    brings_strings: bool  # whether the background knows strings of the source, by parts of the prior
     replaced: int | None  # the signature that some source replaces
     given: dict[str, Any]  # modules that were made for it, by what they are for
 
@@ -80,8 +81,8 @@ class ClassSource(nn.Module):
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     option: ClassVar[str] = ""  # what messages call it; "": as `name`
     kind: ClassVar[type[ContextClassSource] | None] = None  # of the context classes that it has rows for
-    brings_strings: ClassVar[bool] = False  # whether the background knows strings outside the dictionary by it
-    opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it
+    opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it alone
+    needs_source_states: ClassVar[bool] = False  # whether its rows are made of the encoder's states
     needs_all_rows: ClassVar[bool] = False  # whether it works with an exact normaliser only
     reads_beside = False  # whether it needs what a model hands over beside hidden states (`Batch.spelling`)
     num_columns = 0  # that it adds to hidden states and to weights of features; may grow while contexts are met
@@ -105,10 +106,6 @@ class ClassSource(nn.Module):
         """A target (T,) with tokens of the source (L,) in the place of what they are written with: (T',)."""
         return target
 
-    def source_index(self) -> Callable[[str], int | None] | None:
-        """The number of a word of the source, where it has some that the dictionary lacks."""
-        return None
-
     # ---- rows -------------------------------------------------------------------------------------------------------
 
     def columns(self, weight: Tensor) -> Tensor:
@@ -119,20 +116,26 @@ class ClassSource(nn.Module):
         """Hidden states (B, T, H) -> (B, T, H'), where it adds columns; place.states: (B, T, …)."""
         return hidden
 
-    def rows(
-        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None,
-        sentence: Tensor | None,
-    ) -> Any:  # fmt: skip
-        """What is made once for a batch or a search, for `rows_at` and `scores`.
+    def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> Any:
+        """What is made once for a batch or a search; `rows_at` finds it as `place.rows.of_source[self.name]`.
 
         Args:
             weight: (F, H'), to compose rows with. layer: of the background, where it has classes of this source.
-            source_states: of the encoder, (B, L, E), or of hypotheses, (N, L, E). sentence: of each hypothesis, (N,).
+            source_states: of the encoder, (B, L, E), of the sentences that the background was given.
         """
 
     def rows_at(self, place: Place) -> RowPair:
-        """Rows (B, T, J, H') and biases (B, T, J) of the context classes; T is 1 where place.states says so."""
-        raise NotImplementedError
+        """Rows (B, T, J, H') and biases (B, T, J) of the context classes; T is 1 where place.states says so.
+
+        By default those that `rows` returned of all contexts that a batch begins with, (contexts, J, H or H') and
+        (contexts, J): what other sources add to H counts nothing for them.
+        """
+        rows, bias = place.rows.of_source[self.name]
+        contexts = place.contexts
+        found = rows.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
+        if missing := place.rows.width - rows.size(2):
+            found = functional.pad(found, (0, missing))
+        return found, bias.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
 
     def scores(self, hidden: Tensor, rows: Any) -> Tensor:
         """Of a source that `replaces` a signature, what its score is the log Σ exp of: (B, T, H') -> (B, T, O)."""

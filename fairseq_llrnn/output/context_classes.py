@@ -634,15 +634,6 @@ def strings_in(background: Background) -> ContextClasses | None:
     return None
 
 
-def strings_of(background: Background, state: Tensor) -> tuple[ContextClasses, Tensor]:
-    """As `strings_in`, and its own part of the state. There must be some."""
-    while isinstance(background, ContextClasses) and background.source.unk is None:
-        state = background.below(state)
-        background = background.base
-    assert isinstance(background, ContextClasses), "no source brings strings"
-    return background, state
-
-
 def _each(background: Background, state: Tensor, words: Tensor) -> Tensor:
     """The log shares of some words of each hypothesis: (N, J) -> (N, J)."""
     rows = torch.arange(len(state), device=state.device).repeat_interleave(words.size(1))

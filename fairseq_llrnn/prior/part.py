@@ -104,6 +104,7 @@ class Part:
     kind: ClassVar[str]  # as register_part was told
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
     knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
+    brings_strings: ClassVar[bool] = False  # whether strings of a source may be words of its translation by it
     is_of_features: ClassVar[bool] = False  # whether it only says where features come from
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
@@ -198,6 +199,14 @@ class Part:
         """What source tokens offer as strings of a translation; arguments as of prior/parts/evidence.py."""
         return None
 
+    def source_index(self, prior: Prior, word: str) -> int | None:
+        """The number of a word that the source dictionary lacks, if a translation may need it; else it is <unk>.
+
+        Of a part that `brings_strings`: `prior.session.source.open(word)` gives it one. Strings of the translation have
+        those of `prior.session.target.index(string)`.
+        """
+        return None
+
     @property
     def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
         """Over pieces: the words of the source's training text, and those of the target's with their counts."""
@@ -252,12 +261,14 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
         kind: its name in prior.json: lower case letters, digits and `_`.
 
     Raises:
-        ValueError: another sort of name.
+        ValueError: another sort of name; a part that brings strings of a source that it does not know.
     """
     if not KIND.fullmatch(kind):
         raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
 
     def known(part: type[PartType]) -> type[PartType]:
+        if part.brings_strings and not part.knows_source:
+            raise ValueError(f"part {kind}: brings_strings is True, expected knows_source = True beside it; add it")
         part.kind = kind
         KINDS[kind] = part
         return part

@@ -135,6 +135,19 @@ class Prior:
         return next((table for table in tables if table is not None), None)
 
     @property
+    def brings_strings(self) -> bool:
+        """Whether strings of a source may be words of its translation."""
+        return any(part.brings_strings for part in self.parts)
+
+    def source_index(self, word: str) -> int | None:
+        """The number of a source word, in this prior's session; None: it is <unk> to all parts."""
+        index = self.session.source.known_index.get(word)
+        for part in self.parts if index is None else ():
+            if (index := part.source_index(self, word)) is not None:
+                break
+        return index
+
+    @property
     def open_words(self) -> OpenTable | None:
         """The words outside the dictionary that were met, the one table of this prior; None without open classes."""
         tables = (part.open_words(self) for part in self.parts)

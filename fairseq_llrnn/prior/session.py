@@ -21,6 +21,9 @@ class Session:
         self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
         self._made: dict[str, Any] = {}
 
+    def __deepcopy__(self, memo: object) -> Session:
+        return self  # a copy of a model belongs to the same dictionaries
+
     def once(self, name: str, make: Callable[[], Made]) -> Made:
         """What `make` gave when it was first asked for under this name."""
         if name not in self._made:

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.background import EvidenceSlots
-from fairseq_llrnn.evidence.slots import EvidenceMixture, slots_of
-from fairseq_llrnn.explain.explanation import _layers
+from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 from fairseq_llrnn.testing import check_context_classes, class_of, masses_of, weights_of
 
@@ -178,13 +176,3 @@ def test_what_is_below_hears_of_the_source(below: str) -> None:
     alone = ContextClasses(base(below), Singled())
     assert not torch.equal(alone.log_weights(alone.start(B)), after.log_weights(after.start(B)))
     assert torch.equal(before.log_weights(before.start(B)), after.log_weights(after.start(B)))
-
-
-def test_classes_behind_evidence_are_not_explained() -> None:
-    source = encode(TABLE)
-    below, slots = base("automaton"), EvidenceSlots(slots_of(TABLE, source), UNK, 0.25)
-    over = ContextClasses(EvidenceMixture(below, slots), Singled())
-    assert [layer for layer, _ in _layers(over, over.start(1))] == [over]
-    behind = EvidenceMixture(ContextClasses(below, Singled()), slots)
-    with pytest.raises(OptionError, match="llrnn explain: expected no classes of Singled behind those of evidence"):
-        _layers(behind, behind.start(1))

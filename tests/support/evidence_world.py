@@ -20,7 +20,6 @@ from tiny_world import EVERY_SENTENCE, USER_DIR, Setting, World, build, every_wo
 from torch import Tensor
 from translation_world import SIZES, TRAINING
 
-from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 MAPPED = {"1,000": "1 000", "kph": "kilomètres heure"}
@@ -201,8 +200,8 @@ def make(
 
     setting = build([*evidence.train_args(arch, prior), "--evidence-freely", *options], loaded)
     if loaded is not None:  # which has a table of its own for strings outside the dictionaries
-        setting.task.src_dict = open_source(setting.task.source_dictionary, evidence_table(loaded))
-        setting.task.tgt_dict = open_target(setting.task.target_dictionary, evidence_table(loaded))
+        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded)
+        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded)
     randomise(setting.model, scale=0.4, seed=seed)
     setting.model.eval()
     return setting

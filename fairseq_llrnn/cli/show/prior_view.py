@@ -48,7 +48,7 @@ class PriorView:
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
-        if prior.offered_kinds and word not in prior.source_symbols:
+        if prior.brings_strings and word not in prior.source_symbols:
             return _source_word(prior, word, None)
         i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
         return _source_word(prior, prior.source_symbols[i], i)

@@ -5,7 +5,7 @@ they say belongs to other words. But it records where its training found the dat
 its dictionaries are compared with those of the command's task; where it is gone, or holds none that can be read,
 nothing is known. Where the sizes differ, the weights do not fit, and loading fails with a message.
 
-A dictionary of fairseq that also knows strings outside itself, where they may be evidence.
+A dictionary of fairseq that also knows strings outside itself, where a prior has a use for them.
 
 Its size, and the ids of its words, are fairseq's. A string outside gets an id beyond the size when it is first looked
 up, and is itself again in what fairseq prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
@@ -32,8 +32,8 @@ from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_fold
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.prior.prior import Prior
 
 
 def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
@@ -99,12 +99,12 @@ class Marker(Protocol):
 
 
 class OpenDictionary(Dictionary):
-    """fairseq's dictionary over an evidence table's words."""
+    """fairseq's dictionary over words that may be more."""
 
     def __init__(self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None]) -> None:
         """
         Args:
-            words: of the table, which begin with those of `dictionary`.
+            words: they begin with those of `dictionary`.
             index: the id of a word; None for one that stays <unk>.
         """
         self.__dict__.update(dictionary.__dict__)
@@ -141,14 +141,14 @@ def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
     return own.masked_fill(own >= len(dictionary), dictionary.unk())
 
 
-def open_source(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:
-    """Unknown words have an id where they are evidence, and are <unk> where they are not."""
-    return OpenDictionary(dictionary, table.source, table.source_index)
+def open_source(dictionary: Dictionary, prior: Prior) -> OpenDictionary:
+    """Unknown words have an id where some part of the prior gives them one, and are <unk> where none does."""
+    return OpenDictionary(dictionary, prior.session.source, prior.source_index)
 
 
-def open_target(dictionary: Dictionary, table: EvidenceTable) -> OpenDictionary:
-    """All unknown words have an id: which of them are slots, only the source can say."""
-    return OpenDictionary(dictionary, table.target, table.target.index)
+def open_target(dictionary: Dictionary, prior: Prior) -> OpenDictionary:
+    """All unknown words have an id: which of them are classes, only the source can say."""
+    return OpenDictionary(dictionary, prior.session.target, prior.session.target.index)
 
 
 def open_words(dictionary: Dictionary, table: OpenTable) -> OpenDictionary:

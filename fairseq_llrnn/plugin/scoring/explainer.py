@@ -103,9 +103,9 @@ class TranslationExplainer(Explainer):
         return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
 
     def unknown_evidence(self, source: Sequence[str]) -> set[str]:
-        """Those of the source words that the dictionary lacks, and that are evidence."""
+        """Those of the source words that the dictionary lacks, and that the prior numbers, as it does evidence."""
         dictionary = self.task.source_dictionary
-        if not self.task.prior.offered_kinds:
+        if not self.task.prior.brings_strings:
             return set()
         tokens = plain(encode(dictionary, source)).tolist()[:-1]
         return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
@@ -147,14 +147,15 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = self.task.as_written(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
-        if not prior.offered_kinds:
+        if not prior.brings_strings:
             tokens = known_words(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it
             _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
         explained = _with_terms(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
-        outside = torch.tensor([e.slot is not None for e in explained]) & (tokens >= len(dictionary))
+        offered = torch.tensor([e.token != dictionary.unk_word for e in explained])
+        outside = offered & (tokens >= len(dictionary))
         known_source = known_words(read, self.task.source_dictionary)
         lexical = prior.translations
         said = source_evidence(

@@ -25,8 +25,8 @@ from fairseq.sequence_generator import EnsembleModel, EnsembleModelWithAlignment
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.output.context_classes import ContextClasses, strings_of
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
@@ -118,14 +118,17 @@ def may_not_end(model: BaseFairseqModel) -> bool:
     return is_ours(model) and model.decoder.head.background.within(2) is not model.decoder.head.background
 
 
-def with_unknown_slots(answer: Tensor, bound: ContextClasses, sentence: Tensor) -> Tensor:
-    """The log probabilities (N, V) of a model without slots in columns (N, V + J); sentence: (N,).
+def with_unknown_slots(answer: Tensor, background: Background, states: Tensor, unk: int) -> Tensor:
+    """The log probabilities (N, V) of a model without slots in the columns of a background that has some, (N, V + J).
 
     What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
     """
-    source, vocabulary, unk = bound.source, len(bound.class_of), bound.source.unk
-    assert unk is not None
-    outside = source.unreadable(sentence) & (source.words(sentence) >= vocabulary)  # shape: (N, J)
+    vocabulary, found = answer.size(1), []
+    for layer, each in layers_of(background, states, states.shape[:1]):
+        if layer.source.unk is not None:
+            own = layer.own_words(layer.own(each))  # of words that leave a class below, that has the column
+            found.append(layer.source.unreadable(layer.contexts_of(each)) & (own.words >= vocabulary) & ~own.leave)
+    outside = torch.cat(found, dim=1)  # shape: (N, J)
     many = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
     part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
@@ -223,5 +226,4 @@ class EnsembleColumns(EnsembleModelWithAlignment):
             return answer.word_log_probs()
         if not has_slots(self.models[self.leader]):
             return answer
-        bound, states = strings_of(leading.background, leading.states)
-        return with_unknown_slots(answer, bound, bound.contexts_of(states))
+        return with_unknown_slots(answer, leading.background, leading.states, self.dictionary.unk())

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
-from fairseq_llrnn.output.context_classes import ContextClasses, strings_in
+from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.search.columns import has_slots, with_unknown_slots
 
@@ -25,9 +24,7 @@ class ColumnScorer(SequenceScorer):
         """As fairseq's: the scores of each sample's target."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
-        slots = strings_in(bound)
-        assert slots is not None
-        padded = [model if has_slots(model) else _WithSlots(model, slots) for model in models]
+        padded = [model if has_slots(model) else _WithSlots(model, bound, decoder.head.unk) for model in models]
         columns = bound.column_of(target)
         # what no slot of its sentence offers is <unk>
         strings = target.masked_fill(columns.eq(decoder.dictionary.unk()), decoder.dictionary.unk())
@@ -40,8 +37,8 @@ class ColumnScorer(SequenceScorer):
 class _WithSlots:
     """A model without slots that answers as if it had some; the scorer asks nothing else of a model."""
 
-    def __init__(self, model: BaseFairseqModel, bound: ContextClasses) -> None:
-        self.model, self.bound = model, bound
+    def __init__(self, model: BaseFairseqModel, bound: Background, unk: int) -> None:
+        self.model, self.bound, self.unk = model, bound, unk
 
     def eval(self) -> None:
         self.model.eval()
@@ -56,6 +53,6 @@ class _WithSlots:
     def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
         answer = self.model.get_normalized_probs(net_output, True)  # shape: (B, T, V)
         batch, time, _ = answer.shape
-        sentence = torch.arange(batch, device=answer.device).repeat_interleave(time)
-        wide = with_unknown_slots(answer.flatten(0, 1), self.bound, sentence).view(batch, time, -1)
+        states = self.bound.start(batch).repeat_interleave(time, 0)
+        wide = with_unknown_slots(answer.flatten(0, 1), self.bound, states, self.unk).view(batch, time, -1)
         return wide if log_probs else wide.exp()

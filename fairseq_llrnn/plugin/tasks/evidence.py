@@ -1,7 +1,6 @@
 """What a translation task does where its prior's evidence offers strings of the source.
 
-It is made where there is some (translation.py): dictionaries are open ones then, training sees unknown words, and
-targets have slots as tokens.
+It is made where there is some (translation.py): training sees unknown words then, and targets have slots as tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets, UnknownAliases, warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -28,12 +26,10 @@ class OfferedStrings:
     def __init__(self, task: Any) -> None:
         """
         Args:
-            task: a translation task with its prior; its dictionaries become open ones.
+            task: a translation task with its prior.
         """
         self.prior, self.cfg = task.prior, task.cfg
         self.table = evidence_table(self.prior, self.cfg.max_slots, self.cfg.evidence_once)
-        task.src_dict = open_source(task.source_dictionary, self.table)
-        task.tgt_dict = open_target(task.target_dictionary, self.table)
         self.unk = task.source_dictionary.unk()
         # Where a slot may be several tokens of a target, targets are read with slots for them.
         self.are_long = isinstance(self.table, PieceTable) or bool(self.table.rules.asked)

@@ -46,17 +46,17 @@ class SourceSide(TwoDictionaries):
     def keep_unknown_source_words(self) -> None:
         """From here on typed and raw text keep the strings of source words that the dictionary lacks.
 
-        With evidence they do, as far as they are evidence.
+        Where the prior brings strings of the source, they do, as far as it numbers them.
         """
-        if not self.prior.offered_kinds:
+        if not self.prior.brings_strings:
             dictionary: Dictionary = self.source_dictionary
             self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
 
     @cached_property
     def source_words(self) -> OpenWords:
         """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
-        if self.prior.offered_kinds:
-            return self.prior.session.source  # which of them have an id, the evidence says
+        if self.prior.brings_strings:
+            return self.prior.session.source  # which of them have an id, the prior says
         return OpenWords(self.source_dictionary.symbols)
 
     def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:

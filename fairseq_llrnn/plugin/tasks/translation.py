@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
-from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_words
+from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_source, open_target, open_words
 from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -100,6 +100,9 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
 
             task.offered = OfferedStrings(task)
+        if task.prior.brings_strings:
+            task.src_dict = open_source(task.source_dictionary, task.prior)
+            task.tgt_dict = open_target(task.target_dictionary, task.prior)
         elif task.prior.open_words is not None:
             task.tgt_dict = open_words(task.target_dictionary, task.prior.open_words)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
@@ -178,10 +181,10 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
         """As every task's of ours; raises OptionError for one that would take slots for words."""
         name = criterion_name(cfg)
-        if self.offered is not None and not name.startswith(("log_linear", "label_smoothed")):
+        if self.prior.brings_strings and not name.startswith(("log_linear", "label_smoothed")):
             raise OptionError(
-                f"--criterion {name}: expected log_linear, since the prior has evidence, of which no other knows; use "
-                "that, and for models of fairseq --task translation"
+                f"--criterion {name}: expected log_linear, since the prior has strings of the source (as evidence is), "
+                "of which no other knows; use that, and for models of fairseq --task translation"
             )
         return super().build_criterion(cfg, *from_checkpoint)
 
@@ -193,11 +196,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """As every task's of ours; raises OptionError for models of which none knows the prior's evidence."""
-        if self.offered is not None and not any(map(has_slots, models)):
+        """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""
+        if self.prior.brings_strings and not any(map(has_slots, models)):
             raise OptionError(
-                "--path: expected a model that was trained with the prior, found none that knows its evidence; add "
-                "one, or translate with --task translation"
+                "--path: expected a model that was trained with the prior, found none that knows its strings of the "
+                "source (as evidence is); add one, or translate with --task translation"
             )
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 
@@ -215,7 +218,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """
         whole = super().inference_step
         ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and self.offered is None:
+        if not ours and not self.prior.brings_strings:
             # a table with a row per word has none for strings outside the dictionary
             net_input = sample["net_input"]
             read = known_words(net_input["src_tokens"], self.source_dictionary)

@@ -42,7 +42,7 @@ class EvidencePart(Part):
     known_words: frozenset[str] | None = None  # of the source, where it is in pieces; else those of its dictionary
     target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
 
-    knows_source = True
+    knows_source = brings_strings = True
     class_name = "slot_rows"
     called = "evidence was"
 
@@ -137,6 +137,9 @@ class EvidencePart(Part):
         if once not in (None, table.once):
             raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
         return table
+
+    def source_index(self, prior: Prior, word: str) -> int | None:
+        return self.offers(prior).source_index(word)
 
     def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
         pieces = pieces_of(prior)

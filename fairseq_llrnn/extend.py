@@ -1,0 +1,57 @@
+"""What code of others may import: the names that backgrounds, parts, classes and readers of their own are made of.
+
+    from fairseq_llrnn.extend import ContextClasses, Part, register_part
+
+Each is imported when it is used. docs/guides/python.md and docs/guides/class-sources.md show them at work; where a name
+comes from may change. The laws for tests are in `fairseq_llrnn.testing`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.backgrounds.base import Background as Background
+    from fairseq_llrnn.backgrounds.source import BySource as BySource
+    from fairseq_llrnn.backgrounds.static import StaticBackground as StaticBackground
+    from fairseq_llrnn.errors import DataError as DataError
+    from fairseq_llrnn.errors import OptionError as OptionError
+    from fairseq_llrnn.lexicon.features import Lexicon as Lexicon
+    from fairseq_llrnn.networks.cells import Cell as Cell
+    from fairseq_llrnn.networks.cells import register_cell as register_cell
+    from fairseq_llrnn.output.class_source import ClassSource as ClassSource
+    from fairseq_llrnn.output.context_classes import NO_WORD as NO_WORD
+    from fairseq_llrnn.output.context_classes import ContextClasses as ContextClasses
+    from fairseq_llrnn.output.context_classes import ContextClassSource as ContextClassSource
+    from fairseq_llrnn.output.sentence_classes import SentenceClasses as SentenceClasses
+    from fairseq_llrnn.prior.named_backgrounds import a_file as a_file
+    from fairseq_llrnn.prior.named_backgrounds import register_background as register_background
+    from fairseq_llrnn.prior.part import Part as Part
+    from fairseq_llrnn.prior.part import register_part as register_part
+    from fairseq_llrnn.settings import Settings as Settings
+
+_MODULES = {
+    "backgrounds.base": ("Background",),
+    "backgrounds.source": ("BySource",),
+    "backgrounds.static": ("StaticBackground",),
+    "errors": ("DataError", "OptionError"),
+    "lexicon.features": ("Lexicon",),
+    "networks.cells": ("Cell", "register_cell"),
+    "output.class_source": ("ClassSource",),
+    "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
+    "output.sentence_classes": ("SentenceClasses",),
+    "prior.named_backgrounds": ("a_file", "register_background"),
+    "prior.part": ("Part", "register_part"),
+    "settings": ("Settings",),
+}
+__all__ = sorted(name for names in _MODULES.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"fairseq_llrnn.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
