@@ -31,7 +31,10 @@ def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
                 reader_folder(folder, tmp_path_factory.mktemp("texts"), sentences)
             else:
                 shutil.copytree(run(read_page(page.continues))[0], folder, dirs_exist_ok=True)
-            done[page.path] = folder, _run_blocks(page, folder, {} if page.path == README else quick)
+            for name, content in page.files.items():
+                (folder / name).write_text(content, encoding="utf-8")
+            # modules of a reader's own are found by processes from nothing alone
+            done[page.path] = folder, _run_blocks(page, folder, {} if page.path == README or page.files else quick)
         return done[page.path]
 
     return run

@@ -1,6 +1,7 @@
 """What readers run: the marked blocks of README.md and docs/guides, and the page that each page continues.
 
-A block is run if the line before it is `<!-- run -->`. Other blocks need data or output that is not in the repository.
+A block is run if the line before it is `<!-- run -->`, and is a file of that name where it is `<!-- file NAME -->`.
+Other blocks need data or output that is not in the repository.
 """
 
 import re
@@ -14,6 +15,7 @@ from toy_french.bilingual import make_bitext, write_bitext
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
 
 OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
@@ -42,11 +44,13 @@ class Page:
         path: the Markdown file.
         blocks: (language, text) of each block to run, in order; `bash` or `python`.
         continues: the page whose files this one needs, or None.
+        files: what readers have before they run anything, by name.
     """
 
     path: Path
     blocks: tuple[tuple[str, str], ...]
     continues: Path | None
+    files: dict[str, str]
 
 
 def read_page(path: Path) -> Page:
@@ -55,7 +59,7 @@ def read_page(path: Path) -> Page:
     found = CONTINUES.search(text)
     found_blocks = BLOCK.findall(text)  # those of README.md run as they stand
     blocks = tuple((language, block if path == README else shortened(block)) for language, block in found_blocks)
-    return Page(path, blocks, (path.parent / found[1]).resolve() if found else None)
+    return Page(path, blocks, (path.parent / found[1]).resolve() if found else None, dict(FILE.findall(text)))
 
 
 def shortened(block: str) -> str:
