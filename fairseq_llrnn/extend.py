@@ -2,7 +2,7 @@
 
     from fairseq_llrnn.extend import ContextClasses, Part, register_part
 
-Each is imported when it is used. docs/guides/python.md and docs/guides/class-sources.md show them at work; where a name
+Each is imported when it is used. docs/guides/packages.md and class-sources.md show them at work; where a name
 comes from may change. The laws for tests are in `fairseq_llrnn.testing`.
 """
 
@@ -12,11 +12,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.automata.automaton import END as END
     from fairseq_llrnn.backgrounds.base import Background as Background
+    from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
+    from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.backgrounds.source import BySource as BySource
     from fairseq_llrnn.backgrounds.static import StaticBackground as StaticBackground
     from fairseq_llrnn.errors import DataError as DataError
     from fairseq_llrnn.errors import OptionError as OptionError
+    from fairseq_llrnn.files.numbers import is_weight as is_weight
+    from fairseq_llrnn.files.text_lines import iter_lines as iter_lines
+    from fairseq_llrnn.files.text_lines import place as place
+    from fairseq_llrnn.files.text_lines import shown as shown
     from fairseq_llrnn.lexicon.features import Lexicon as Lexicon
     from fairseq_llrnn.networks.cells import Cell as Cell
     from fairseq_llrnn.networks.cells import register_cell as register_cell
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.context_classes import ContextClasses as ContextClasses
     from fairseq_llrnn.output.context_classes import ContextClassSource as ContextClassSource
     from fairseq_llrnn.output.sentence_classes import SentenceClasses as SentenceClasses
+    from fairseq_llrnn.prior.arrays import check_log_weights as check_log_weights
     from fairseq_llrnn.prior.named_backgrounds import a_file as a_file
     from fairseq_llrnn.prior.named_backgrounds import register_background as register_background
     from fairseq_llrnn.prior.part import Part as Part
@@ -32,15 +40,21 @@ if TYPE_CHECKING:
     from fairseq_llrnn.settings import Settings as Settings
 
 _MODULES = {
+    "automata.automaton": ("END",),
     "backgrounds.base": ("Background",),
+    "backgrounds.explicit_background": ("ExplicitBackground",),
+    "backgrounds.explicit_words": ("ExplicitWeights",),
     "backgrounds.source": ("BySource",),
     "backgrounds.static": ("StaticBackground",),
     "errors": ("DataError", "OptionError"),
+    "files.numbers": ("is_weight",),
+    "files.text_lines": ("iter_lines", "place", "shown"),
     "lexicon.features": ("Lexicon",),
     "networks.cells": ("Cell", "register_cell"),
     "output.class_source": ("ClassSource",),
     "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
     "output.sentence_classes": ("SentenceClasses",),
+    "prior.arrays": ("check_log_weights",),
     "prior.named_backgrounds": ("a_file", "register_background"),
     "prior.part": ("Part", "register_part"),
     "settings": ("Settings",),

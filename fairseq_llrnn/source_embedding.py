@@ -58,7 +58,7 @@ class SourceEmbedding(nn.Module):
     def encode(self, lines: Sequence[str]) -> Tensor:
         """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
         words: Any = self.prior.session.target if self.characters is None else self.characters.words
-        index = words.known_index.get if self.characters is None else words.index
+        index = None if self.characters is None else words.index
         return numbers(lines, words, index).to(self.features.weight.device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
