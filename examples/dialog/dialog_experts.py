@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.prior.parts import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 
 class Coverage(Expert):

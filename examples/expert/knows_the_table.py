@@ -7,7 +7,7 @@ is due is not its business: the network learns that, by its gate.
 import os
 from pathlib import Path
 
-from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 # What a question is about, by a word in it.
 ABOUT = {

@@ -2,6 +2,5 @@
 
     explanation.py  log p = log b + aᵀφ − log Z, term by term
     source.py       the words of the source that count, and evidence slots
-    experts.py      gates and values of experts
     pictures.py     PNG files, and matplotlib
 """

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.explain.experts import EXPERT, Contribution, ExpertTerms
 from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
@@ -25,6 +23,8 @@ from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.experts.contexts import Contexts
+from fairseq_llrnn.systems.experts.explained import EXPERT, Contribution, ExpertTerms
 
 CLASS = "Class"  # the score of a class that is no expert's, in the list of a word's features: Class:SOURCE
 POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from example_modules import EXAMPLES, load, run_example
 
-from fairseq_llrnn.experts.expert import Firing
-from fairseq_llrnn.experts.loading import load_experts
+from fairseq_llrnn.systems.experts.expert import Firing
+from fairseq_llrnn.systems.experts.loading import load_experts
 
 EXAMPLE = EXAMPLES / "expert"
 make_questions, measure_answers = load(EXAMPLE, "make_questions", "measure_answers")

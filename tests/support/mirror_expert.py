@@ -1,7 +1,7 @@
 """Source text of an expert, for tests that load it as a user's file."""
 
 MIRROR = '''
-from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 
 class Mirror(Expert):

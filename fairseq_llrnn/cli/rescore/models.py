@@ -112,7 +112,7 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
     """What the models' scores depend on, by names that a person understands."""
-    from fairseq_llrnn.experts.loading import files_of_experts
+    from fairseq_llrnn.systems.experts.loading import files_of_experts
 
     files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():

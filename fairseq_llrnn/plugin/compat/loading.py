@@ -227,7 +227,7 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
     given = len(places.expert.split(",")) if places.expert else 0
     weights = state["model"].get(EXPERT_WEIGHTS)
     if given or weights is not None:
-        from fairseq_llrnn.experts.features import refuse_other_experts
+        from fairseq_llrnn.systems.experts.features import refuse_other_experts
 
         refuse_other_experts(places.options.format("expert"), path, weights, given)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at

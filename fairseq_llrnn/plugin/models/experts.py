@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.experts.panel import Panel
+    from fairseq_llrnn.systems.experts.panel import Panel
 
 
 def open_panel(names: str | None, prior: Prior, source: Dictionary | None = None) -> Panel | None:
@@ -20,6 +20,6 @@ def open_panel(names: str | None, prior: Prior, source: Dictionary | None = None
     """
     if not names:
         return None
-    from fairseq_llrnn.experts.loading import load_experts, open_experts
+    from fairseq_llrnn.systems.experts.loading import load_experts, open_experts
 
     return open_experts(load_experts(names), prior, None if source is None else source.__getitem__)

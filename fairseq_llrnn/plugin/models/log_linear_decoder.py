@@ -257,7 +257,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
         weights = state_dict.get(f"{name}.head.experts.weight")
         if weights is not None:
-            from fairseq_llrnn.experts.features import ExpertFeatures, refuse_other_experts
+            from fairseq_llrnn.systems.experts.features import ExpertFeatures, refuse_other_experts
 
             if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
                 refuse_other_experts("--expert", "the checkpoint", weights, 0)

@@ -40,7 +40,7 @@ from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.experts.panel import Panel
+    from fairseq_llrnn.systems.experts.panel import Panel
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {

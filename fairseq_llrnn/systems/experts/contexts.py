@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.evidence.groups import plain
-from fairseq_llrnn.experts.panel import Answer, Panel, Words
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
+from fairseq_llrnn.systems.experts.panel import Answer, Panel, Words
 
 
 class Contexts(ContextClassSource):

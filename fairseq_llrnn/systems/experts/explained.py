@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fairseq_llrnn.experts.contexts import Contexts
 from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.systems.experts.contexts import Contexts
 
 EXPERT = "Expert"  # what a word's score has from an expert, in the list of its features: Expert:NAME
 

@@ -11,11 +11,11 @@ from few_words import EOS, PAD, PRIOR, SOURCE_WORDS, TARGET_WORDS
 from small_priors import SYMBOLS
 from torch import Tensor
 
-from fairseq_llrnn.experts.expert import Expert, Firing
-from fairseq_llrnn.experts.features import experts_of
-from fairseq_llrnn.experts.loading import open_experts
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.features import experts_of
+from fairseq_llrnn.systems.experts.loading import open_experts
 
 
 class Names(Expert):

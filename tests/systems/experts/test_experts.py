@@ -30,15 +30,15 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.experts.expert import Expert, Firing
-from fairseq_llrnn.experts.features import ExpertFeatures
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.head.head import row_scores_at
 from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 from fairseq_llrnn.output.records import Rows
+from fairseq_llrnn.systems.experts.contexts import Contexts
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.features import ExpertFeatures
+from fairseq_llrnn.systems.experts.panel import Panel
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3

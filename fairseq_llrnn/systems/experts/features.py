@@ -25,12 +25,12 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.records import Batch, RowPair
+from fairseq_llrnn.systems.experts.contexts import Contexts
+from fairseq_llrnn.systems.experts.panel import Panel
 
 
 def experts_of(panel: Panel) -> ClassSourceOf:

@@ -17,12 +17,12 @@ from tiny_world import EVERY_SENTENCE, Setting, World, evaluated
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.experts.loading import files_of_experts
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.models.frozen_lm import find_model_files
 from fairseq_llrnn.plugin.scoring.explainer import LanguageModelExplainer, TranslationExplainer
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+from fairseq_llrnn.systems.experts.loading import files_of_experts
 
 ALL = 10**6
 

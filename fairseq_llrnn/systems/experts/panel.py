@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.experts.expert import Expert, Firing
 from fairseq_llrnn.features.dictionary import BOS, PAD
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 logger = logging.getLogger(__name__)
 Words = tuple[str, ...]

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.experts.expert import Expert
-from fairseq_llrnn.experts.panel import Panel
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.experts.expert import Expert
+from fairseq_llrnn.systems.experts.panel import Panel
 
 EXAMPLE = "--expert path/to/file.py:ClassName"
 
@@ -61,7 +61,7 @@ def _load(name: str) -> Expert:
         classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
         known = [name for name, value in classes.items() if issubclass(value, Expert) and value is not Expert]
         raise OptionError(
-            f"{option}: expected a class that extends fairseq_llrnn.experts.expert.Expert, found "
+            f"{option}: expected a class that extends fairseq_llrnn.systems.experts.expert.Expert, found "
             f"{'none of that name' if found is None else type(found).__name__}; experts in the file: "
             f"{', '.join(known) or 'none'}"
         )

@@ -11,10 +11,10 @@ import torch
 from few_words import EOS, PAD, PRIOR, TARGET_WORDS
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.experts.contexts import Contexts
-from fairseq_llrnn.experts.expert import Expert, Firing
-from fairseq_llrnn.experts.loading import load_experts
-from fairseq_llrnn.experts.panel import Panel
+from fairseq_llrnn.systems.experts.contexts import Contexts
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.loading import load_experts
+from fairseq_llrnn.systems.experts.panel import Panel
 
 IDS = {word: i for i, word in enumerate(TARGET_WORDS)}
 
@@ -125,7 +125,7 @@ def test_after_the_end_the_prefix_is_empty_and_padding_changes_nothing() -> None
 
 FILE = """
 from dataclasses import dataclass
-from fairseq_llrnn.experts.expert import Expert, Firing
+from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 @dataclass
 class Table:
