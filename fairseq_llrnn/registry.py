@@ -14,6 +14,8 @@
                them (networks/cells.py)
     spellers   kinds of open vocabularies: a module that registers what    speller.py
                spells their strings (open_vocabulary/speller.py)
+    user_code  options that name the user's own code: a module             user_code.py
+               (plugin/compat/loading.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
@@ -45,6 +47,7 @@ FILES = {  # of a group, in this package
     "explain": ("systems/*/views/explain.py",),
     "cells": ("systems/*/cells.py",),
     "spellers": ("systems/*/speller.py",),
+    "user_code": ("systems/*/user_code.py",),
     "readers": (),
 }
 # Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
@@ -56,6 +59,7 @@ OFFERED = {
     ),
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
     "discourse": "discourse discourse_encoder encode",
+    "experts": "experts --expert --reverse-expert --lm-expert",
     "markov_field": "markov_field mrf",
     "output_trees": (
         "tree llrnn_adagrad llrnn_adam --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows "

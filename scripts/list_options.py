@@ -24,6 +24,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
+from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, own_options
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
@@ -122,6 +123,12 @@ def of_views(command: str, system: str | None = None) -> argparse.ArgumentParser
     return parser
 
 
+def without_user_code(parser: argparse.ArgumentParser) -> set[str]:
+    """The destinations of its options without those that a system has with each command that loads a model."""
+    theirs = tuple(f"-{code.OPTION}" for code in USER_CODE)
+    return {one.dest for one in parser._actions if not any(name.endswith(theirs) for name in one.option_strings)}
+
+
 def backgrounds() -> str:
     """What the backgrounds of an expression take in parentheses."""
     lists = []
@@ -172,7 +179,7 @@ def page(system: str = "") -> str:
     for name in commands:
         command = load(name)
         of_command = parser_of(command)
-        own = {action.dest for action in of_command._actions} - {action.dest for action in of_views(name)._actions}
+        own = without_user_code(of_command) - {action.dest for action in of_views(name)._actions}
         listed = table(rows(of_command, own)) if len(of_command._actions) > 1 else "It takes no options.\n"
         what = command.HELP[0].upper() + command.HELP[1:]
         examples = "\n".join(f"    {example}" for example in command.EXAMPLES)
@@ -193,7 +200,12 @@ def page(system: str = "") -> str:
     if system:
         for name in VIEWED:
             if len((viewed := of_views(name, system))._actions) > 1:
-                parts.append(f"## Beside those of `llrnn {name}`\n\n{table(rows(viewed))}")
+                parts.append(f"## Beside those of `llrnn {name}`\n\n{table(rows(viewed, without_user_code(viewed)))}")
+        for code in USER_CODE:
+            if system_of(code.__name__) == system:
+                parser = argparse.ArgumentParser()
+                parser.add_argument(f"--{code.OPTION}", metavar=code.METAVAR, help=code.HELP.format(of=" of the model"))
+                parts.append(f"## Of each command that loads a model\n\n{table(rows(parser))}")
         for models, options in added_to_models(system).items():
             parser = argparse.ArgumentParser()
             gen_parser_from_dataclass(parser, dataclasses.make_dataclass("Added", [

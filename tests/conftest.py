@@ -29,7 +29,6 @@ from tiny_world import World, make_world
 from trained_models import evidence_models as evidence_models
 from trained_models import source_prior as source_prior
 from trained_models import trained as trained
-from trained_models import trained_with_expert as trained_with_expert
 from translation_world import TranslationWorld, make_translation_world
 
 # How long an example takes says nothing on machines that do something else as well.

@@ -1,23 +1,44 @@
-"""Options that say where a model's data, prior and experts are."""
+"""Options that say where a model's data and prior are, and name code of the user's own, which no checkpoint does."""
 
 import argparse
+from typing import TYPE_CHECKING
 
-PARTS = ("data", "prior", "expert")  # in the order of Places (plugin/compat/loading.py)
-TRANSLATES = "source_prior"  # and of those that translate
+from fairseq_llrnn import registry
 
+if TYPE_CHECKING:
+    from fairseq_llrnn.plugin.compat.loading import Places
+
+USER_CODE = registry.load_all("user_code")
+TRANSLATES = "source_prior"  # of models that translate
 _WHAT = {
     "data": ("DIR", "data folder{of} (default: the one the checkpoint was trained with)"),
     "prior": ("DIR", "prior{of} (default: the one the checkpoint was trained with)"),
-    "expert": ("FILE:Class", "experts{of} (several with commas), as in its training; no checkpoint remembers them"),
+    **{code.OPTION: (code.METAVAR, code.HELP) for code in USER_CODE},
     TRANSLATES: ("DIR", "prior of the source's words{of} (default: the one the checkpoint was trained with)"),
 }
+PARTS = tuple(_WHAT)
 
 
 def add_places(group: "argparse._ActionsContainer", prefix: str = "", of: str = "", translates: bool = True) -> None:
-    """--{prefix}data, --{prefix}prior, --{prefix}expert, and --{prefix}source-prior if the model `translates`.
+    """An option --{prefix}PART for each of PARTS; --{prefix}source-prior if the model `translates`.
 
     of: which model it is.
     """
-    for part in (*PARTS, TRANSLATES) if translates else PARTS:
-        metavar, what = _WHAT[part]
-        group.add_argument(f"--{prefix}{part.replace('_', '-')}", metavar=metavar, help=what.format(of=of))
+    for part, (metavar, what) in _WHAT.items():
+        if translates or part != TRANSLATES:
+            group.add_argument(f"--{prefix}{part.replace('_', '-')}", metavar=metavar, help=what.format(of=of))
+
+
+def given_in(args: argparse.Namespace, prefix: str, part: str) -> str | None:
+    """What was given for one of them; None: nothing."""
+    value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"), None)
+    return value
+
+
+def places_in(args: argparse.Namespace, prefix: str = "") -> "Places":
+    """What was given for all of them, in a command that has fairseq."""
+    from fairseq_llrnn.plugin.compat.loading import Places
+
+    given = {part: value for part in PARTS if (value := given_in(args, prefix, part)) is not None}
+    code = {one.OPTION: given.pop(one.OPTION) for one in USER_CODE if one.OPTION in given}
+    return Places(**given, options=f"--{prefix}{{}}", code=code)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.model_options import add_places, places_in
 from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -52,10 +52,9 @@ def run(args: argparse.Namespace) -> int:
     check_text(args.text)
     need_fairseq()
     from fairseq_llrnn.evaluation.texts import CapitalWords
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
-    scorer = load_text_scorer(args.path, args.max_tokens, Places(args.data, args.prior, args.expert))
+    scorer = load_text_scorer(args.path, args.max_tokens, places_in(args))
     if args.open and not scorer.opened:
         raise OptionError(
             f"--open: expected a model with an open vocabulary, found none in {args.path}; build its prior with `llrnn "

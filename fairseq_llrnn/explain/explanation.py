@@ -1,13 +1,13 @@
 """Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
 
 Sizes: T positions, V words, S signatures, J strings of the source sentence (0 where it offers none, or there is none),
-X other context classes, O open classes, F features, H hidden width; with experts the hidden states are wider than H
-(experts/features.py). Probabilities are natural logarithms.
+X other context classes, O open classes, F features, H hidden width; the hidden states are wider than H where sources of
+classes add columns. Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +20,12 @@ from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEv
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
+from fairseq_llrnn.output.class_source import ClassTerms
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource, layers_of
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.experts.contexts import Contexts
-from fairseq_llrnn.systems.experts.explained import EXPERT, Contribution, ExpertTerms
 
-CLASS = "Class"  # the score of a class that is no expert's, in the list of a word's features: Class:SOURCE
+CLASS = "Class"  # the score of a class that has no features, in the list of a word's features: Class:SOURCE
 POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
 
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
@@ -52,7 +51,6 @@ class Explanation:
     normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
     slots: tuple[OfferedSlot, ...] | None = None  # `worth_naming`; None: the prior has no evidence
     slot: OfferedSlot | None = None  # the one that the token is
-    experts: tuple[Contribution, ...] | None = None  # their parts of the score; None: the model has none
     source: SourceEvidence | None = None  # what the source had to say, where this is a translation
     details: tuple[Detail, ...] = ()
 
@@ -71,11 +69,12 @@ def explain(
     opened: tuple[OpenMixture, Tensor] | None = None,
     powered: Tensor | None = None,
     paths: Sequence[ClassPath] | None = None,
+    terms: Mapping[type[ContextClassSource], ClassTerms] | None = None,
 ) -> Iterator[Explanation]:
     """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; its context classes are slots of evidence, exceptions of experts, or of others.
+        background: of this sentence; its context classes are slots of evidence, or of others.
         hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
         top: how many predictions and strongest features (fewer where there are fewer).
@@ -84,10 +83,9 @@ def explain(
             stands for.
         powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
         paths: to the class of each token; `scores` are then log p(σ | K) less the masses.
+        terms: of classes that have features, by the kind of their source.
     """
-    table, symbols, slots, experts = prior.output.features, prior.session.target.symbols, None, None
-    if isinstance(background, ContextClasses) and isinstance(background.source, Contexts):
-        experts = ExpertTerms(background, background.source, hidden)
+    table, symbols, slots, terms = prior.output.features, prior.session.target.symbols, None, terms or {}
     evidence = next((layer for layer in _layers(background) if isinstance(layer, EvidenceMixture)), None)
     if evidence is not None:
         if slot_rows is None:
@@ -108,13 +106,15 @@ def explain(
         here = int(background.classes(state, tokens[t : t + 1]))
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
-        signature, former, of_others = here, [], None
+        signature, former, of_others, asked = here, [], None, []
         for layer, own_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
+            if (of_source := terms.get(type(layer.source))) is not None:
+                asked.append((of_source, own_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
                 left = layer.own_words(layer.own(own_state[0])).former[0]  # shape: (X,)
                 former.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
-                    if experts is None or layer.source is not experts.bound.source:
+                    if of_source is None:
                         of_others = type(layer.source).__name__
                     signature = int(left[signature - layer.num_below])
         row = table.row(signature)
@@ -129,7 +129,7 @@ def explain(
         own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
         if of_others is not None:  # the class has a score of its own, in the place of its features'
             own = [(f"{CLASS}:{of_others}", scores[t, here].item())]
-        offered, slot, contributions = None, None, None
+        offered, slot, details = None, None, []
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
             if 0 <= (which := signature - slots.num_below) < len(offered):
@@ -145,9 +145,10 @@ def explain(
             if powered is not None and not log_mass[0, here].isneginf():  # its masses are those with their power
                 power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
                 normaliser += power - powered[t, here].item()
-        if experts is not None:
-            contributions = experts.contributions(t, state, token, row)
-            own += [(f"{EXPERT}:{one.name}", one.weight * one.value) for one in contributions if one.value]
+        for of_source, own_state in asked:
+            added, detail = of_source(t, own_state, token, row)
+            own += added
+            details.append(detail)
         yield Explanation(
             token=symbols[tokens_of[column]],
             log_prob=log_probs[column].item(),
@@ -164,8 +165,7 @@ def explain(
             normaliser=normaliser,
             slots=offered,
             slot=slot,
-            experts=contributions,
-            details=() if paths is None else (paths[t].detail,),
+            details=tuple(details if paths is None else [*details, paths[t].detail]),
         )
 
 

@@ -55,7 +55,7 @@ class SlotTerms:
 
     Args:
         bound: the background of a batch of this sentence alone. symbols: names of target ids. features: of S classes.
-        hidden: (T, H). rows: of the slots, (J, H), as SlotRows gives them. Both may be wider, by what experts add.
+        hidden: (T, H). rows: of the slots, (J, H), as SlotRows gives them. Both may be wider, by what others add.
     """
 
     def __init__(

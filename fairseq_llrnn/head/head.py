@@ -142,7 +142,8 @@ class LogLinearHead(nn.Module):
         self.__dict__[role] = module  # beside torch's registry, which would give its weights a second name
 
     def _new_sources(self, given: Sequence[ClassSourceOf]) -> list[ClassSource]:
-        of_options = [make(self) for make in given]
+        # those that widen all rows come last: their words may have left classes of the others
+        of_options = sorted((make(self) for make in given), key=lambda one: one.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
         of_parts = [source for part in parts if (source := part.class_source(self)) is not None]

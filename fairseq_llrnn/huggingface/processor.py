@@ -5,7 +5,7 @@
     words = words_of_tokens(tokenizer, prior)
     model.generate(**inputs, max_new_tokens=20, logits_processor=[BackgroundProcessor(prior, words, longest=20)])
 
-A grammar is a mask, n-grams are a product of experts, required terms are said. p' sums to one at each step, so that the
+A grammar is a mask, n-grams multiply, required terms are said. p' sums to one at each step, so that the
 score of a beam search is Σ log p'. Where strings may not end anywhere, words after which no end is in reach are taken
 away behind the normalisation, as in our own searches (Background.within). What a model trained with the background
 would do else than such a product: docs/guides/huggingface.md.

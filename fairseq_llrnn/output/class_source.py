@@ -24,7 +24,7 @@ and all but these has a default: nothing. docs/guides/class-sources.md has the w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -34,7 +34,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
-from fairseq_llrnn.output.normalisers import LogLinearOutput
+from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair, Rows
@@ -155,11 +155,17 @@ class ClassSource(nn.Module):
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of explain/explanation.py for a batch of one sentence, by name, beside or instead of `given`."""
+        """Arguments of explain/explanation.py for a batch of one sentence, by name, beside or instead of `given`.
+
+        A source whose classes keep the features of their words gives `terms`, {kind: ClassTerms}.
+        """
         return {}
 
 
 ClassSourceOf = Callable[["Head"], ClassSource]
+# Of a place, a state of the layer there (1, …), a token and its features: what a source adds to the token's score, by
+# name, and what else there is to say.
+ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
 def refuse_beside(head: Head, option: str) -> None:

@@ -14,7 +14,7 @@ class sum to one (tests/support/context_class_laws.py). The mass that is left of
 words that leave (`Background.log_mass_without`): as a difference it would lose its digits. Those that stay share the
 gain, log B₁(σ) − log B(σ), in their log shares.
 
-A source says which words these are, by context; slots of evidence and exceptions of experts are sources. Which rows the
+A source says which words these are, by context; slots of evidence are one source. Which rows the
 output layer has for them is in class_source.py. Sources nest:
 one background of context classes may stand in front of another. What depends on the contexts alone is found once for
 all that a batch begins with; anything else not again for the states that it was asked for last (`recalled`).

@@ -25,8 +25,6 @@ from fairseq_llrnn.files.atomic_write import lock, temporary_name
         (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
         (["--reverse-data", "d"], "--reverse-data d: belongs to --reverse-path, which is missing; give both or none"),
         (["--lm-prior", "d"], "--lm-prior d: belongs to --lm-path, which is missing; give both or none"),
-        (["--reverse-expert", "mine.py:Mine"], "--reverse-expert mine.py:Mine: belongs to --reverse-path, which is "
-         "missing; give both or none"),
         (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
     ],
 )  # fmt: skip

@@ -9,7 +9,6 @@ import torch
 from automaton_prior import with_bigrams, with_grammar
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
-from expert_models import options
 from shell import Shell
 from tiny_world import (
     EVERY_SENTENCE,
@@ -121,15 +120,11 @@ def test_it_begins_as_the_background(world: World) -> None:
     assert torch.equal(found, expected)
 
 
-def test_what_it_does_not_go_with(
-    world: World, translation: TranslationWorld, evidence: EvidenceWorld, expert_file: Path
-) -> None:
+def test_what_it_does_not_go_with(world: World, translation: TranslationWorld, evidence: EvidenceWorld) -> None:
     message = f"{LEARN}: expected a prior with n-grams or an automaton, and without evidence"
     for args in (world.train_args(), translation.train_args("llrnn_transformer"), evidence.train_args()):
         with pytest.raises(OptionError, match=message):
             build([*args, LEARN])
-    with pytest.raises(OptionError, match=f"{LEARN}: not supported with --expert; leave one of them out"):
-        build([*world.train_args(), LEARN, *options(expert_file, "Said")], prior_of(world.prior("prior"), "n-grams"))
 
 
 def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:

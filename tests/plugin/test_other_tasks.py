@@ -157,7 +157,7 @@ def test_a_task_set_up_from_a_checkpoint_by_hand_runs_none_of_its_experts(traine
 
     options = read_safely(str(trained / "checkpoint_last.pt"))["cfg"]["task"]
     options.expert = f"{tmp_path / 'nowhere.py'}:Evil"
-    assert tasks.setup_task(options, from_checkpoint=True).panel is None
+    assert tasks.setup_task(options, from_checkpoint=True).extensions == ()
     with pytest.raises(OptionError, match="nowhere.py"):  # of a command line, they are the user's
         tasks.setup_task(options)
     assert not hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from evidence_world import EvidenceWorld
-from expert_models import options
 from shell import Shell
 from tiny_world import World
 from translation_world import TranslationWorld, stock_args
@@ -38,12 +37,3 @@ def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
     shell.run("fairseq-train", *arguments, "--lr", 0.005, "--max-epoch", 12)
     shell.run("fairseq-train", *stock_args(evidence.data, places["stock"]), "--max-epoch", 2)
     return {name: place / "checkpoint_last.pt" for name, place in places.items()}
-
-
-@pytest.fixture(scope="session")
-def trained_with_expert(shell: Shell, translation: TranslationWorld, expert_file: Path) -> Path:
-    place = translation.place / "with-expert"
-    args = [*translation.train_args(save_dir=place), *options(expert_file, "Mirror", "Said")]
-    shell.run("fairseq-train", *args, "--max-epoch", 1)
-    shell.run("fairseq-train", *args, "--max-epoch", 2)
-    return place / "checkpoint_last.pt"

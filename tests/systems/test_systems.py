@@ -73,9 +73,11 @@ state["cfg"]["model"]["source_characters"] = "cnn"
 torch.save(state, checkpoint)
 llrnn("explain", "--path", checkpoint, "le chat", code=2)
 state["cfg"]["model"]["source_characters"] = "none"
-state["model"]["decoder.head.tree.parent"] = torch.zeros(3)
-torch.save(state, checkpoint)
-llrnn("explain", "--path", checkpoint, "le chat", code=2)
+for weights in ("experts.weight", "tree.parent"):
+    state["model"][f"decoder.head.{weights}"] = torch.zeros(3)
+    torch.save(state, checkpoint)
+    llrnn("explain", "--path", checkpoint, "le chat", code=2)
+    del state["model"][f"decoder.head.{weights}"]
 saved = json.loads((place / "prior" / "prior.json").read_text())
 saved["parts"] = [{"part": "markov_field"}]
 (place / "prior" / "prior.json").write_text(json.dumps(saved))
@@ -139,6 +141,7 @@ def test_without_any_system_the_core_works(without: Without, world: World, root:
     lost_trees = "it is of the system output_trees, which was deleted: put the folder"
     assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
     assert f"the checkpoint was trained with `tree`: {lost_trees}" in said
+    assert "the checkpoint was trained with `experts`: it is of the system experts, which was deleted: put" in said
     assert "invalid choice: 'vcgru' (choose from 'gru', 'lstm', 'rnn'); it is of the system variable_comput" in said
     assert "found --source-characters cnn; it is of the system characters, which was deleted: put the folder" in said
     assert "the prior has a part 'markov_field'; it is of the system markov_field, which was deleted" in said

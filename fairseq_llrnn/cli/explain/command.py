@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
-from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.model_options import add_places, places_in
 from fairseq_llrnn.cli.stdin import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -76,11 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
         "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
     )
-    parser.add_argument_group(
-        "how to read it with experts",
-        "`experts`: of each, a × v. a is its gate, the same for all words; v is its value for "
-        "this word. a·v counts among the word's features, as Expert:NAME.",
-    )
     for view in registry.load_all("explain"):
         view.add_arguments(parser)
 
@@ -93,10 +88,9 @@ def run(args: argparse.Namespace) -> int:
     for sentence in args.sentences:
         _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
     need_fairseq()
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 
-    loaded = load_explainer(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
+    loaded = load_explainer(args.path, places_in(args))
     for view in views:
         view.opened(loaded)
     source = _source(args, loaded)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
@@ -71,7 +71,7 @@ def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int,
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
             f"{probability(b):>12} {gain:>9}"
         )
-        lines += [*_source_lines(e, source), *_slot_lines(e, source), *_expert_lines(e), *map(_detail_line, e.details)]
+        lines += [*_source_lines(e, source), *_slot_lines(e, source), *map(_detail_line, e.details)]
         own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
@@ -110,7 +110,6 @@ def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: So
                 "strongest_words": dict(e.strongest_words),
                 **_source_facts(e, source),
                 **_slot_facts(e, source),
-                **({} if e.experts is None else {"experts": [asdict(one) for one in e.experts]}),
                 **{detail.name: detail.facts for detail in e.details},
             }
             for word, e in zip([*words, None], explained, strict=True)
@@ -136,16 +135,9 @@ def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
     return lines
 
 
-def _expert_lines(e: "Explanation") -> list[str]:
-    """The gate of each expert, and its value for this word."""
-    if e.experts is None:
-        return []
-    return [labelled("experts", (f"{printable(h.name)} {h.weight:+.2f} × {h.value:g}" for h in e.experts))]
-
-
 def _detail_line(detail: "Detail") -> str:
-    items = ("".join(part if isinstance(part, str) else probability(part) for part in item) for item in detail.items)
-    return labelled(detail.label, items)
+    shown = ((printable(part) if isinstance(part, str) else probability(part) for part in one) for one in detail.items)
+    return labelled(detail.label, map("".join, shown))
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:

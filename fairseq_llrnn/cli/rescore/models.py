@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
+from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, given_in, places_in
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
 from fairseq_llrnn.files.reading import refuse_special
@@ -46,21 +46,20 @@ def phrase_columns(args: argparse.Namespace) -> list[str]:
 def check_models(args: argparse.Namespace) -> None:
     """Raise OptionError for a place of a model that is not there."""
     for prefix, _ in MODELS.values():
-        if _given(args, prefix, "path") is None:
-            parts = {f"{prefix}{part}": _given(args, prefix, part) for part in (*PARTS, TRANSLATES)}
+        if given_in(args, prefix, "path") is None:
+            parts = {f"{prefix}{part}": given_in(args, prefix, part) for part in PARTS}
             refuse_idle(parts, f"belongs to --{prefix}path, which is missing; give both or none")
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:
     """The checkpoints by the names of their models."""
-    paths = {name: _given(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
+    paths = {name: given_in(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
     return {name: path for name, path in paths.items() if path is not None}
 
 
 def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
     """The models by name, checked against each other and the lists."""
     need_fairseq()
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
     from fairseq_llrnn.rescoring.rescoring import Model
 
@@ -68,9 +67,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     languages = None
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
-        data, prior, expert = (_given(args, prefix, part) for part in PARTS)
-        places = Places(data, prior, expert, f"--{prefix}{{}}", _given(args, prefix, TRANSLATES))
-        scorer = load_scorer(path, args.max_tokens, places)
+        scorer = load_scorer(path, args.max_tokens, places_in(args, prefix))
         said = f"--{prefix}path {path}"
         if name == "lm" and scorer.languages is not None:
             raise DataError(f"{said}: expected a language model, found a translation model; give it as --path")
@@ -112,18 +109,13 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
     """What the models' scores depend on, by names that a person understands."""
-    from fairseq_llrnn.systems.experts.loading import files_of_experts
-
     files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():
-        option = f"--{MODELS[name][0]}path"
+        prefix, _ = MODELS[name]
+        option = f"--{prefix}path"
         files[option] = Path(path)
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
-        experts = files_of_experts(_given(args, MODELS[name][0], "expert"))
-        files |= {f"{expert} of {option}": file for expert, file in experts.items()}
+        for code in USER_CODE:
+            found = code.files(given_in(args, prefix, code.OPTION))
+            files |= {f"{what} of {option}": file for what, file in found.items()}
     return files
-
-
-def _given(args: argparse.Namespace, prefix: str, part: str) -> str | None:
-    value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"), None)
-    return value

@@ -1,7 +1,14 @@
 """Reads a checkpoint and builds its model: safely, and with errors that tell how to fix them. Encodes what it reads.
 
-A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and say
-which experts there are, which no checkpoint does.
+A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and name
+code of the user's own, which no checkpoint does: safe_checkpoints.py forgets such options, and each command is told
+them anew. A system, or another package, that runs some has a module in the group `user_code` (registry.py):
+
+    OPTION = "theirs"                                  --theirs, of a task and of each command that loads a model
+    METAVAR, HELP = "FILE:Class", "…{of}…"             of these commands; of: which model it is, or nothing
+    def files(value) -> {name: Path}: …                what is read for it, a file for each class; none for None
+    def trained(weights) -> int: …                     with how many a model with these weights was trained
+    def check(option, checkpoint, weights, given): …   OptionError: other ones than so many, by the name of the option
 """
 
 from __future__ import annotations
@@ -9,7 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,23 +51,23 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
 from fairseq_llrnn.prior.prior import JSON_FILE
+from fairseq_llrnn.registry import load_all
 
 
 @dataclass(frozen=True)
 class Places:
-    """What stands in for the places that a checkpoint recorded; None: nothing does."""
+    """What stands in for the places that a checkpoint recorded; None: nothing does. And the user's own code."""
 
     data: str | None = None
     prior: str | None = None
-    expert: str | None = None  # FILE:Class, several with commas
-    options: str = "--{}"  # how the user says them, where {} is data, prior, expert or source-prior
+    options: str = "--{}"  # how the user says them, where {} is data, prior, source-prior or the name of code
     source_prior: str | None = None
+    code: Mapping[str, str] = field(default_factory=dict)  # option -> value
 
 
 RECORDED = Places()
 # of fairseq's load_model_ensemble_and_task: models, the last one's options, their task
 Loaded = tuple[list[Any], Any, FairseqTask]
-EXPERT_WEIGHTS = "decoder.head.experts.weight"  # in a checkpoint, (E, H)
 
 
 def prior_folder(prior: str | None, data: str) -> str:
@@ -108,11 +115,11 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     Returns: the files of its dictionaries.
 
     Raises:
-        OptionError: they are not; or a prior or experts for a model that takes none.
+        OptionError: they are not; or a prior or code for a model that takes none.
     """
     data_option, prior_option = places.options.format("data"), places.options.format("prior")
     takes_prior = hasattr(task, "prior")
-    for part, given in (("prior", places.prior), ("expert", places.expert)):
+    for part, given in (("prior", places.prior), *places.code.items()):
         if given is not None and not takes_prior:
             option = places.options.format(part)
             raise OptionError(
@@ -157,8 +164,9 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
         task.data = places.data or folder
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
         task.prior = prior
-    if places.expert is not None:
-        task.expert = places.expert
+    for name, value in places.code.items():
+        if hasattr(task, name):  # else the model was not trained with any, which `build_model` says
+            setattr(task, name, value)
     return tuple(Path(folder, name) for name in names)
 
 
@@ -221,15 +229,12 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         places: as for `take_places`.
 
     Raises:
-        DataError: weights that do not fit. PriorError: the prior does not fit. OptionError: other
-        experts than those of the training.
+        DataError: weights that do not fit. PriorError: the prior does not fit. OptionError: other code of the user's
+        than that of the training.
     """
-    given = len(places.expert.split(",")) if places.expert else 0
-    weights = state["model"].get(EXPERT_WEIGHTS)
-    if given or weights is not None:
-        from fairseq_llrnn.systems.experts.features import refuse_other_experts
-
-        refuse_other_experts(places.options.format("expert"), path, weights, given)
+    for code in load_all("user_code"):
+        given = len(code.files(places.code.get(code.OPTION)))
+        code.check(places.options.format(code.OPTION), path, state["model"], given)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
         with safe_loading(), no_larger_than(state["model"]):

@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
 from fairseq_llrnn.plugin.compat.safe_eval import plain_options
-from fairseq_llrnn.registry import lost
+from fairseq_llrnn.registry import load_all, lost
 
 # numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
 _reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
@@ -52,7 +52,7 @@ def safe_loading() -> Iterator[None]:
 
 def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's load_checkpoint_to_cpu, as a checkpoint is read safely."""
-    return explain_load_errors(refuse_lost_systems(forget_experts(load)))
+    return explain_load_errors(refuse_lost_systems(forget_user_code(load)))
 
 
 def in_safe_loading() -> bool:
@@ -83,23 +83,32 @@ def replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Callab
         setattr(module, name, before)
 
 
-def forget_experts(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint_to_cpu: code that the options in a checkpoint name with --expert is not theirs.
+def forget_user_code(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's load_checkpoint_to_cpu: code that the options in a checkpoint name is not theirs to name.
 
-    A command runs the experts that its own user names, and never those that the checkpoint names.
+    A command runs the code of its own user, and never what the checkpoint names (loading.py says which options do).
     """
 
     @functools.wraps(load)
     def wrapper(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
         state = load(path, arg_overrides, **passed_on)
-        if not (arg_overrides or {}).get("expert"):
-            cfg = state.get("cfg")
-            for options in (state.get("args"), None if cfg is None else cfg.get("task")):
-                if options is not None and getattr(options, "expert", None) is not None:
-                    options.expert = None
+        cfg = state.get("cfg")
+        for name in (code.OPTION for code in load_all("user_code")):
+            if not (arg_overrides or {}).get(name):
+                for options in (state.get("args"), None if cfg is None else cfg.get("task")):
+                    if options is not None and getattr(options, name, None) is not None:
+                        setattr(options, name, None)
         return state
 
     return wrapper
+
+
+def named_code(cfg: Any, option: str, from_checkpoint: bool) -> str | None:
+    """The user's code that an option of a task names.
+
+    A checkpoint's options name none: what they do name after safe_loading, the user named.
+    """
+    return getattr(cfg, option, None) if in_safe_loading() or not from_checkpoint else None
 
 
 def refuse_lost_systems(load: Callable[..., Any]) -> Callable[..., Any]:

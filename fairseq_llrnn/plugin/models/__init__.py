@@ -10,6 +10,5 @@
     source_side.py         what encoders read with
     extensions.py          options that systems and other packages add, and what they make; values out of range
     options.py             options of decoders with embeddings of their own
-    experts.py             --expert
     frozen_lm.py           another model as a background
 """

@@ -40,7 +40,13 @@ MODELS = {
 
 
 class TaskExtension:
-    """What an extension does in a task; here it does nothing."""
+    """What an extension does in a task; here it does nothing.
+
+    Attributes:
+        of_log_linear: the option that a log-linear model alone can follow; "": any can.
+    """
+
+    of_log_linear: ClassVar[str] = ""
 
     def changed_data(
         self, data: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
@@ -123,7 +129,7 @@ class Extension:
         """What it does in a task for which it has options; None: nothing.
 
         Args:
-            task: with its options, prior and dictionaries. from_checkpoint: whether the options come from one.
+            task: with its `options`, prior and dictionaries. from_checkpoint: whether the options come from one.
 
         Raises:
             OptionError: options out of range, or that exclude each other.

@@ -22,7 +22,6 @@ from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.announced import find_model
 from fairseq_llrnn.plugin.compat.loading import (
-    EXPERT_WEIGHTS,
     Places,
     build_model,
     name_of,
@@ -33,6 +32,7 @@ from fairseq_llrnn.plugin.compat.loading import (
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
 from fairseq_llrnn.prior.prior import JSON_FILE
+from fairseq_llrnn.registry import load_all
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
 GZIP = b"\x1f\x8b"  # how such files begin
@@ -92,11 +92,12 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     """
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
-    if EXPERT_WEIGHTS in state["model"]:
-        raise DataError(
-            f"{SAID}{checkpoint}: expected a model without experts, found one that was trained with some, whom a "
-            "background cannot ask; give another one"
-        )
+    for code in load_all("user_code"):
+        if code.trained(state["model"]):
+            raise DataError(
+                f"{SAID}{checkpoint}: expected a model without --{code.OPTION}, found one that was trained with it, "
+                "which no background can be told; give another one"
+            )
     task = state["cfg"].task
     [dictionary] = take_places(checkpoint, task, places, state)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None

@@ -30,6 +30,7 @@ from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import expected_modules
+from fairseq_llrnn.registry import load_all
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the sou
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
 OPTIONS = {  # what messages say of modules of a head that are not there
-    "experts": "--expert: expected this option",
     "temperature": "--learn-background-temperature: expected this option",
 }
 
@@ -255,12 +255,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
-        weights = state_dict.get(f"{name}.head.experts.weight")
-        if weights is not None:
-            from fairseq_llrnn.systems.experts.features import ExpertFeatures, refuse_other_experts
-
-            if self.head.find(ExpertFeatures) is None:  # which says itself how many there must be
-                refuse_other_experts("--expert", "the checkpoint", weights, 0)
+        own = {source.option for source in self.head.sources}  # which say themselves what must be there
+        for code in load_all("user_code"):
+            if (option := f"--{code.OPTION}") not in own:
+                code.check(option, "the checkpoint", state_dict, 0)
         self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
         return state_dict
 

@@ -173,10 +173,6 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
         task, beside: as of `build_head`.
     """
     given = of_heads(args, task, beside)
-    if task.panel is not None:
-        from fairseq_llrnn.systems.experts.features import experts_of
-
-        given["classes"] = [*given.get("classes", ()), experts_of(task.panel)]
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 

@@ -212,8 +212,8 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
 
     Raises:
         DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.
-        OptionError: its data or prior is not where its training was, or its experts are not given. PriorError: the
-        prior does not fit.
+        OptionError: its data or prior is not where its training was, or code of the user's that it needs is not named.
+        PriorError: the prior does not fit.
     """
     state = read_checkpoint(path)
     cfg = state["cfg"]

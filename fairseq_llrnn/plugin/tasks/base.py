@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -39,9 +39,6 @@ from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.tasks.own import OwnTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.experts.panel import Panel
-
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
 NOT_AUTOREGRESSIVE = {
     "iter_decode_eos_penalty": 0.0,
@@ -61,13 +58,6 @@ class PriorConfig(FairseqDataclass):
     prior: Optional[str] = field(
         default=None,
         metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
-    )
-    expert: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "path/to/file.py:ClassName, a class of yours that knows something of the next word (several with "
-            "commas); no checkpoint remembers it: say it to every command"
-        },
     )
     model_path: Optional[str] = II("common_eval.path")
     update_freq: list[int] = II("optimization.update_freq")
@@ -117,11 +107,6 @@ def _model_path(cfg: Any) -> str | None:
     return first if first and os.path.isfile(first) else None
 
 
-def named_experts(cfg: Any, from_checkpoint: bool) -> str | None:
-    """--expert. A checkpoint's options name none: what they do name after safe_loading, the user named."""
-    return getattr(cfg, "expert", None) if in_safe_loading() or not from_checkpoint else None
-
-
 @contextmanager
 def named_split(split: str, data: str) -> Iterator[None]:
     """While a data set is loaded, whose lines are read whole: what is wrong with it is the user's to fix.
@@ -154,19 +139,19 @@ class PriorTask(OwnTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
     prior: Prior
-    panel: "Panel | None" = None  # the experts of --expert
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     adds_to_loss = False  # whether its network has terms for our criterion
     counts = ""  # the option of a normaliser that learns from what our criterion asks
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As fairseq's. Raises OptionError where there are experts, for a model that can have none."""
+        """As fairseq's. Raises OptionError where an extension needs a log-linear model, for another one."""
         with plain_options():
             model = super().build_model(cfg, from_checkpoint)
-        if self.panel is not None and not isinstance(getattr(model, "decoder", None), LogLinearDecoder):
-            raise OptionError("--expert: expected a log-linear model, found another one; use --arch llrnn_…")
-        self.log_linear = isinstance(getattr(model, "decoder", None), LogLinearDecoder)
         decoder = getattr(model, "decoder", None)
+        self.log_linear = isinstance(decoder, LogLinearDecoder)
+        for option in (one.of_log_linear for one in self.extensions):
+            if option and not self.log_linear:
+                raise OptionError(f"{option}: expected a log-linear model, found another one; use --arch llrnn_…")
         self.adds_to_loss = getattr(getattr(decoder, "network", None), "terms", None) is not None
         normaliser = decoder.head.normaliser if isinstance(decoder, LogLinearDecoder) else None
         self.counts = normaliser.option if normaliser is not None and normaliser.counts else ""
@@ -239,8 +224,7 @@ class PriorTask(OwnTask):
         """As fairseq's; before, extensions do what is due."""
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead):
-            options: Any = getattr(self, "args", self.cfg)
-            batches = max(1, options.update_freq[0])  # of an update, in the first epoch
+            batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
             per_epoch = max(1, self.batches_per_epoch // batches)
             for extension in EXTENSIONS:
                 extension.before_batch(head, model, optimizer, update_num, per_epoch)

@@ -15,9 +15,8 @@ from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.dictionaries import open_words
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
-from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split
 
 NAME = "llrnn_language_modeling"
 
@@ -45,7 +44,6 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         table = task.prior.open_words
         if table is not None:
             task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
-        task.panel = open_panel(named_experts(args, from_checkpoint), task.prior)
         task.extend(NAME, from_checkpoint)
         return task
 

@@ -20,7 +20,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_source, open_target, open_words
-from fairseq_llrnn.plugin.models.experts import open_panel
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.models.source_side import reads_strings
@@ -32,7 +31,6 @@ from fairseq_llrnn.plugin.tasks.base import (
     criterion_name,
     dictionary_advice,
     load_task_prior,
-    named_experts,
     named_split,
 )
 from fairseq_llrnn.plugin.tasks.evidence_options import (
@@ -106,8 +104,6 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         elif task.prior.open_words is not None:
             task.tgt_dict = open_words(task.target_dictionary, task.prior.open_words)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
-        expert = named_experts(cfg, kwargs.get("from_checkpoint", False))
-        task.panel = open_panel(expert, task.prior, task.source_dictionary)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:

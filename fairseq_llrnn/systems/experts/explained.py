@@ -7,49 +7,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from torch import Tensor
 
+from fairseq_llrnn.output.class_source import ClassTerms
 from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.systems.experts.contexts import Contexts
 
 EXPERT = "Expert"  # what a word's score has from an expert, in the list of its features: Expert:NAME
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """One expert at one position: it adds weight · value to the score of the word."""
-
-    name: str
-    weight: float  # a_e(K), the gate: the same for all words
-    value: float  # v_e(K, x)
-
-
-class ExpertTerms:
-    """The experts in one sentence, word by word.
+def expert_terms(layer: ContextClasses, contexts: Contexts, hidden: Tensor) -> ClassTerms:
+    """What each expert adds to words of one sentence, weight · value: a_e(K), the same for all words, and v_e(K, x).
 
     Args:
-        bound: the background of a batch of this sentence alone. hidden: (T, H').
+        layer: of the background of a batch of this sentence alone. contexts: its source. hidden: (T, H').
     """
+    panel = contexts.panel
+    gates = hidden[:, -len(panel.experts) :].tolist()
 
-    def __init__(self, bound: ContextClasses, contexts: Contexts, hidden: Tensor) -> None:
-        self.bound, self.contexts = bound, contexts
-        self._weights: list[list[float]] = hidden[:, -len(self.contexts.panel.experts) :].tolist()
-
-    def contributions(
-        self, place: int, state: Tensor, token: int, features: Mapping[str, float]
-    ) -> tuple[Contribution, ...]:
-        """What each expert adds to a token, the word or slot with these output features, at a place and state there."""
-        context = int(self.bound.contexts_of(state))
-        columns = list(self.contexts.panel.columns)  # names, in the order of their numbers
+    def at(
+        place: int, state: Tensor, token: int, features: Mapping[str, float]
+    ) -> tuple[list[tuple[str, float]], Detail]:
+        context = int(layer.contexts_of(state))
+        columns = list(panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
-        exceptions = dict(zip(self.contexts.exceptional[context], self.contexts.values[context], strict=True))
-        found = []
-        for e, name in enumerate(self.contexts.panel.names):
+        exceptions = dict(zip(contexts.exceptional[context], contexts.values[context], strict=True))
+        values = []
+        for e in range(len(panel.experts)):
             value = exceptions[token][e] if token in exceptions else None
             if value is None:
-                coefficients = self.contexts.coefficients[context][e].items()
+                coefficients = contexts.coefficients[context][e].items()
                 value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients)
-            found.append(Contribution(name, self._weights[place][e], value))
-        return tuple(found)
+            values.append(value)
+        said = list(zip(panel.names, gates[place], values, strict=True))
+        facts = [{"name": name, "weight": weight, "value": value} for name, weight, value in said]
+        items = tuple((f"{name} {weight:+.2f} × {value:g}",) for name, weight, value in said)
+        added = [(f"{EXPERT}:{name}", weight * value) for name, weight, value in said if value]
+        return added, Detail("experts", facts, "experts", items)
+
+    return at

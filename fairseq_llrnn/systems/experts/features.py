@@ -24,13 +24,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.records import Batch, RowPair
 from fairseq_llrnn.systems.experts.contexts import Contexts
+from fairseq_llrnn.systems.experts.explained import expert_terms
 from fairseq_llrnn.systems.experts.panel import Panel
+from fairseq_llrnn.systems.experts.user_code import check
 
 
 def experts_of(panel: Panel) -> ClassSourceOf:
@@ -118,26 +119,18 @@ class ExpertFeatures(ClassSource):
         return hidden[:, -len(self.panel.experts) :]
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        saved = state_dict.get(f"{prefix}experts.weight")
-        refuse_other_experts("--expert", "the checkpoint", saved, len(self.panel.experts))
+        check(self.option, "the checkpoint", state_dict, len(self.panel.experts), prefix)
 
     def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
         """Scores with what experts add to all classes alike, since explanations name it."""
-        width = self.weight.size(1)
-        return {"scores": given["scores"] + batch.hidden[0, :, width : width + 1]}
+        width, hidden, layer = self.weight.size(1), batch.hidden[0], batch.background
+        while isinstance(layer, ContextClasses) and not isinstance(layer.source, Contexts):
+            layer = layer.base
+        assert isinstance(layer, ContextClasses) and isinstance(layer.source, Contexts)
+        terms = {**given.get("terms", {}), Contexts: expert_terms(layer, layer.source, hidden)}
+        return {"scores": given["scores"] + hidden[:, width : width + 1], "terms": terms}
 
     @staticmethod
     def _contexts(place: Place) -> Contexts:
         assert isinstance(place.layer.source, Contexts)
         return place.layer.source
-
-
-def refuse_other_experts(option: str, checkpoint: str, saved: Any, given: int) -> None:
-    """Raise OptionError where not as many experts are `given` as a checkpoint has weights for, (E, H) or None."""
-    trained = len(saved) if isinstance(saved, Tensor) and saved.dim() else 0
-    if trained != given:
-        fix = f"give those of its training, in their order, as {option} FILE:Class" if trained else "leave it out"
-        raise OptionError(
-            f"{option}: expected as many experts as {checkpoint} was trained with, which are {trained}, found {given}; "
-            f"{fix}"
-        )

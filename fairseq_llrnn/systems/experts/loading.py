@@ -30,12 +30,6 @@ def load_experts(names: str) -> tuple[Expert, ...]:
     return tuple(_load(name.strip()) for name in names.split(","))
 
 
-def files_of_experts(names: str | None) -> dict[str, Path]:
-    """The files that `load_experts` would read, by number, file name and class of each expert; none for no names."""
-    given = [name.strip().rpartition(":") for name in names.split(",")] if names else []
-    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(given, start=1)}
-
-
 def _load(name: str) -> Expert:
     option = f"--expert {name}"
     file, colon, class_name = name.rpartition(":")
@@ -48,6 +42,7 @@ def _load(name: str) -> Expert:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look
+    sys.modules["fairseq_llrnn.experts.expert"] = sys.modules[Expert.__module__]  # where files of before import it from
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from expert_models import options
 from shell import Shell
 from tiny_world import World
-from translation_world import TranslationWorld
 
 SMALL = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
 
@@ -43,21 +41,6 @@ def test_of_a_model_without_characters(shell: Shell, trained: Path) -> None:
     assert "note: this model reads words by their features" in done.err
 
 
-def test_experts_that_no_checkpoint_remembers(
-    shell: Shell, translation: TranslationWorld, expert_file: Path, tmp_path: Path
-) -> None:
-    place, expert = tmp_path / "model", options(expert_file, "Mirror", "Said")
-    training = [*translation.train_args(save_dir=place), *SMALL, "--character-mode", "add", "--max-epoch", 1]
-    shell.run("fairseq-train", *training, *expert)
-    word = (translation.data / "dict.tgt.txt").read_text(encoding="utf-8").split()[0]
-    args = ["llrnn", "show", "--neighbours", word, "--path", place / "checkpoint_last.pt"]
-    said = shell.run(*args, code=2).err
-    assert "which are 2, found 0; give those of its training" in said and "--expert" in said
-    found = shell.run(*args, *expert).out.splitlines()
-    assert found[0] == word and len(found) > 3
-    assert "no.py" in shell.run(*args, *options(tmp_path / "no.py", "Mirror", "Said"), code=2).err
-
-
 def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_models: dict[str, Path]) -> None:
     for args, said in (
         (["--neighbours", "rose"], "--neighbours: it needs --path FILE, found none"),
@@ -66,7 +49,6 @@ def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_model
         (["--path", model, "--neighbours", ""], "--neighbours '': expected one word without blanks"),
         (["--path", world.place / "no.pt", "--neighbours", "rose"], "no.pt: expected a checkpoint, found no such file"),
         (["--source-prior", world.data], f"--source-prior {world.data}: it needs --neighbours WORD, found none"),
-        ([world.data / "prior", "--expert", "mine.py:Mine"], "--expert mine.py:Mine: it needs --neighbours WORD"),
         ([world.data / "prior", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
         (["--source", "pink", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
         (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "leave --source-prior out"),

@@ -260,7 +260,7 @@ def test_what_does_not_fit(
     said = shell.run("fairseq-train", *labels.train_args(), "--prior", words, code=None)
     assert_says(said, "expected a prior of labels", "llrnn prior --labels")
     said = shell.run("fairseq-train", *labels.train_args(), "--expert", "mine.py:Mine", code=None)
-    assert_says(said, "--expert: not supported by llrnn_classification")
+    assert said.code == 2 and "unrecognized arguments: --expert mine.py:Mine" in said.err
     said = shell.run("fairseq-train", *labels.train_args(), "--arch", "llrnn_lstm", code=None)
     assert_says(said, "llrnn_lstm needs --task llrnn_translation")
     said = shell.run("fairseq-train", *labels.train_args(), "--arch", "lstm", code=None)

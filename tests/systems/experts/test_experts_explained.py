@@ -22,7 +22,7 @@ from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.models.frozen_lm import find_model_files
 from fairseq_llrnn.plugin.scoring.explainer import LanguageModelExplainer, TranslationExplainer
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.systems.experts.loading import files_of_experts
+from fairseq_llrnn.systems.experts.user_code import files
 
 ALL = 10**6
 
@@ -37,12 +37,19 @@ def explained(setting: Setting, line: str, source: list[str] | None) -> list[Exp
     return kind(setting.model, setting.task).explain(line.split(), ALL, source)
 
 
+def said_by(e: Explanation) -> list[dict[str, Any]]:
+    """What an explanation has of each expert."""
+    (detail,) = e.details
+    assert detail.name == "experts"
+    return list(detail.facts)
+
+
 def assert_figures(setting: Setting, without: Setting, line: str, source: list[str] | None) -> None:
     """Terms sum to what the network adds; experts say what their class says; b knows nothing of them.
 
     `without` is the same model without experts.
     """
-    panel, prior = setting.task.panel, setting.task.prior
+    (opened,), prior = setting.task.extensions, setting.task.prior
     table, static = prior.output.features, prior.output.num_classes
     of_base = explained(without, line, source)
     for place, (e, base) in enumerate(zip(explained(setting, line, source), of_base, strict=True)):
@@ -53,17 +60,17 @@ def assert_figures(setting: Setting, without: Setting, line: str, source: list[s
         assert e.log_prob == pytest.approx(terms, abs=1e-4)
         assert e.log_background == pytest.approx(base.log_background, abs=1e-5)
         assert {n: b for n, b, _ in e.expected} == pytest.approx({n: b for n, b, _ in base.expected}, abs=1e-5)
-        assert e.experts is not None and base.experts is None
+        assert not base.details
         prefix = [p.token for p in of_base[:place]]
-        for one, expert in zip(e.experts, panel.experts, strict=True):
-            assert own.get(f"Expert:{one.name}", 0.0) == pytest.approx(one.weight * one.value, abs=1e-6)
+        for one, expert in zip(said_by(e), opened.panel.experts, strict=True):
+            assert own.get(f"Expert:{one['name']}", 0.0) == pytest.approx(one["weight"] * one["value"], abs=1e-6)
             firing = expert.fires(source or [], prefix if expert.looks_at_prefix else [])
             features = {n: 1.0 for n in own if not n.startswith(("Expert:", "Evidence:Place"))}
             if e.slot is None:
                 features = table.row(int(prior.output.class_of[prior.symbols.index(e.token)]))
             by_groups = firing.everywhere + sum(v * features.get(n, 0.0) for n, v in firing.groups.items())
-            assert one.name == expert.name
-            assert one.value == pytest.approx(firing.exceptions.get(e.token, by_groups), abs=1e-6)
+            assert one["name"] == expert.name
+            assert one["value"] == pytest.approx(firing.exceptions.get(e.token, by_groups), abs=1e-6)
         if e.slots:
             listed = dict(e.predictions)
             assert all(math.exp(listed[s.string]) == pytest.approx(math.exp(s.log_prob)) for s in e.slots)
@@ -162,7 +169,7 @@ def test_score_and_rescore(
     shell.run("llrnn", *args, "--expert", experts, *lm, "--nbest-out", tmp_path / "ranked")
     ranked = (line.split(" ||| ") for line in (tmp_path / "ranked").read_text(encoding="utf-8").splitlines())
     scores = {text: float(re.findall(r"llrnn_model= (\S+)", features)[0]) for _, text, features, _ in ranked}
-    scorer = load_scorer(str(trained_with_expert), 1000, Places(expert=experts))
+    scorer = load_scorer(str(trained_with_expert), 1000, Places(code={"expert": experts}))
     own = scorer.score([" ".join(turned(LINES[0]))] * len(LINES), LINES)
     assert scores == pytest.approx(dict(zip(LINES, own, strict=True)), abs=1e-4)
 
@@ -177,14 +184,19 @@ def test_what_is_missing_or_too_much(
 ) -> None:
     done = shell.run("llrnn", "explain", "--path", trained_with_expert, "--source", "el", "le", code=None)
     assert done.code == 2 and "error: --expert: expected as many experts as " in done.err
+    args = ("--path", "p", "--nbest", "-", "--out", "o", "--reverse-expert", experts)
+    said = shell.run("llrnn", "rescore", *args, code=2).err
+    assert f"--reverse-expert {experts}: belongs to --reverse-path, which is missing; give both or none" in said
+    said = shell.run("llrnn", "show", world.data / "prior", "--expert", experts, code=2).err
+    assert f"--expert {experts}: it needs --neighbours WORD, found none" in said
     with pytest.raises(OptionError, match="which are 0, found 2; leave it out"):
-        load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(expert=experts))
+        load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(code={"expert": experts}))
     with pytest.raises(OptionError, match="--expert .*: expected a model that was trained with a prior, found .*out$"):
-        take_places("stock.pt", argparse.Namespace(data="data-bin"), Places(expert=experts))
+        take_places("stock.pt", argparse.Namespace(data="data-bin"), Places(code={"expert": experts}))
     state = torch.load(trained / "checkpoint_last.pt", weights_only=False)
     state["model"]["decoder.head.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
-    with pytest.raises(DataError, match="expected a model without experts"):
+    with pytest.raises(DataError, match="expected a model without --expert, found one that was trained with it"):
         find_model_files(str(tmp_path / "lm.pt"), Places(options="{} of --background model(…)"))
     state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")
@@ -192,18 +204,30 @@ def test_what_is_missing_or_too_much(
         load_scorer(str(tmp_path / "lm.pt"), 100)
 
 
+def test_what_the_network_reads(
+    shell: Shell, translation: TranslationWorld, trained_with_expert: Path, experts: str, tmp_path: Path
+) -> None:
+    word = (translation.data / "dict.tgt.txt").read_text(encoding="utf-8").split()[0]
+    args = ["llrnn", "show", "--neighbours", word, "--path", trained_with_expert]
+    said = shell.run(*args, code=2).err
+    assert "which are 2, found 0; give those of its training" in said and "--expert" in said
+    found = shell.run(*args, "--expert", experts).out.splitlines()
+    assert found[0] == word and len(found) > 1
+    assert "no.py" in shell.run(*args, *options(tmp_path / "no.py", "Mirror", "Said"), code=2).err
+
+
 def test_scores_on_disk_are_of_an_expert_not_of_its_file() -> None:
     """Another class, another order or another file of the same name is another expert."""
     given = ["x/same.py:Mine", "x/same.py:Other", "y/same.py:Mine", "x/same.py:Mine,y/same.py:Mine"]
-    assert files_of_experts(given[0]) == {"expert 1 (same.py:Mine)": Path("x/same.py")}
-    assert len({tuple(files_of_experts(names).items()) for names in given}) == len(given)
-    assert files_of_experts(None) == {}
+    assert files(given[0]) == {"expert 1 (same.py:Mine)": Path("x/same.py")}
+    assert len({tuple(files(names).items()) for names in given}) == len(given)
+    assert files(None) == {}
 
 
 def test_experts_of_one_name(translation: TranslationWorld, expert_file: Path) -> None:
     """No term of a word's score is lost in the JSON."""
     setting = evaluated([*translation.train_args(), *options(expert_file, "Mirror", "Mirror")], scale=0.3)
     for e in explained(setting, LINES[0], turned(LINES[0])):
-        assert e.experts is not None and [one.name for one in e.experts] == ["Mirror", "Mirror#2"]
+        assert [one["name"] for one in said_by(e)] == ["Mirror", "Mirror#2"]
         terms = e.log_background + math.fsum(dict(e.own_features).values()) + e.normaliser
         assert e.log_prob == pytest.approx(terms, abs=1e-4)

@@ -9,16 +9,24 @@ from typing import Any
 
 import pytest
 import torch
+from automaton_prior import with_bigrams
 from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld
 from evidence_world import batch as evidence_batch
 from expert_models import options
 from shell import Shell
 from tiny_world import Setting, World, assert_prefixes_agree, batch, build, evaluated, open_prior, read_checkpoint
-from translation_world import TranslationWorld, assert_found_scores_are_the_model_s, assert_steps_agree, pairs
+from translation_world import (
+    TranslationWorld,
+    assert_found_scores_are_the_model_s,
+    assert_steps_agree,
+    pairs,
+    stock_args,
+)
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.prior import Prior
 
 
 def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, Any]) -> None:
@@ -72,21 +80,12 @@ def test_translation_with_evidence(evidence: EvidenceWorld, expert_file: Path, p
     assert_found_scores_are_the_model_s(setting, searched, sampling=True)
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_open_vocabulary(
-    shell: Shell, world: World, translation: TranslationWorld, expert_file: Path, sampled: bool
-) -> None:
-    """Experts, or samples, beside classes of unknown words."""
+def test_open_vocabulary(shell: Shell, world: World, translation: TranslationWorld, expert_file: Path) -> None:
+    """Experts beside classes of unknown words."""
     opened = open_prior(shell, world, translation.data, "open-experts")
-    more = ["--sampled-classes", "100000"] if sampled else options(expert_file, "Mirror", "Said")
-    setting = evaluated([*translation.train_args(prior=opened), *more], scale=0.3)
+    setting = evaluated([*translation.train_args(prior=opened), *options(expert_file, "Mirror", "Said")], scale=0.3)
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])
     assert (sample["target"] >= len(setting.task.target_dictionary)).any()
-    exact = setting.criterion(setting.model, sample)[0]
-    if sampled:
-        setting.model.decoder.train()
-        torch.testing.assert_close(setting.criterion(setting.model.train(), sample)[0], exact)
-        return
     assert_steps_agree(setting, sample)
     known_sample = pairs(setting.task, LINES)
     assert_the_loss_is_the_sum_over_words(setting, known_sample)
@@ -158,21 +157,24 @@ def test_training_goes_on_and_every_command_takes_the_expert(
 
 
 def test_a_checkpoint_s_expert_is_never_run(
-    shell: Shell, translation: TranslationWorld, trained_with_expert: Path, tmp_path: Path
+    shell: Shell, translation: TranslationWorld, trained: Path, trained_with_expert: Path, tmp_path: Path
 ) -> None:
-    marker, evil = tmp_path / "marker", tmp_path / "evil.py"
+    """Not where its weights need one, nor where they need none, and all is well."""
+    marker, evil, path, lm = (tmp_path / name for name in ("marker", "evil.py", "checkpoint.pt", "lm.pt"))
     evil.write_text(f"open({str(marker)!r}, 'w').close()\n", encoding="utf-8")
-    state = read_checkpoint(trained_with_expert)
-    state["cfg"]["task"]["expert"] = f"{evil}:Evil"
-    path = tmp_path / "checkpoint.pt"
-    torch.save(state, path)
-    for command, args in {
-        "fairseq-validate": [*translation.task_args(), "--path", path, "--max-tokens", 128],
-        "fairseq-generate": [*translation.task_args(), "--path", path],
-        "llrnn": ["score", "--path", path, translation.place / "test.tgt", "--source", translation.place / "test.src"],
-    }.items():
+    for hostile, source in ((path, trained_with_expert), (lm, trained / "checkpoint_last.pt")):
+        state = read_checkpoint(source)
+        state["cfg"]["task"]["expert"] = f"{evil}:Evil"
+        torch.save(state, hostile)
+    for command, args, good in (
+        ("fairseq-validate", [*translation.task_args(), "--path", path, "--max-tokens", 128], False),
+        ("fairseq-generate", [*translation.task_args(), "--path", path], False),
+        ("llrnn", ["explain", "--path", path, "--source", "el tahc", "le chat"], False),
+        ("llrnn", ["explain", "--path", lm, "le chat"], True),
+    ):
         result = shell.run(command, *args, code=None)
-        assert result.code != 0 and not marker.exists(), command
+        assert (result.code == 0) == good and not marker.exists(), command
+        assert good or "which are 2, found 0; give those of its training" in result.err
 
 
 def test_an_expert_that_is_not_there_is_one_line(shell: Shell, translation: TranslationWorld) -> None:
@@ -181,62 +183,25 @@ def test_an_expert_that_is_not_there_is_one_line(shell: Shell, translation: Tran
     assert "error: --expert nowhere.py:Mine: expected a file of Python code, found no nowhere.py" in result.err
 
 
-# ---- sampled training -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["language model", "translation", "lexical", "evidence"])
-def test_a_sample_of_all_classes_is_the_exact_loss_and_validation_is_exact(
-    kind: str, world: World, translation: TranslationWorld, evidence: EvidenceWorld
-) -> None:
-    args = {
-        "language model": world.train_args(),
-        "translation": translation.train_args("llrnn_transformer"),
-        "lexical": translation.train_args(prior="lexical"),
-        "evidence": evidence.train_args(prior="lexical"),
-    }[kind]
-    losses, gradients = [], []
-    for sampled in ("0", "100000", "5"):
-        setting = evaluated([*args, "--sampled-classes", sampled], scale=0.3)
-        if kind == "evidence":
-            sample = evidence_batch(setting.task, SENTENCES, PREFIXES)
-        else:
-            sample = batch(setting.task.dictionary, LINES) if kind == "language model" else pairs(setting.task, LINES)
-        setting.model.train()
-        torch.manual_seed(1)
-        loss, _, _ = setting.criterion(setting.model, sample)
-        loss.backward()
-        gradients.append({name: p.grad for name, p in setting.model.named_parameters()})
-        setting.model.eval()
-        losses.append((loss.detach(), setting.criterion(setting.model, sample)[0].detach()))
-    (exact, valid), (whole, _), (some, also_valid) = losses
-    torch.testing.assert_close(whole, exact, rtol=1e-5, atol=1e-4)
-    for name, gradient in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(also_valid, valid)
-    assert abs(float(some - exact)) > 1e-3
-
-
-def test_sampled_training_learns(shell: Shell, world: World, tmp_path: Path) -> None:
-    result = shell.run(
-        "fairseq-train", *world.train_args(save_dir=tmp_path), "--sampled-classes", 12, "--max-epoch", 3
-    )
-    nats = [float(found) for found in re.findall(r'"valid_nats": "([\d.]+)"', result.out + result.err)]
-    assert len(nats) == 3 and nats[-1] < nats[0] - 0.1
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--sampled-classes", "-1"], r"--sampled-classes -1: expected 0 \(all\) or a number, e.g. 1000"),
-        (["--sampled-classes", "5", "--label-smoothing", "0.1"], "not supported with --label-smoothing"),
-    ],
-)
-def test_senseless_samples_are_refused(world: World, more: list[str], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        build([*world.train_args(), *more])
+# ---- what they do not go with ---------------------------------------------------------------------------------------
 
 
 def test_samples_do_not_go_with_experts(world: World, expert_file: Path) -> None:
     setting = build([*world.train_args(), "--sampled-classes", "5", *options(expert_file, "Said")])
     with pytest.raises(OptionError, match="--sampled-classes: not supported with --expert"):
         setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
+
+
+def test_trees_and_temperatures_do_not_go_with_experts(world: World, expert_file: Path) -> None:
+    args = [*world.train_args(), *options(expert_file, "Said")]
+    with pytest.raises(OptionError, match="--output-tree: not supported with --expert; leave one of them out"):
+        build([*args, "--output-tree", "huffman"])
+    learned = "--learn-background-temperature"
+    with pytest.raises(OptionError, match=f"{learned}: not supported with --expert; leave one of them out"):
+        build([*args, learned], with_bigrams(Prior.load(world.prior("prior")), {"le": {"chat": 0.5}}))
+
+
+def test_models_of_others_have_none(translation: TranslationWorld, expert_file: Path) -> None:
+    args = [*translation.task_args(), *stock_args(translation.data)[8:], *options(expert_file, "Said")]
+    with pytest.raises(OptionError, match="--expert: expected a log-linear model, found another one; use --arch llrnn"):
+        build(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.features import experts_of
-from fairseq_llrnn.systems.experts.loading import open_experts
+from fairseq_llrnn.systems.experts.loading import load_experts, open_experts
 
 
 class Names(Expert):
@@ -25,6 +26,14 @@ class Names(Expert):
 
     def fires(self, source: Sequence[str], prefix: Sequence[str]) -> Firing:
         return Firing(exceptions={word: 1.0 for word in (*source, *prefix, "zèbre", "<unk>")})
+
+
+def test_files_import_their_base_also_from_where_it_was(tmp_path: Path) -> None:
+    for name, place in (("new", "systems.experts"), ("old", "experts")):
+        text = f"from fairseq_llrnn.{place}.expert import Expert\nclass Mine(Expert):\n    pass\n"
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    found = load_experts(f"{tmp_path}/new.py:Mine,{tmp_path}/old.py:Mine")
+    assert all(isinstance(one, Expert) for one in found) and len(found) == 2
 
 
 def test_words_of_the_dictionary_alone() -> None:

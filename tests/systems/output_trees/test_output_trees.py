@@ -14,7 +14,6 @@ from automaton_prior import with_bigrams
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from evidence_world import batch as evidence_batch
-from expert_models import options
 from same_training import resumed_as_whole
 from shell import Shell
 from tiny_world import (
@@ -208,8 +207,3 @@ def test_what_a_criterion_refuses(world: World, more: str) -> None:
 def test_a_learned_tree_needs_our_criterion(world: World) -> None:
     with pytest.raises(OptionError, match="--criterion cross_entropy: --output-tree learns"):
         build([*world.train_args(), "--output-tree", "learned", "--criterion", "cross_entropy"])
-
-
-def test_experts_need_all_rows(world: World, expert_file: Path) -> None:
-    with pytest.raises(OptionError, match="--output-tree: not supported with --expert; leave one of them out"):
-        build([*world.train_args(), *TREE, *options(expert_file, "Said")])

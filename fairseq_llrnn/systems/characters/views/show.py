@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
+from fairseq_llrnn.cli.model_options import PARTS, add_places, places_in
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.systems.characters.neighbours import Neighbours
 
 ASKED = "--neighbours WORD"
-BESIDE = ("path", *PARTS, TRANSLATES)
+BESIDE = ("path", *PARTS)
 EXAMPLES = ("llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",)
 SHOWN = 8
 
@@ -38,11 +38,10 @@ def run(args: argparse.Namespace) -> int:
             "of a model as --prior DIR"
         )
     need_fairseq()
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.systems.characters.neighbours import FEATURES, as_json, neighbours
     from fairseq_llrnn.systems.characters.plugin.word_vectors import load_head
 
-    head = load_head(args.path, Places(args.data, args.prior, args.expert, source_prior=args.source_prior))
+    head = load_head(args.path, places_in(args))
     symbols = set(head.prior.symbols)
     found = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
     if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in found):

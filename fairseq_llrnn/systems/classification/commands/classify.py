@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import add_places
+from fairseq_llrnn.cli.model_options import add_places, places_in
 from fairseq_llrnn.cli.places import STDOUT, check_place, writing_to
 from fairseq_llrnn.cli.stdin import check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
@@ -63,11 +63,9 @@ def run(args: argparse.Namespace) -> int:
     if args.labels is not None:
         check_text(args.labels)
     need_fairseq()
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.systems.classification.plugin.prediction import load_label_predictor
 
-    places = Places(args.data, args.prior, args.expert, source_prior=args.source_prior)
-    predictor = load_label_predictor(args.path, args.max_tokens, places)
+    predictor = load_label_predictor(args.path, args.max_tokens, places_in(args))
     # to know what is right, more are looked at than are shown
     answers = predictor.answers(stdin_lines(), args.k if args.labels is None else max(5, args.k))
     if args.labels is None:

@@ -31,7 +31,7 @@ from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_f
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.source_side import reads_strings
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_experts, named_split
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
@@ -99,7 +99,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNClassificationTask":
-        """Raises OptionError for --expert, PriorError for a prior that does not fit, or is none of labels."""
+        """Raises PriorError for a prior that does not fit, OptionError for one that is none of labels."""
         files = [f"dict.{side}.txt" for side in (cfg.source_lang, cfg.target_lang)]
         check_first_folder(cfg.data, files)
         check_folders(cfg.data, files)
@@ -111,8 +111,6 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
                 f"--prior {task.prior.folder}: expected a prior of labels, found one of words in a text, which gives "
                 f"</s> and <unk> a share; build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"
             )
-        if named_experts(cfg, kwargs.get("from_checkpoint", False)) is not None:
-            raise OptionError("--expert: not supported by llrnn_classification; leave it out")
         task.read_source_prior(cfg.source_prior)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
         return task

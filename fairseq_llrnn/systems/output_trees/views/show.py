@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairseq_llrnn.cli.model_options import PARTS
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.cli.show.finding import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
@@ -24,7 +25,7 @@ ASKED = "--tree FILE"
 BESIDE = ("picture",)
 EXAMPLES = ("llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",)
 WORDS, NODES = 10, 12  # shown of a node, of a level
-OTHERS = ("path", "data", "expert", "source_prior", "source")  # options of other views
+OTHERS = ("path", *(part for part in PARTS if part != "prior"), "source")  # options of other views
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

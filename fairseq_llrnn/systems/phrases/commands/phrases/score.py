@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from fairseq_llrnn.cli.model_options import PARTS, TRANSLATES, add_places
+from fairseq_llrnn.cli.model_options import add_places, places_in
 from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
@@ -52,11 +52,9 @@ def run(args: argparse.Namespace) -> int:
     refuse_special(args.table, may_be_pipe=False)  # it is read twice
     number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
     need_fairseq()
-    from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
-    data, prior, expert, source_prior = (getattr(args, part) for part in (*PARTS, TRANSLATES))
-    scorer = load_scorer(args.path, args.max_tokens, Places(data, prior, expert, source_prior=source_prior))
+    scorer = load_scorer(args.path, args.max_tokens, places_in(args))
     if scorer.languages is None:
         raise DataError(f"--path {args.path}: expected a translation model, found a language model; give another one")
     bar = tqdm(total=number, desc="scoring phrases", unit=" pairs", leave=False, disable=None)

@@ -4,18 +4,17 @@ from pathlib import Path
 
 import positions
 import torch
-from mirror_expert import MIRROR
+from expert_models import options
 from shell import Shell
 from tiny_world import World, open_prior, randomised
 from translation_world import TranslationWorld, pairs
 
 
 def test_terms_with_experts_and_strings_outside_the_dictionary(
-    shell: Shell, world: World, translation: TranslationWorld, tmp_path: Path
+    shell: Shell, world: World, translation: TranslationWorld, expert_file: Path
 ) -> None:
     opened = open_prior(shell, world, translation.data, "open-terms")
-    (tmp_path / "mine.py").write_text(MIRROR, encoding="utf-8")
-    expert = ["--expert", f"{tmp_path / 'mine.py'}:Mirror", "--label-smoothing", "0.1"]
+    expert = [*options(expert_file, "Mirror"), "--label-smoothing", "0.1"]
     setting = randomised([*translation.train_args(prior=opened), *expert], double=True, scale=0.3)
     decoder, dictionary = setting.model.eval().decoder, setting.task.target_dictionary
     sample = pairs(setting.task, ["le chat xyzzy voit", "la vache verte"])

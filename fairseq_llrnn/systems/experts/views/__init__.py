@@ -1,0 +1,1 @@
+"""What the system adds to sub-commands: explain.py to `llrnn explain`."""
