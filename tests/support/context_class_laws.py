@@ -17,8 +17,8 @@ def _counted(background: ContextClasses, state: Tensor, found: testing.Weights) 
         contexts = background.contexts_of(state)
         words = background.source.words(contexts)
         factors = background._log_factors(state).double()
-        for weights, of_row, of_slots in zip(found, words.tolist(), factors, strict=True):
-            weights[END] = weights[END] + of_slots[-1]
-            for word, more in zip(of_row, of_slots[:-1], strict=True):
+        for weights, of_row, (of_end, *of_slots) in zip(found, words.tolist(), factors, strict=True):
+            weights[END] = weights[END] + of_end
+            for word, more in zip(of_row, of_slots, strict=True):
                 if word >= 0:
                     weights[word] = weights[word] + more
