@@ -144,7 +144,7 @@ class CountedSlots(EvidenceMixture):
 
     def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
         own, left = self.own(state), self._left(state)
-        said = self.own_words(own).words == tokens.unsqueeze(1)  # shape: (N, J)
+        said = self._strings(own) == tokens.unsqueeze(1)  # shape: (N, J)
         of = (self._member(own) & said.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
@@ -156,6 +156,11 @@ class CountedSlots(EvidenceMixture):
         return torch.stack(own, dim=1)
 
     # ---- what groups are, by context --------------------------------------------------------------------------------
+
+    @recalled
+    def _strings(self, own: OwnClasses) -> Tensor:
+        """(N, J); not by `own_words`, which looks at the state below"""
+        return self.source.words(own.contexts)
 
     @recalled
     def _member(self, own: OwnClasses) -> Tensor:

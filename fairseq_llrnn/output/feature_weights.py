@@ -23,6 +23,16 @@ def row_scores(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
     return scores.to(bias.dtype).view(*hidden.shape[:-1], -1).add_(bias)
 
 
+def row_scores_beside(hidden: Tensor, rows: Tensor, bias: Tensor, beside: Tensor) -> Tensor:
+    """The scores of rows, and behind them those of J classes beside: hidden (N, H), beside (N, J) -> (N, R + J)."""
+    if torch.is_grad_enabled() or not hidden.dtype == rows.dtype == bias.dtype == beside.dtype:
+        return torch.cat([row_scores(hidden, rows, bias), beside], dim=1)
+    scores = beside.new_empty(len(hidden), len(rows) + beside.size(1))  # made once: it is as wide as all classes
+    scores[:, len(rows) :] = beside
+    torch.mm(hidden, rows.T, out=scores[:, : len(rows)]).add_(bias)
+    return scores
+
+
 def at_least_float32(bias: Tensor) -> Tensor:
     """Biases are summed, and masses added to them, in float32 where the products are in half precision."""
     return bias.to(torch.promote_types(bias.dtype, torch.float32))

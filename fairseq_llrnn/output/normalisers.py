@@ -28,7 +28,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, in_groups
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
-from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
+from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores, row_scores_beside
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import Head
@@ -351,15 +351,14 @@ class ExactRows:
 
     def scores(self, hidden: Tensor, slots: SlotScores | None) -> Tensor:
         """aᵀφ of all classes: (N, H') -> (N, S + J), at least float32. Nothing is made of `log_mass`."""
-        scores = row_scores(hidden, *self.composed)
         if slots is None:
-            return scores
-        context = slots.scores
-        if slots.replaced is not None:
-            place = torch.tensor([slots.replaced], device=scores.device)
-            scores = scores.index_copy(-1, place, context[:, -1:].to(scores.dtype))
-            context = context[:, :-1]
-        return torch.cat([scores, context], dim=-1) if context.size(1) else scores
+            return row_scores(hidden, *self.composed)
+        if slots.replaced is None:
+            return row_scores_beside(hidden, *self.composed, slots.scores)
+        scores, context = row_scores(hidden, *self.composed), slots.scores
+        place = torch.tensor([slots.replaced], device=scores.device)
+        scores = scores.index_copy(-1, place, context[:, -1:].to(scores.dtype))
+        return torch.cat([scores, context[:, :-1]], dim=-1) if context.size(1) > 1 else scores
 
     def distribution(
         self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
