@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
 IGNORED = -100  # as transformers marks labels that are no targets
@@ -28,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warmup", type=int, default=400, help="updates of a growing learning rate (default: 400)")
     parser.add_argument("--lr", type=float, default=0.003, help="(default: 0.003)")
     parser.add_argument("--dropout", type=float, default=0.3, help="(default: 0.3)")
+    parser.add_argument("--sorted-batches", action="store_true", help="of neighbours by length, as fairseq's")
     parser.add_argument("--label-smoothing", type=float, default=0.1, help="(default: 0.1)")
 
 
@@ -47,6 +50,36 @@ def padded(examples: Sequence[Example], pad: int, start: int) -> dict[str, Tenso
     read = read.masked_fill(read == IGNORED, pad)  # the Trainer's label smoothing keeps labels from the model
     mask = (source != pad).long()
     return {"input_ids": source, "attention_mask": mask, "decoder_input_ids": read, "labels": labels}
+
+
+class SortedBatches:
+    """Neighbours of the examples by source and target length: the same batches in each epoch, in another order."""
+
+    def __init__(self, examples: Sequence[Example], size: int, seed: int) -> None:
+        self.seed, self.epoch = seed, 0
+        order = np.random.RandomState(seed).permutation(len(examples))
+        for side in ("labels", "input_ids"):
+            lengths = np.array([len(one[side]) for one in examples])
+            order = order[np.argsort(lengths[order], kind="stable")]
+        self.batches = [order[at : at + size].tolist() for at in range(0, len(order), size)]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self.epoch += 1
+        batches = list(self.batches)
+        np.random.RandomState(self.seed + self.epoch).shuffle(batches)
+        return iter(batches)
+
+
+class WithSortedBatches(Seq2SeqTrainer):
+    """Trains with them."""
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        examples: Any = self.train_dataset
+        batches = SortedBatches(examples, self.args.per_device_train_batch_size, self.args.seed)
+        return DataLoader(examples, batch_sampler=batches, collate_fn=self.data_collator)
 
 
 def fit(model: PreTrainedModel, examples: Sequence[Example], out: Path, args: argparse.Namespace, **more: Any) -> None:
@@ -72,7 +105,7 @@ def fit(model: PreTrainedModel, examples: Sequence[Example], out: Path, args: ar
         **more,
     )
     pad, start = model.config.pad_token_id, model.config.decoder_start_token_id
-    trainer = Seq2SeqTrainer(
+    trainer = (WithSortedBatches if args.sorted_batches else Seq2SeqTrainer)(
         model, options, train_dataset=examples, data_collator=lambda some: padded(some, pad, start)
     )
     trainer.remove_callback(PrinterCallback)

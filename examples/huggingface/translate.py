@@ -34,6 +34,7 @@ from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
 from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
@@ -43,6 +44,8 @@ from fairseq_llrnn.systems.terms.words import phrase_forms
 
 SOFTMAX = "softmax"  # a file in OUT, where the model has none of our heads
 SOURCE = "source.txt"  # … and one with the source's words, where the prior does not know them
+# Where weights of a llrnn_transformer are, and those of Marian.
+PLACES = (("decoder.head.", "head."), ("decoder.body.", "model.decoder."), ("encoder.", "model.encoder."))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -95,12 +98,24 @@ def train(args: argparse.Namespace) -> None:
     examples = [{"input_ids": s, "labels": t} for s, t in zip(numbers.source(lines[0]), targets, strict=True)]
     set_seed(args.seed)
     model = new_model(args, prior, numbers.source_words.known)
+    if args.weights is not None:
+        model.load_state_dict(model.state_dict() | renamed(read_checkpoint(str(args.weights))["model"]))
     if args.invented_terms:
         examples = WithTerms(examples, model.head.prior, args)
     more = {"label_smoothing_factor": args.label_smoothing} if args.softmax else {}
     fit(model, examples, args.out, args, **more)
     if args.softmax:
         (args.out / SOFTMAX).touch()
+
+
+def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a llrnn_transformer by their names in LogLinearMarian, tables of positions aside."""
+    found = {}
+    for name, value in state.items():
+        own, new = next(pair for pair in PLACES if name.startswith(pair[0]))
+        if "embed_positions" not in name and not name.endswith(".version"):
+            found[new + name.removeprefix(own)] = value
+    return found
 
 
 class WithTerms(Sequence[Example]):
@@ -170,6 +185,7 @@ def main(argv: list[str] | None = None) -> None:
         if name == "train":
             made.add_argument("--target", type=Path, required=True)
             made.add_argument("--softmax", action="store_true", help="Marian's own output")
+            made.add_argument("--weights", type=Path, help="of a checkpoint of llrnn_transformer, to begin with")
             made.add_argument("--invented-terms", type=float, default=0.0, help="share of sentences (default: none)")
             add_options(made)
         else:

@@ -1,6 +1,7 @@
 """The scripts around Marian: trained and searched with the head and with a softmax, with terms and with a grammar."""
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -77,6 +78,18 @@ def test_what_is_trained_says_required_terms(
     assert all(said[:2]), lines
     marked = [bool((torch.tensor(one["input_ids"]) >> SHIFT).any()) for one in sources]
     assert any(marked) == ("--invented-terms" in output)
+
+
+def test_batches_of_neighbours_by_length(modules: list[ModuleType]) -> None:
+    """Every example once an epoch, in the batches of the epoch before, which come in another order."""
+    lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
+    examples = [{"input_ids": [7] * long, "labels": [7] * (1 + long % 3)} for long in lengths]
+    batches = modules[0].SortedBatches(examples, 3, seed=1)
+    epochs = [list(batches) for _ in range(3)]
+    assert sorted(at for batch in epochs[0] for at in batch) == list(range(len(lengths)))
+    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(epochs[2]) and not epochs[0] == epochs[1] == epochs[2]
+    spans = sorted((min(lengths[at] for at in batch), max(lengths[at] for at in batch)) for batch in epochs[0])
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def test_invented_terms_need_forms_and_a_head(translate: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
