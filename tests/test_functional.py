@@ -50,7 +50,7 @@ def test_gradcheck_with_corrections() -> None:
         classes = target if slots else target.clamp_max(3)
         assert torch.autograd.gradcheck(
             lambda h, r, b, *s, t=classes: log_linear_nll(
-                h, t, r, replace(corrections, shared=b.unsqueeze(0)), None, None, *(s or [None])
+                h, t, r, replace(corrections, of_groups=b.unsqueeze(0)), None, None, *(s or [None])
             ),
             (hidden, rows, bias, *slots),
         )
