@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairseq_llrnn.automata.automaton import END as END
     from fairseq_llrnn.backgrounds.base import Background as Background
+    from fairseq_llrnn.backgrounds.by_source import BySource as BySource
     from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
     from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights as ExplicitWeights
-    from fairseq_llrnn.backgrounds.source import BySource as BySource
     from fairseq_llrnn.backgrounds.static import StaticBackground as StaticBackground
     from fairseq_llrnn.errors import DataError as DataError
     from fairseq_llrnn.errors import OptionError as OptionError
@@ -44,7 +44,7 @@ _MODULES = {
     "backgrounds.base": ("Background",),
     "backgrounds.explicit_background": ("ExplicitBackground",),
     "backgrounds.explicit_words": ("ExplicitWeights",),
-    "backgrounds.source": ("BySource",),
+    "backgrounds.by_source": ("BySource",),
     "backgrounds.static": ("StaticBackground",),
     "errors": ("DataError", "OptionError"),
     "files.numbers": ("is_weight",),

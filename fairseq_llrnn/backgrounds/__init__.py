@@ -8,7 +8,8 @@
     automaton_tables.py     … their arcs, steps, masses
     automaton_topk.py       … their best members
     cache.py                the last words
-    source.py               backgrounds that depend on the source: rows of links, and shares of forms
+    by_source.py            the background below, until the source makes another one of it
+    source.py               what source words say: rows of links, and shares of forms
     lexical.py              translations of the words of the source
     lexical_mixture.py      … of the sentences of a batch: a factor, and more for a few words
     language_model.py       another trained model

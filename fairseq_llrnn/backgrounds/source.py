@@ -1,8 +1,4 @@
-"""A background that its source makes another one: by itself it is the background below.
-
-What a subclass supplies is `given`.
-
-How a lemma's part of a lexical background is shared among its forms.
+"""How a lemma's part of a lexical background is shared among its forms.
 
 With n(x) how often the text shows form x of lemma ℓ,
 
@@ -44,41 +40,8 @@ from torch import Tensor
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.backgrounds.explicit_words import expanded
-
-
-class BySource(Background):
-    """The background `base`, until `given(source)` is asked."""
-
-    def __init__(self, base: Background) -> None:
-        super().__init__(base.class_of, base.num_classes)
-        self.base = base
-        self.constant = base.constant
-
-    def start(self, n: int) -> Tensor:
-        return self.base.start(n)
-
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.base.advance(state, tokens)
-
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self.base.log_weights(state)
-
-    def with_hidden(self, hidden: Tensor) -> Background:
-        """As `within`: what `base` is."""
-        chosen = self.base.with_hidden(hidden)
-        return self if chosen is self.base else chosen
-
-    def within(self, remaining: int) -> Background:
-        """Within a limit it is what `base` is; itself where that changes nothing."""
-        limited = self.base.within(remaining)
-        return self if limited is self.base else limited
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.base.steps_to_end(state)
-
 
 PSEUDO_COUNT = 0.5
 

@@ -195,10 +195,8 @@ class SlotRows(ClassSource):
 
     def rows(
         self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
-    ) -> RowPair | None:
-        if layer is None or source_states is None:
-            return None
-        assert isinstance(layer.source, EvidenceSlots)
+    ) -> RowPair:
+        assert layer is not None and isinstance(layer.source, EvidenceSlots) and source_states is not None
         return self(layer.source, weight, head.output.bias, source_states)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def words_with_identity(
     if not counts[ordinary].any():
         raise OptionError(
             f"{option} auto: expected counts, found none for any word of the dictionary; give a text with "
-            f"--count-text, or say {option} M or {option} all"
+            f"--count-text, or say {option} M or {option} all (in a Recipe: text, or top_words)"
         )
     return np.flatnonzero(ordinary & (counts >= floor))
 

@@ -270,13 +270,14 @@ class LogLinearHead(nn.Module):
         of_source: dict[str, Any] = {}
         for each in self.sources:
             layer = None if each.kind is None else self._layer_of(each, background)
-            if each.needs_source_states and layer is not None and source_states is None:
+            has_rows = each.kind is None or layer is not None
+            if has_rows and each.needs_source_states and source_states is None:
                 raise DataError(
                     "LogLinearHead: expected source_states, the encoder's states (B, L, E), of which "
                     f"{each.option or each.name} makes rows for classes of the source, found None; give them, and "
                     "source_size when the head is made"
                 )
-            of_source[each.name] = each.rows(self, weight, layer, source_states)
+            of_source[each.name] = each.rows(self, weight, layer, source_states) if has_rows else None
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:

@@ -119,8 +119,10 @@ class ClassSource(nn.Module):
     def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> Any:
         """What is made once for a batch or a search; `rows_at` finds it as `place.rows.of_source[self.name]`.
 
+        A source of some `kind` of classes is asked where the background has such.
+
         Args:
-            weight: (F, H'), to compose rows with. layer: of the background, where it has classes of this source.
+            weight: (F, H'), to compose rows with. layer: of the background, the classes of this kind.
             source_states: of the encoder, (B, L, E), of the sentences that the background was given.
         """
 
