@@ -383,6 +383,9 @@ def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> Non
     if when == "at the beginning":
         inside = bool(((contexts >= 0) & (contexts < source.rows)).all())
         _holds(f"start(n) are numbers below `rows`, which is {source.rows}; found {contexts.tolist()}", inside)
+        every = source.start(source.rows)
+        counted = source.changes or not source.width or every.tolist() == list(range(source.rows))
+        _holds(f"start(rows) counts the contexts, unless they change; found {every.tolist()}", counted)
     words = source.words(contexts)
     for context, row in zip(contexts.tolist(), words.tolist(), strict=True):
         real = [word for word in row if word != NO_WORD]

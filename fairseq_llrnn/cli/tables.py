@@ -91,9 +91,9 @@ def feature_items(row: Sequence[tuple[str, float]]) -> list[str]:
 
 
 def say_notes(notes: Mapping[str, int]) -> None:
-    """Remarks of how many things each is true, if of any; first those which say that all may be wrong."""
+    """Remarks of how many things each is true; first those which say that all may be wrong, of which 0 is the worst."""
     for remark, count in sorted(notes.items(), key=lambda entry: (not is_warning(entry[0]), entry[0])):
-        if count:
+        if count or is_warning(remark):
             print(f"{'warning' if is_warning(remark) else 'note'}: {count:,} {as_one_line(remark)}", file=sys.stderr)
 
 

@@ -32,8 +32,8 @@ def words_in_both(
     Args:
         source: who lists them, as the user named it. answers: whether it lists only what it is asked for.
     """
-    both, asked = set(filter(has_letters, listed)), set(filter(has_letters, words))
-    return words_known(source, len(both & asked), len(asked), None if answers else len(both))
+    named, asked = set(filter(has_letters, listed)), set(filter(has_letters, words))
+    return words_known(source, len(named & asked), len(asked), None if answers else len(named))
 
 
 def words_known(source: str, known: int, words: int, listed: int | None = None) -> Counter[str]:

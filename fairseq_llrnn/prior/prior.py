@@ -353,7 +353,7 @@ class Prior:
                 raise ValueError("some of its parts belong to source words, and there are none")
             for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
-                fields = {bases: value for bases, value in entry.items() if bases != "part"}
+                fields = {key: value for key, value in entry.items() if key != "part"}
                 part_saved = SavedPart(fields, saved.arrays_of(name), directory / name, prior, load_model)
                 prior = prior.with_part(part.read(part_saved))
             if "background" not in saved.description:

@@ -86,11 +86,9 @@ def test_update_adds_the_notes() -> None:
 @pytest.mark.parametrize(
     ("word", "features", "message"),
     [
-        *(("un", {"Weight:kg": value}, f"word 'un': feature 'Weight:kg' has the value {value}; expected a finite "
-        f"number")
+        *(("un", {"Weight:kg": value}, f"feature 'Weight:kg' has the value {value}; expected a finite number")
           for value in (math.nan, math.inf, -math.inf)),
-        *(("un", [name], f"word 'un': {name!r} is no feature name; expected a group, a colon and a value, such as "
-        f"Gender:")
+        *(("un", [name], f"{name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem")
           for name in ("Gender", "Gender:", ":Fem", "")),
         ("", ["POS:DET"], r"with the features \['POS:DET'\] has an empty word; remove it"),
     ],

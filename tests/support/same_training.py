@@ -49,14 +49,16 @@ def assert_same_training(one: Path, other: Path, exact: bool = True) -> None:
 
 
 def resumed_as_whole(
-    shell: Shell, args: Callable[[Path], Sequence[object]], place: Path, *options: object, epochs: int = 2
-) -> Result:
-    """Train at once, into place/whole, and with a stop after the first epoch, which changes nothing. What it printed.
+    shell: Shell, args: Callable[[Path], Sequence[object]], place: Path, *options: object, epochs: int = 2,
+    stop: int = 1,
+) -> Result:  # fmt: skip
+    """Train at once, into place/whole, and with a stop, which changes nothing. What it printed.
 
-    args: those of fairseq-train that saves in a folder.
+    Args:
+        args: those of fairseq-train that saves in a folder. stop: after how many epochs.
     """
-    for name, stops in (("whole", (epochs,)), ("parts", (1, epochs))):
-        for stop in stops:
-            done = shell.run("fairseq-train", *args(place / name), *options, "--max-epoch", stop)
+    for name, ends in (("whole", (epochs,)), ("parts", (stop, epochs))):
+        for end in ends:
+            done = shell.run("fairseq-train", *args(place / name), *options, "--max-epoch", end)
     assert_same_training(place / "whole" / "checkpoint_last.pt", place / "parts" / "checkpoint_last.pt")
     return done

@@ -115,11 +115,11 @@ class Extension:
             OptionError: as `of_head`.
         """
 
-    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, per_epoch: int) -> None:
+    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
         """Do what is due before a batch of training.
 
         Args:
-            model: as fairseq has wrapped it; optimizer: as well. updates: that were made; per_epoch: that an epoch has.
+            model: as fairseq has wrapped it; optimizer: as well.
 
         Raises:
             OptionError: training cannot go on with this optimiser.

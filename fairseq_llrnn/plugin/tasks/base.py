@@ -11,6 +11,7 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -221,13 +222,16 @@ class PriorTask(OwnTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """As fairseq's; before, extensions do what is due."""
+        """As fairseq's; before, extensions do what is due, and a normaliser changes if it does so now."""
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead):
             batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
             per_epoch = max(1, self.batches_per_epoch // batches)
             for extension in EXTENSIONS:
-                extension.before_batch(head, model, optimizer, update_num, per_epoch)
+                extension.before_batch(head, model, optimizer)
+            moved = head.normaliser.after(update_num, per_epoch) if head.normaliser.counts else None
+            if moved is not None:
+                metrics.log_scalar(f"{head.normaliser.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:

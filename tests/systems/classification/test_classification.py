@@ -198,7 +198,7 @@ TREES = [
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree[1])
 def test_a_tree_over_the_labels(shell: Shell, labels: LabelsWorld, tree: list[str], tmp_path: Path) -> None:
-    log = resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *tree, epochs=6)
+    log = resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *tree, epochs=6, stop=2)
     assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
     predict = load_label_predictor(str(tmp_path / "whole" / "checkpoint_last.pt"))
     lines = [line for line in labels.lines("test", "text") if line][:8]

@@ -248,6 +248,12 @@ def test_what_the_dictionary_has_is_a_word() -> None:
     assert asked(terms.table, batch(terms.table, terms, ["dog|NOUN </s>"])) == [[("chien", 1, (0,))]]
 
 
+def test_an_empty_source_has_no_place_for_a_term() -> None:
+    table, terms = make()
+    with pytest.raises(DataError, match="expected a source with words, found an empty one"):
+        batch(table, terms, ["</s>"], {0: ["chien"]})
+
+
 def test_terms_stay_with_their_sentence_in_any_order() -> None:
     table, terms = make()
     lines = ["dog 12 Zoé </s>", "two dog </s>", "12 7 </s>", "Ann </s>"]

@@ -126,7 +126,7 @@ class DiscourseTask(OwnTask):
         drawn = {name: self._drawn(name, len(loaded.examples[name])) for name in self.objectives} if training else None
         data = DiscourseDataset(loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn)
         self.datasets[split] = data
-        self.datasets[split] = self.extended(data, split, epoch, training, self.load_dataset)
+        self.datasets[split] = self.extended(data, split, 1, training, self.load_dataset)  # there is one folder alone
 
     def begins_elsewhere(self) -> bool:
         """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.logging import metrics
 from fairseq.optim import register_optimizer
 
 from fairseq_llrnn.errors import refuse_idle
@@ -91,17 +90,12 @@ class OutputTrees(Extension):
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}
 
-    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, per_epoch: int) -> None:
-        """A learned tree changes if that is due. Raises OptionError: sparse gradients, which these do not take."""
-        layer: Any = head.normaliser
-        if layer.name != "tree":
-            return
-        if layer.sparse_gradients:
+    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
+        """Raises OptionError: an optimiser or processes that take no sparse gradients, where there are some."""
+        if head.normaliser.sparse_gradients:
             from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
-        if layer.counts and (moved := layer.after(updates, per_epoch)) is not None:
-            metrics.log_scalar("tree_moved", moved / head.prior.output.num_classes, 1, round=4)
 
 
 EXTENSIONS.append(OutputTrees())
