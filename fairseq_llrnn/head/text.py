@@ -88,8 +88,8 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
     prior = head.prior
     if not prior.source_symbols:
         raise DataError(
-            "encode_source: expected a prior that knows source words, found one without; build it with translations, "
-            "evidence or another part that knows the source (source_dictionary), or number the words yourself"
+            "encode_source: expected a prior that knows source words, found one without; build it with translations "
+            "or another part that knows the source (source_dictionary), or number the words yourself"
         )
     if terms is None:
         tokens = numbers(lines, prior.session.source, prior.source_index)
