@@ -37,7 +37,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, OfRows, each_row
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
-from fairseq_llrnn.output.context_classes import OwnClasses, recalled
+from fairseq_llrnn.output.context_classes import OwnClasses, Records, recalled
 
 LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
 # log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
@@ -99,6 +99,18 @@ class QuotaSlots(EvidenceSlots):
         self.log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
 
 
+@dataclass(frozen=True)
+class SlotGroups(Records):
+    """What the quotas say of the slots of N states, by their sentence."""
+
+    strings: Tensor  # (N, J)
+    member: Tensor  # (N, J, G)
+    must: Tensor  # (N, G)
+    log_open: Tensor  # (N, J)
+    log_full: Tensor  # (N, J)
+    log_wanting: Tensor  # (N, G)
+
+
 class CountedSlots(EvidenceMixture):
     """b'(K, x) over the slots of a batch. A hypothesis' state: sentence, how often groups may be said, state below."""
 
@@ -131,7 +143,7 @@ class CountedSlots(EvidenceMixture):
 
     def missing(self, state: Tensor) -> Tensor:
         """How many tokens are still required: (N,)."""
-        return (self._left(state) * self._must(self.own(state))).sum(1).long()
+        return (self._left(state) * self._groups(self.own(state)).must).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -143,9 +155,9 @@ class CountedSlots(EvidenceMixture):
         return torch.cat([super()._own_start(n), self.source.most[:n]], dim=1)
 
     def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        own, left = self.own(state), self._left(state)
-        said = self._strings(own) == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (self._member(own) & said.unsqueeze(2)).any(1) & (left > 0)
+        groups, left = self._groups(self.own(state)), self._left(state)
+        said = groups.strings == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (groups.member & said.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
@@ -155,46 +167,21 @@ class CountedSlots(EvidenceMixture):
             own.append(self._own_after(own[-1], tokens))
         return torch.stack(own, dim=1)
 
-    # ---- what groups are, by context --------------------------------------------------------------------------------
-
     @recalled
-    def _strings(self, own: OwnClasses) -> Tensor:
-        """(N, J); not by `own_words`, which looks at the state below"""
-        return self.source.words(own.contexts)
-
-    @recalled
-    def _member(self, own: OwnClasses) -> Tensor:
-        """(N, J, G)"""
-        return self.source.member[own.contexts]
-
-    @recalled
-    def _must(self, own: OwnClasses) -> Tensor:
-        """(N, G)"""
-        return self.source.must[own.contexts]
-
-    @recalled
-    def _log_open(self, own: OwnClasses) -> Tensor:
-        """(N, J)"""
-        return self.source.log_open[own.contexts]
-
-    @recalled
-    def _log_full(self, own: OwnClasses) -> Tensor:
-        """(N, J)"""
-        return self.source.log_full[own.contexts]
-
-    @recalled
-    def _log_wanting(self, own: OwnClasses) -> Tensor:
-        """(N, G)"""
-        return self.source.log_wanting[own.contexts]
+    def _groups(self, own: OwnClasses) -> SlotGroups:
+        """Not by `own_words`, which looks at the state below."""
+        source = self.source
+        tables = source.member, source.must, source.log_open, source.log_full, source.log_wanting
+        return SlotGroups(source.slots.words, *tables).index_select(0, own.contexts)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of </s>, and of the slots: (N, 1 + J)."""
-        own, room = self.own(state), self._left(state) > 0
-        is_open = (self._member(own) & room.unsqueeze(1)).any(2)
-        of_slots = torch.where(is_open, self._log_open(own), self._log_full(own))
-        of_end = torch.where(room, self._log_wanting(own), 0.0).amin(1, keepdim=True)
+        groups, room = self._groups(self.own(state)), self._left(state) > 0
+        is_open = (groups.member & room.unsqueeze(1)).any(2)
+        of_slots = torch.where(is_open, groups.log_open, groups.log_full)
+        of_end = torch.where(room, groups.log_wanting, 0.0).amin(1, keepdim=True)
         return torch.cat([of_end, of_slots], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
@@ -213,9 +200,9 @@ class CountedSlots(EvidenceMixture):
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            own = self.own(state)
-            wanting = (self._left(state) > 0) & self._must(own)
-            required = (self._member(own) & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
+            groups = self._groups(self.own(state))
+            wanting = (self._left(state) > 0) & groups.must
+            required = (groups.member & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
             needed[:, 0] = 0  # `</s>` is the end itself
             gone = gone | (needed > self._remaining)

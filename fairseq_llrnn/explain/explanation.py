@@ -21,7 +21,7 @@ from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
 from fairseq_llrnn.output.class_source import ClassTerms
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource, layers_of
+from fairseq_llrnn.output.context_classes import ContextClassSource, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
@@ -86,7 +86,7 @@ def explain(
         terms: of classes that have features, by the kind of their source.
     """
     table, symbols, slots, terms = prior.output.features, prior.session.target.symbols, None, terms or {}
-    evidence = next((layer for layer in _layers(background) if isinstance(layer, EvidenceMixture)), None)
+    evidence = next((layer for layer in each_layer(background) if isinstance(layer, EvidenceMixture)), None)
     if evidence is not None:
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
@@ -167,12 +167,6 @@ def explain(
             slot=slot,
             details=tuple(details if paths is None else [*details, paths[t].detail]),
         )
-
-
-def _layers(background: Background) -> Iterator[ContextClasses]:
-    while isinstance(background, ContextClasses):
-        yield background
-        background = background.base
 
 
 def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[tuple[int, Tensor]]) -> np.ndarray:

@@ -44,7 +44,7 @@ from fairseq_llrnn.head.embedding import InputEmbedding
 from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
 from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
 from fairseq_llrnn.prior.prior import Prior
@@ -236,11 +236,8 @@ class LogLinearHead(nn.Module):
 
     def _layer_of(self, source: ClassSource, background: Background) -> ContextClasses | None:
         """The context classes in front of a background that a source has rows for."""
-        while isinstance(background, ContextClasses):
-            if source.kind is not None and isinstance(background.source, source.kind):
-                return background
-            background = background.base
-        return None
+        kind = source.kind
+        return next((one for one in each_layer(background) if kind is not None and isinstance(one.source, kind)), None)
 
     def _source_of(self, layer: ContextClasses) -> ClassSource:
         """Raises DataError where there is none, OptionError for strings that no text would have."""

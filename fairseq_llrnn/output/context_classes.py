@@ -23,7 +23,7 @@ all that a batch begins with; anything else not again for the states that it was
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Self, TypeVar
@@ -90,8 +90,8 @@ class ContextClassSource:
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
-class _Records:
-    """Tensors (N, J) about the context classes of N states; each is selected for some of these when it is read."""
+class Records:
+    """Tensors (N, …) about the context classes of N states; each is selected for some of these when it is read."""
 
     def index_select(self, dim: int, rows: Tensor) -> Self:
         """As of a tensor."""
@@ -109,7 +109,7 @@ class _Records:
 
 
 @dataclass(frozen=True)
-class OwnWords(_Records):
+class OwnWords(Records):
     """The words of context classes, and the classes that they have left."""
 
     words: Tensor  # NO_WORD where there are fewer
@@ -120,7 +120,7 @@ class OwnWords(_Records):
 
 
 @dataclass(frozen=True)
-class OwnMasses(_Records):
+class OwnMasses(Records):
     """What context classes weigh, and what they leave below."""
 
     share_below: Tensor  # log shares below, −inf for words that leave no class
@@ -143,7 +143,7 @@ class OwnClasses:
         return runs(self.contexts)
 
 
-Found = TypeVar("Found", Tensor, OwnWords, OwnMasses)
+Found = TypeVar("Found", bound=Tensor | Records)
 OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
 OF_RUNS = ("_log_mass", "_best_share")  # what has a row for each run, since it is as wide as all classes
 
@@ -610,28 +610,29 @@ class ContextClasses(Background):
         return of_words + lift.gather(1, self.base.column_classes(self._below(own)).expand(len(state), -1))
 
 
+def each_layer(background: Background) -> Iterator[ContextClasses]:
+    """The context classes in front of a background, the outermost first."""
+    while isinstance(background, ContextClasses):
+        yield background
+        background = background.base
+
+
 def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
     """The context classes in front of a background, the innermost first, each with its own part of the states.
 
     Args:
         states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
     """
-    found = []
-    while isinstance(background, ContextClasses):
-        found.append((background, states.view(*shape, *states.shape[1:])))
-        if not isinstance(background.base, ContextClasses):
-            break
-        background, states = background.base, background.below(states)
-    return found[::-1]
+    found: list[tuple[ContextClasses, Tensor]] = []
+    for layer in each_layer(background):
+        states = found[-1][0].below(states) if found else states
+        found.append((layer, states))
+    return [(layer, own.view(*shape, *own.shape[1:])) for layer, own in reversed(found)]
 
 
 def strings_in(background: Background) -> ContextClasses | None:
     """The context classes, among those of `background`, whose source brings strings of its own."""
-    while isinstance(background, ContextClasses):
-        if background.source.unk is not None:
-            return background
-        background = background.base
-    return None
+    return next((layer for layer in each_layer(background) if layer.source.unk is not None), None)
 
 
 def _each(background: Background, state: Tensor, words: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_classes import ContextClasses, each_layer
 from fairseq_llrnn.output.records import Batch, RowPair
 from fairseq_llrnn.systems.experts.contexts import Contexts
 from fairseq_llrnn.systems.experts.explained import expert_terms
@@ -123,11 +123,10 @@ class ExpertFeatures(ClassSource):
 
     def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
         """Scores with what experts add to all classes alike, since explanations name it."""
-        width, hidden, layer = self.weight.size(1), batch.hidden[0], batch.background
-        while isinstance(layer, ContextClasses) and not isinstance(layer.source, Contexts):
-            layer = layer.base
-        assert isinstance(layer, ContextClasses) and isinstance(layer.source, Contexts)
-        terms = {**given.get("terms", {}), Contexts: expert_terms(layer, layer.source, hidden)}
+        width, hidden = self.weight.size(1), batch.hidden[0]
+        layers = each_layer(batch.background)
+        layer, contexts = next((one, one.source) for one in layers if isinstance(one.source, Contexts))
+        terms = {**given.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
         return {"scores": given["scores"] + hidden[:, width : width + 1], "terms": terms}
 
     @staticmethod
