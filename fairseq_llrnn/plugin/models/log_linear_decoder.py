@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -57,6 +58,15 @@ def bfloat16_on(device: str) -> bool:
         logger.warning("--bf16-products: torch has no bfloat16 LSTM for this processor; products are in float32")
         return False
     return True
+
+
+@contextmanager
+def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
+    """Products in bfloat16 while a network trains that has `bf16_products`, where they can be had; whether they are."""
+    device = tokens.device.type
+    short = network.bf16_products and network.training and bfloat16_on(device)
+    with torch.autocast(device, torch.bfloat16, enabled=short):
+        yield short
 
 
 @dataclass(frozen=True)
@@ -138,11 +148,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
         """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
         condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0])
-        device = prev_output_tokens.device.type
-        reduced = self.bf16_products and self.training and bfloat16_on(device)
-        with torch.autocast(device, torch.bfloat16, enabled=reduced):
+        with short_products(self, prev_output_tokens) as short:
             states = self.hidden(condition.readable, encoder_out, None)
-        hidden = states.hidden.to(torch.bfloat16) if reduced else states.hidden
+        hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
         source_states = self._source(encoder_out)[1]  # behind the network: gradients are summed in this order
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
         batch = self.head.batch(hidden, condition, source_states, states.spelling)

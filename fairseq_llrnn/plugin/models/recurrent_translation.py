@@ -7,7 +7,6 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.models.extensions import check_sizes
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, bfloat16_on
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, short_products
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
@@ -54,9 +53,7 @@ class SourceEncoder(FairseqEncoder):
             encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, …) and src_tokens (B, L), each the only
             element of a list, as fairseq's encoders have them.
         """
-        device = src_tokens.device.type
-        reduced = self.bf16_products and self.training and bfloat16_on(device)
-        with torch.autocast(device, torch.bfloat16, enabled=reduced):
+        with short_products(self, src_tokens):
             states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
         return {
             "encoder_out": [states.transpose(0, 1)],

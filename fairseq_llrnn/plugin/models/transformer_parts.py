@@ -1,6 +1,5 @@
 """fairseq's encoder and decoder as llrnn_transformer has them: a source that is kept, embeddings that are composed."""
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor, nn
@@ -11,7 +10,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    bfloat16_on,
+    short_products,
 )
 from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
@@ -29,9 +28,7 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> EncoderOut:
-        device = src_tokens.device.type
-        reduced = self.bf16_products and self.training and bfloat16_on(device)
-        with torch.autocast(device, torch.bfloat16, enabled=reduced):
+        with short_products(self, src_tokens):
             read = readable(src_tokens, self.dictionary, self.embed_tokens)
             encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
