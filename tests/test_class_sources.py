@@ -170,11 +170,21 @@ def too_few_rows(source: Any) -> None:
     source.rows = 2
 
 
+def another_order(source: Any) -> None:
+    source.start = lambda n: torch.arange(n).flip(0)
+
+
+def another_shape(source: Any) -> None:
+    source._log_added = source._log_added[:, :1]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         (same_word_twice, r"law broken: the words of context 0 \(at the beginning\) differ; found \["),
         (mass_of_nothing, r"law broken: log_added is −inf where words is NO_WORD .*not so at \[\[2, 0\]\]"),
+        (another_order, r"law broken: start\(rows\) counts the contexts, unless they change; found \[\d"),
+        (another_shape, r"law broken: log_added has the shape of words; found \(\d+, 1\)"),
         (too_few_rows, r"law broken: start\(n\) are numbers below `rows`, which is 2; found \[0, 1, 2, 3\]"),
     ],
 )

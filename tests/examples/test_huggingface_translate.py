@@ -80,6 +80,31 @@ def test_what_is_trained_says_required_terms(
     assert any(marked) == ("--invented-terms" in output)
 
 
+def test_a_training_begins_with_given_weights_in_sorted_batches(
+    modules: list[ModuleType], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a llrnn_transformer, by its names: with a step of no length they are what is saved."""
+    from safetensors.torch import load_file
+
+    training, translate = modules
+    asked = ["train", str(tmp_path), "--prior", str(texts / "prior"), *SIZES, "--lr", "0"]
+    asked += ["--source", str(texts / "train.en"), "--target", str(texts / "train.fr")]
+    translate.main([*asked, "--seed", "7"])
+    begun = load_file(tmp_path / "model.safetensors")
+    state = {"encoder.embed_positions.weights": torch.zeros(1), "encoder.version": torch.ones(1)}
+    for name, value in begun.items():
+        own, new = next(pair for pair in translate.PLACES if name.startswith(pair[1]))
+        state[own + name.removeprefix(new)] = value
+    monkeypatch.setattr(translate, "read_checkpoint", lambda path: {"model": state} if path == "start.pt" else None)
+    made: list[Any] = []
+    batches = training.SortedBatches
+    monkeypatch.setattr(training, "SortedBatches", lambda *of: made.append(batches(*of)) or made[-1])
+    translate.main([*asked, "--seed", "8", "--weights", "start.pt", "--sorted-batches"])
+    ended = load_file(tmp_path / "model.safetensors")
+    assert begun.keys() == ended.keys() and all(torch.equal(begun[name], ended[name]) for name in begun)
+    assert [batch.epoch for batch in made] == [1]
+
+
 def test_batches_of_neighbours_by_length(modules: list[ModuleType]) -> None:
     """Every example once an epoch, in the batches of the epoch before, which come in another order."""
     lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]

@@ -187,11 +187,13 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
         (["--output-tree", "oak"], "--output-tree oak: expected one of clusters, huffman, .*, or a file with a tree"),
         (["--output-tree", "huffman", "--tree-arity", "1"], "arity of the tree: expected at least 2 children"),
         (["--output-tree", "random", "--tree-arity", "2", "--tree-depth", "2"], "depth of the tree: expected room"),
+        (["--output-tree", __file__, "--tree-arity", "3"],
+         f"--tree-arity 3: expected --output-tree with a kind of tree, found the file {re.escape(__file__)}; leave"),
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
         (["--output-tree", "learned", "--tree-reassign", "0"], "--tree-reassign 0: expected a number of times"),
         (["--output-tree", "learned", "--tree-reassign-epochs", "-1"], "--tree-reassign-epochs -1.0: expected a"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(world: World, more: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build([*world.train_args(), *more])
