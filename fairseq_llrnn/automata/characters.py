@@ -49,9 +49,9 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
         text, where = line.strip(), place(path, number)
         if text.startswith("%separator "):
             for name in text.split()[1:]:
-                found = symbols.find(name, where)
-                if found is not None:
-                    separators[found] = name
+                symbol = symbols.find(name, where)
+                if symbol is not None:
+                    separators[symbol] = name
             count.read += 1
             continue
         word = spelling(text, symbols, where)
@@ -68,7 +68,7 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
     if not separators:
         raise DataError(
             f"{path}: expected a symbol between words ({' or '.join(USUAL_SEPARATORS)}), found none in the dictionary; "
-            "say which with a line `%separator …`"
+            "name it in a line `%separator …`"
         )
     if not spelled:
         raise DataError(f"{path}: expected words, one a line, found none; is it the right file?")
@@ -86,17 +86,18 @@ def _is_comment(line: str, symbols: Symbols) -> bool:
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
     """The characters of a word as symbols; None where the word is dropped.
 
-    Unknown ones are left out, for `Symbols.refuse_unknown` to say. Raises DataError as `Symbols.find`, and for a word
-    of more than LONGEST_WORD.
+    Unknown characters are left out; `Symbols.refuse_unknown` reports them.
+
+    Raises:
+        DataError: as `Symbols.find`; a word of more than LONGEST_WORD characters.
     """
     if len(word) > LONGEST_WORD:
         raise DataError(f"{where}: expected a word of at most {LONGEST_WORD} characters, found one of {len(word):,}")
-    known = [character in symbols.index for character in word]
-    if symbols.drops and not all(known):
+    if symbols.drops and not all(character in symbols.index for character in word):
         symbols.notes[WORDS_DROPPED] += 1
         return None
-    found = [symbols.find(character, f"{where}: the word {shown(word)}") for character in word]
-    return tuple(symbol for symbol in found if symbol is not None)
+    ids = [symbols.find(character, f"{where}: the word {shown(word)}") for character in word]
+    return tuple(symbol for symbol in ids if symbol is not None)
 
 
 def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: int) -> Automaton:
@@ -136,4 +137,4 @@ def _word_node(nodes: SharedNodes, words: list[Spelling], at: int = 0) -> int:
     row = {symbol: (_word_node(nodes, group, at + 1), 0.0) for symbol, group in by_symbol.items()}
     if ends:
         row[END] = nodes.end, 0.0
-    return nodes.made(row)[0]
+    return nodes.normalised(row)[0]

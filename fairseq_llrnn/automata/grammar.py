@@ -79,7 +79,7 @@ class _Building:
         self.endless = derives_itself(items, self.least_words)
         # those that can be the cause of too much work; of the others, only the words differ
         self.branching = {name for name in self.rules if any(map(names_in, items[name]))}
-        self.known: dict[tuple[str, int, int, int], Weighted] = {}
+        self.memo: dict[tuple[str, int, int, int], Weighted] = {}
         self.work: Counter[str] = Counter()  # steps for each nonterminal itself, in all contexts
         self.contexts: Counter[str] = Counter()
         self.path = [grammar.start]
@@ -126,12 +126,12 @@ class _Building:
         if rest[0] == NOWHERE or self.least_depth[name] > depth or self.least_words[name] > words:
             return NOWHERE, 0.0
         key = name, min(depth, self.most_depth[name]), min(words, self.most_words[name]), rest[0]
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._made(name, depth, words, rest[0])
-        return found[0], found[1] + rest[1]
+        result = self.memo.get(key)
+        if result is None:
+            result = self.memo[key] = self._build(name, depth, words, rest[0])
+        return result[0], result[1] + rest[1]
 
-    def _made(self, name: str, depth: int, words: int, rest: int) -> Weighted:
+    def _build(self, name: str, depth: int, words: int, rest: int) -> Weighted:
         branching = name in self.branching
         if branching:
             self._count()
@@ -152,11 +152,11 @@ class _Building:
         if spare < 0:
             return NOWHERE, 0.0
         # from the last to the first; each may have all of the words that the others can do without
-        for item, own in zip(reversed(alternative.items), reversed(least), strict=True):
+        for item, shortest in zip(reversed(alternative.items), reversed(least), strict=True):
             if isinstance(item, int):
                 result = self.nodes.after(item, result)
             else:
-                result = self.node(item, depth, NO_LIMIT if words == NO_LIMIT else own + spare, result)
+                result = self.node(item, depth, NO_LIMIT if words == NO_LIMIT else shortest + spare, result)
             if result[0] == NOWHERE:
                 return result
         return result

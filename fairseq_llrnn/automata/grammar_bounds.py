@@ -1,4 +1,4 @@
-"""What is known of each nonterminal of a grammar before an automaton is built: how deep and how long its trees are.
+"""Bounds on each nonterminal of a grammar, before an automaton is built: how deep and how long its trees are.
 
 Each function looks at each rule a few times, however the rules depend on each other.
 """
@@ -24,12 +24,12 @@ def names_in(items: Items) -> set[str]:
 
 def least_words(rules: Rules) -> dict[str, int]:
     """The number of words of each nonterminal's shortest string; NO_LIMIT where it has none."""
-    return _least(rules, lambda items, known: sum(1 if isinstance(item, int) else known[item] for item in items))
+    return _least(rules, lambda items, values: sum(1 if isinstance(item, int) else values[item] for item in items))
 
 
 def least_depth(rules: Rules) -> dict[str, int]:
     """The depth of each nonterminal's flattest tree; NO_LIMIT where it has none."""
-    return _least(rules, lambda items, known: 1 + max((known[name] for name in names_in(items)), default=0))
+    return _least(rules, lambda items, values: 1 + max((values[name] for name in names_in(items)), default=0))
 
 
 def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> dict[str, int]:
@@ -37,10 +37,10 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
 
     Knuth 1977, "A Generalization of Dijkstra's Algorithm".
     """
-    known = dict.fromkeys(rules, NO_LIMIT)
+    values = dict.fromkeys(rules, NO_LIMIT)
     uses: dict[str, list[tuple[str, Items]]] = defaultdict(list)
     missing: dict[tuple[str, Items], int] = {}
-    found: list[tuple[int, str]] = []
+    queue: list[tuple[int, str]] = []
     for name, alternatives in rules.items():
         for items in set(alternatives):
             inner = names_in(items)
@@ -48,18 +48,18 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
             for each in inner:
                 uses[each].append((name, items))
             if not inner:
-                found.append((measure(items, known), name))
-    heapq.heapify(found)
-    while found:
-        value, name = heapq.heappop(found)
-        if known[name] < NO_LIMIT:
+                queue.append((measure(items, values), name))
+    heapq.heapify(queue)
+    while queue:
+        value, name = heapq.heappop(queue)
+        if values[name] < NO_LIMIT:
             continue
-        known[name] = min(value, NO_LIMIT - 1)
+        values[name] = min(value, NO_LIMIT - 1)
         for use in uses[name]:
             missing[use] -= 1
-            if missing[use] == 0 and known[use[0]] == NO_LIMIT:
-                heapq.heappush(found, (measure(use[1], known), use[0]))
-    return known
+            if missing[use] == 0 and values[use[0]] == NO_LIMIT:
+                heapq.heappush(queue, (measure(use[1], values), use[0]))
+    return values
 
 
 def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:

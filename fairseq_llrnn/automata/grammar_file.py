@@ -73,16 +73,16 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             raise DataError(f"{where}: expected `X -> …`, found {shown(text)}; fix the line")
         rules = grammar.rules.setdefault(left, [])
         grammar.lines.setdefault(left, number)
-        for items, weight in _alternatives(right, where):
-            found = _items(items, symbols, where, used)
+        for names, weight in _alternatives(right, where):
+            items = _items(names, symbols, where, used)
             grammar.weighted |= weight is not None
             plain += weight is None
             count.found += 1
-            if found is None:
+            if items is None:
                 count.left_out[LACKED] += 1
             else:
                 count.read += 1
-                rules.append(Alternative(found, math.log(1.0 if weight is None else weight)))
+                rules.append(Alternative(items, math.log(1.0 if weight is None else weight)))
     symbols.refuse_unknown()
     count.done()
     if not grammar.rules:
@@ -96,10 +96,10 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
 
 
 def _read_bound(grammar: Grammar, text: str, where: str) -> None:
-    found = BOUND.fullmatch(text)
-    if found is None or int(found.group(2)) == 0:
+    match = BOUND.fullmatch(text)
+    if match is None or int(match.group(2)) == 0:
         raise DataError(f"{where}: expected `%depth N` or `%length N` with N ≥ 1, found {shown(text)}; fix the line")
-    setattr(grammar, found.group(1), int(found.group(2)))
+    setattr(grammar, match.group(1), int(match.group(2)))
 
 
 def _alternatives(text: str, where: str) -> Iterator[tuple[list[tuple[str, bool]], float | None]]:
@@ -117,8 +117,9 @@ def _alternatives(text: str, where: str) -> Iterator[tuple[list[tuple[str, bool]
             yield items, weight
             items, weight = [], None
         elif weight is not None:
-            found = shown(piece.group().strip())
-            raise DataError(f"{where}: expected nothing behind the weight of an alternative, found {found}")
+            raise DataError(
+                f"{where}: expected nothing behind the weight of an alternative, found {shown(piece.group().strip())}"
+            )
         elif number is not None:
             weight = _weight(number, where)
         elif name is not None:
@@ -145,12 +146,12 @@ def _items(
     names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
 ) -> tuple[Item, ...] | None:
     """Symbols and nonterminals; None where a symbol is unknown, and the alternative goes with it."""
-    items: list[Item | None] = []
+    looked_up: list[Item | None] = []
     for name, is_word in names:
         if is_word:
-            items.append(symbols.find(name, where))
+            looked_up.append(symbols.find(name, where))
         else:
             used.setdefault(name, where)
-            items.append(name)
-    found = tuple(item for item in items if item is not None)
-    return found if len(found) == len(items) else None
+            looked_up.append(name)
+    items = tuple(item for item in looked_up if item is not None)
+    return items if len(items) == len(looked_up) else None

@@ -1,10 +1,8 @@
-"""How much work and memory an automaton may cost before it is refused.
+"""Limits of an automaton: how much work and memory it may cost, and whether its weights have a finite sum.
 
 Determinising can make a file of a few lines exponentially large. The work is counted in steps: looking at one arc of a
 state, or at one member of a set of states (two with weights, whose sums take longer). Whatever is kept was looked at
 first, so steps bound the memory as well. They are counted and not timed: a file is refused everywhere or nowhere.
-
-Whether the weights of all strings together are finite.
 
 Sizes: Q states, A arcs. A step of a log-linear model sums over the vocabulary, and is finite with any automaton. But an
 automaton with weights says how probable strings are, and that it can only if they have a finite sum. The rule:
@@ -43,7 +41,7 @@ class Budget:
     """Steps that may still be taken."""
 
     def __init__(self, steps: int | None = None) -> None:
-        """steps: MOST_STEPS without it."""
+        """A budget of so many steps; of MOST_STEPS without a number."""
         self.steps = MOST_STEPS if steps is None else steps
         self.spent = 0
 

@@ -134,12 +134,12 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
     waiting: list[Subset] = []
 
     def number(subset: Subset) -> int:
-        found = index.get(subset)
-        if found is None:
-            found = index[subset] = result.num_states
+        state = index.get(subset)
+        if state is None:
+            state = index[subset] = result.num_states
             result.num_states += 1
             waiting.append(subset)
-        return found
+        return state
 
     start, left = closures.subset([(0, 0.0)])
     number(start)
@@ -155,11 +155,11 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
         alike: dict[tuple[tuple[int, float], ...], tuple[int, float]] = {}  # many symbols lead to the same states
         for symbol in sorted(by_symbol):
             members = tuple(by_symbol[symbol])
-            found = alike.get(members)
-            if found is None:
+            arc = alike.get(members)
+            if arc is None:
                 target_subset, weight = closures.subset(members)
-                found = alike[members] = number(target_subset), weight
-            result.add(origin, symbol, *found)
+                arc = alike[members] = number(target_subset), weight
+            result.add(origin, symbol, *arc)
         ends = [rest + paths.finals[state] for state, rest in subset if state in paths.finals]
         if ends:
             result.finals[origin] = log_sum(ends) if paths.weighted else 0.0
@@ -179,7 +179,7 @@ class _Closures:
 
     def __init__(self, empty: list[list[tuple[int, float]]], weighted: bool, budget: Budget) -> None:
         self.empty, self.weighted, self.budget = empty, weighted, budget
-        self.known: dict[int, list[tuple[int, float]]] = {}
+        self.closures: dict[int, list[tuple[int, float]]] = {}
 
     def subset(self, members: Iterable[tuple[int, float]]) -> tuple[Subset, float]:
         """The states that members lead to, and the log weight that they have in common."""
@@ -202,11 +202,11 @@ class _Closures:
         return tuple((state, round(sums[state] - total, DIGITS)) for state in sorted(sums)), total
 
     def of(self, state: int) -> list[tuple[int, float]]:
-        found = self.known.get(state)
-        if found is None:
-            found = self.known[state] = self._weigh(state) if self.weighted else self._reach(state)
-            self.budget.spend(len(found))
-        return found
+        closure = self.closures.get(state)
+        if closure is None:
+            closure = self.closures[state] = self._weigh(state) if self.weighted else self._reach(state)
+            self.budget.spend(len(closure))
+        return closure
 
     def _reach(self, state: int) -> list[tuple[int, float]]:
         seen, waiting = {state}, [state]

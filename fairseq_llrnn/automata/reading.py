@@ -1,17 +1,15 @@
-"""Automata in OpenFst's binary files, read through pynini (extra `[automata]`).
-
-Symbols are those of the file's own table, by name; without one, the file's labels are the ids of the dictionary. Label
-0 reads nothing. Weights are −log, whichever semiring the file has: paths with the same words are summed, and a file all
-of whose weights are 0 is a set of strings. The head of the file is read here first: OpenFst would load a shared library
-for a kind that it does not know, and memory for as many states as the file claims.
-
-The entry point: an automaton from a file in any of the formats.
+"""Reads an automaton from a file in any of the formats; OpenFst's binary files here.
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
     *.words       words, one a line, spelled in the dictionary's symbols: characters (characters.py)
-    OpenFst       a binary file of OpenFst, known by its first bytes (reading.py; needs pynini)
+    OpenFst       a binary file of OpenFst, recognized by its first bytes (read through pynini, extra `[automata]`)
     anything else text as fstprint writes it (text_format.py)
+
+Symbols of a binary file are those of its own table, by name; without one, the file's labels are the ids of the
+dictionary. Label 0 reads nothing. Weights are −log, whichever semiring the file has: paths with the same words are
+summed, and a file all of whose weights are 0 is a set of strings. The head of the file is read here first: OpenFst
+would load a shared library for a kind that it does not know, and allocate memory for as many states as the file claims.
 """
 
 from __future__ import annotations
@@ -156,7 +154,7 @@ class _Labels:
 
     def __init__(self, path: Path | str, table: Any, symbols: Symbols) -> None:
         self.path, self.table, self.symbols = path, table, symbols
-        self.known: dict[int, int | None] = {0: EMPTY}
+        self.symbol_of: dict[int, int | None] = {0: EMPTY}
 
     def name(self, label: int) -> str:
         if self.table is not None:
@@ -164,7 +162,7 @@ class _Labels:
         return shown(self.symbols.names[label]) if 0 <= label < len(self.symbols) else f"the label {label}"
 
     def find(self, label: int, state: int) -> int | None:
-        if label not in self.known:
+        if label not in self.symbol_of:
             where = f"{self.path}, state {state}"
             if self.table is not None and self.table.member(label):
                 name = self.table.find(label)
@@ -175,8 +173,8 @@ class _Labels:
                     f"{where}: label {label} is in no table of symbols; give the file one (fstsymbols), or labels from "
                     f"0 to {len(self.symbols) - 1}"
                 )
-            self.known[label] = self.symbols.find(name, where)
-        return self.known[label]
+            self.symbol_of[label] = self.symbols.find(name, where)
+        return self.symbol_of[label]
 
 
 Reader = Callable[[Path, Symbols], Automaton]

@@ -109,11 +109,11 @@ def _tokens(path: Path | str) -> list[_Token]:
         at = 0
         while at < len(line):
             where = f"{place(path, number)}, column {at + 1}"
-            found = TOKEN.match(line, at)
-            if found is None:
+            match = TOKEN.match(line, at)
+            if match is None:
                 raise DataError(f"{where}: expected words and operators, found {shown(line[at:])}; fix quote or brace")
-            at = found.end()
-            quoted, times, operator, word = found.groups()
+            at = match.end()
+            quoted, times, operator, word = match.groups()
             if quoted is not None:
                 tokens.append(_Token("word", re.sub(r"\\(.)", r"\1", quoted), where))
             elif times is not None:
@@ -146,21 +146,21 @@ class _Parser:
 
     def _symbol(self) -> int | None:
         """That of the word that comes next; None where the dictionary lacks it."""
-        found = self.symbols.find(self.next.text, self.next.where)
+        symbol = self.symbols.find(self.next.text, self.next.where)
         self.at += 1
-        if found is None:
+        if symbol is None:
             self.count.left_out[LACKED] += 1
         else:
             self.count.read += 1
-        return found
+        return symbol
 
     def _unexpected(self, expected: str) -> DataError:
         return DataError(f"{self.next.where}: expected {expected}, found {shown(self.next.text)}; fix the expression")
 
     def _take(self, kind: str) -> bool:
-        found = self.next.kind == kind
-        self.at += found
-        return found
+        taken = self.next.kind == kind
+        self.at += taken
+        return taken
 
     def _choice(self, depth: int) -> Node:
         if depth > DEEPEST:
@@ -194,8 +194,8 @@ class _Parser:
     def _one(self, depth: int) -> Node:
         token = self.next
         if token.kind == "word":
-            found = self._symbol()
-            return Words(() if found is None else (found,))
+            symbol = self._symbol()
+            return Words(() if symbol is None else (symbol,))
         self.at += 1
         if token.kind == ".":
             return Words(tuple(self.symbols.any_word.tolist()))
@@ -208,16 +208,16 @@ class _Parser:
 
     def _listed(self) -> Node:
         other = self._take("^")
-        found = set()
+        listed = set()
         while self.next.kind == "word":
             symbol = self._symbol()
             if symbol is not None:
-                found.add(symbol)
+                listed.add(symbol)
         if not self._take("]"):
             raise self._unexpected("words and `]`")
         if other:
-            return Words(tuple(np.setdiff1d(self.symbols.any_word, list(found)).tolist()))
-        return Words(tuple(sorted(found)))
+            return Words(tuple(np.setdiff1d(self.symbols.any_word, list(listed)).tolist()))
+        return Words(tuple(sorted(listed)))
 
 
 # ---- building -------------------------------------------------------------------------------------------------------
@@ -257,8 +257,8 @@ def _build(node: Node, paths: Paths, begin: int) -> int:
 
 def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
     here = begin
-    # without a most, the last of those that must come is the one that may come again: a copy for each `+` would double
-    # the expression with every group around it
+    # without `most`, the last copy that must come is the one that may come again: another copy for each `+` would
+    # double the expression with every group around it
     for _ in range(node.least if node.most is not None else node.least - 1):
         here = _build(node.part, paths, here)
     if node.most is None:

@@ -31,9 +31,12 @@ class SharedNodes:
     """Nodes that are made once (module docstring). Node 0 is the end: the empty string and no other."""
 
     def __init__(self, weighted: bool, longest: int | None = None, budget: Budget | None = None) -> None:
-        """longest: the most words of a string; what is longer is left out of every node.
+        """No nodes but the end.
 
-        Methods that make nodes raise TooMuchWorkError when the budget is spent; without one there is no limit.
+        Args:
+            weighted: whether arcs have weights; without, all log weights are 0.
+            longest: the most words of a string; what is longer is left out of every node.
+            budget: methods that make nodes raise TooMuchWorkError when it is spent; without one there is no limit.
         """
         self.weighted, self.longest, self.budget = weighted, longest, budget or Budget(sys.maxsize)
         self.rows: list[Row] = []
@@ -63,8 +66,8 @@ class SharedNodes:
             return next(iter(nodes))
         self.budget.spend(len(nodes))
         key = frozenset(nodes)
-        found = self._set_unions.get(key)
-        if found is None:
+        union = self._set_unions.get(key)
+        if union is None:
             rows = [self.rows[node] for node in nodes]
             self.budget.spend(sum(map(len, rows)))
             by_symbol: dict[int, set[int]] = defaultdict(set)
@@ -72,28 +75,28 @@ class SharedNodes:
                 for symbol, target, _ in row:
                     by_symbol[symbol].add(target)
             # a list: inside tuple(…) every level would take some of C's stack
-            made = [(x, self._set_union(by_symbol[x]), 0.0) for x in sorted(by_symbol)]
-            found = self._set_unions[key] = self._node(tuple(made))
-        return found
+            arcs = [(x, self._set_union(by_symbol[x]), 0.0) for x in sorted(by_symbol)]
+            union = self._set_unions[key] = self._node(tuple(arcs))
+        return union
 
     def _sum(self, parts: list[Weighted]) -> Weighted:
         top = max(weight for _, weight in parts)
         key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in parts))
         self.budget.spend(2 * len(key))
-        found = self._sums.get(key)
-        if found is None:
+        summed = self._sums.get(key)
+        if summed is None:
             self.budget.spend(2 * sum(len(self.rows[node]) for node, _ in key))
             by_symbol: dict[int, list[Weighted]] = defaultdict(list)
             for node, weight in key:
                 for symbol, target, further in self.rows[node]:
                     by_symbol[symbol].append((target, weight + further))
-            found = self._sums[key] = self.made({x: self._merged(x, by_symbol[x]) for x in by_symbol})
-        return found[0], found[1] + top
+            summed = self._sums[key] = self.normalised({x: self._merged(x, by_symbol[x]) for x in by_symbol})
+        return summed[0], summed[1] + top
 
     def _merged(self, symbol: int, targets: list[Weighted]) -> Weighted:
         return (0, log_sum(weight for _, weight in targets)) if symbol == END else self.union(targets)
 
-    def made(self, row: dict[int, Weighted]) -> Weighted:
+    def normalised(self, row: dict[int, Weighted]) -> Weighted:
         """The node of a row, its strings together weighing one, and what they weighed."""
         alive = {symbol: target for symbol, target in row.items() if target[0] != NOWHERE}
         if not alive:
@@ -103,15 +106,15 @@ class SharedNodes:
 
     def _node(self, row: Row) -> int:
         self.budget.spend(len(row))
-        found = self._index.get(row)
-        if found is None:
-            found = self._index[row] = len(self.rows)
+        node = self._index.get(row)
+        if node is None:
+            node = self._index[row] = len(self.rows)
             self.rows.append(row)
             if self.longest is not None:
                 # </s> is the end itself, and no word
                 of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
                 self.lengths.append((min(least for least, _ in of_arcs), max(most for _, most in of_arcs)))
-        return found
+        return node
 
     def _lengths_behind(self, node: int) -> tuple[int, int]:
         least, most = self.lengths[node]
@@ -133,15 +136,15 @@ class SharedNodes:
         if least > longest:
             return NOWHERE, 0.0
         key = node, longest
-        found = self._shortened.get(key)
-        if found is None:
+        shortened = self._shortened.get(key)
+        if shortened is None:
             self.budget.spend(len(self.rows[node]))
             row = {}
             for symbol, target, weight in self.rows[node]:
                 short, lost = (target, 0.0) if symbol == END else self._shorten(target, longest - 1)
                 row[symbol] = short, weight + lost
-            found = self._shortened[key] = self.made(row)
-        return found
+            shortened = self._shortened[key] = self.normalised(row)
+        return shortened
 
     # ---- arrays -----------------------------------------------------------------------------------------------------
 

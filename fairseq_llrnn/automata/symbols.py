@@ -62,8 +62,8 @@ class Symbols:
         Raises:
             DataError: a symbol that can be on no arc, with the place that `where` names.
         """
-        found = self.index.get(name)
-        if found is None:
+        symbol = self.index.get(name)
+        if symbol is None:
             if self.drops:
                 self.notes[DROPPED] += 1
             else:
@@ -71,14 +71,14 @@ class Symbols:
             return None
         if name == EOS:
             raise DataError(f"{where}: {EOS} is written by final states alone; make the state final")
-        if not self.possible[found]:
+        if not self.possible[symbol]:
             raise DataError(f"{where}: symbol {shown(name)} is never predicted; remove it")
-        if self.weightless[found]:
+        if self.weightless[symbol]:
             raise DataError(
                 f"{where}: symbol {shown(name)} has no weight in the static background, which the automaton stands on; "
                 "choose a smoothing that leaves some, or remove the symbol"
             )
-        return found
+        return symbol
 
     def refuse_unknown(self) -> None:
         """To be called when a file has been read, before anything is built from it.

@@ -162,9 +162,9 @@ class _Masses:
         result = self.root[words] + costs[states, -1]
         for step in reversed(range(1, chain.shape[1])):
             here = chain[states, step]
-            arcs, found = self._find(here, words)
-            found &= here >= 0
-            result = np.where(found, costs[states, step] + self.automaton.log_weights[arcs], result)
+            arcs, on_arc = self._find(here, words)
+            on_arc &= here >= 0
+            result = np.where(on_arc, costs[states, step] + self.automaton.log_weights[arcs], result)
         return result - self.automaton.back_off[states]
 
     def _mass(self, states: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -173,8 +173,8 @@ class _Masses:
         result = self.mass[classes] + tables.costs[states, -1] - self.automaton.back_off[states]
         for step in range(1, tables.chain.shape[1]):
             here = tables.chain[states, step]
-            entries, found = _look_up(tables.entry_keys, here * np.int64(self.num_classes) + classes)
-            result += np.where(found & (here >= 0), tables.added[entries], 0.0)
+            entries, has_entry = _look_up(tables.entry_keys, here * np.int64(self.num_classes) + classes)
+            result += np.where(has_entry & (here >= 0), tables.added[entries], 0.0)
         return result
 
 

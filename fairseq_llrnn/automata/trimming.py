@@ -3,7 +3,7 @@
 Sizes: Q states, A arcs. A state's distance is the least number of words, `</s>` included, to a complete string. A state
 whose chain of failures ends in ROOT gives every word, </s> among them, and is one word from the end.
 
-Chains of failure that end in NOTHING, written out as arcs: what an automaton's check asks for.
+`flatten` writes chains of failure that end in NOTHING out as arcs, which the check of an automaton asks for.
 """
 
 from __future__ import annotations

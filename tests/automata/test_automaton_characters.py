@@ -86,5 +86,5 @@ def test_bad_lists(tmp_path: Path, text: str, message: str) -> None:
 def test_no_separator_at_all(tmp_path: Path) -> None:
     (tmp_path / "some.words").write_text("a\n")
     letters = WordList((*SPECIALS, "a", "b"), np.array([0] * 4 + [5] * 2))
-    with pytest.raises(DataError, match="expected a symbol between words .▁ or _., found none in the dictionary; say"):
+    with pytest.raises(DataError, match="expected a symbol between words .▁ or _., found none in the dictionary; name"):
         read_automaton(tmp_path / "some.words", letters)
