@@ -40,8 +40,8 @@ def table(rows: Path, text: Path) -> Iterator[str]:
     words = [line.split() for line in reference]
     for (network, output), (facts, lines) in found.items():
         tallies = {t.label: t for t in by_frequency(words, [[line.split() for line in lines]], counts)}
-        rare = sum(tallies[r].found[0] for r in RARE) / max(1, sum(tallies[r].total for r in RARE))
-        unseen = tallies["0"].found[0] / max(1, tallies["0"].total)
+        rare = sum(tallies[r].matches[0] for r in RARE) / max(1, sum(tallies[r].total for r in RARE))
+        unseen = tallies["0"].matches[0] / max(1, tallies["0"].total)
         yield (
             f"| {NETWORKS[network].title} | {output} | {facts['updates']} | {facts['train_seconds']:.0f} | "
             f"{facts['translate_seconds']:.0f} | {facts['test_ppl']:.1f} | {bleu(lines, reference):.1f} | "

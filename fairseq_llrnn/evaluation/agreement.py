@@ -16,7 +16,7 @@ est assis*), and it has false alarms: neighbours that do not belong together (*Ã
 forms that the lexicon lacks. Both weigh on the reference alike: its own rate is the floor to compare with.
 
 A lexicon taken from a treebank holds slips. Where all rows of a word have a count, readings that make up less than 2 %
-of its occurrences are dropped (*homme*, plural, 1 of 164). Rows that are guessed are none.
+of its occurrences are dropped (*homme*, plural, 1 of 164). Guessed rows are not used.
 """
 
 from collections import Counter, defaultdict
@@ -78,21 +78,21 @@ def read_roles(path: str) -> dict[str, Roles]:
 
 
 def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles]) -> Agreement:
-    """Look at all neighbours of sentences in words, which are sought in lower case where they are not found."""
-    found = Agreement()
+    """Count disagreeing neighbours in tokenised sentences; a word that `roles` lacks is looked up in lower case."""
+    counts = Agreement()
     for sentence in sentences:
-        found.words += sum(map(has_letters, sentence))
+        counts.words += sum(map(has_letters, sentence))
         for (left, left_roles), (right, right_roles) in pairwise((w, _sought(w, roles)) for w in sentence):
             readings = list(_readings(left_roles, right_roles))
             if not readings:
                 continue
-            found.pairs += 1
+            counts.pairs += 1
             gender, number = (all(_disjoint(a[i], b[i]) for a, b in readings) for i in range(len(CATEGORIES)))
-            found.gender += gender
-            found.number += number
+            counts.gender += gender
+            counts.number += number
             if gender or number:
-                found.examples[f"{left} {right}"] += 1
-    return found
+                counts.examples[f"{left} {right}"] += 1
+    return counts
 
 
 def _sought(word: str, roles: Mapping[str, Roles]) -> Roles:

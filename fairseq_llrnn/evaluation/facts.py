@@ -67,17 +67,17 @@ def _facts(line: str, where: str) -> Iterator[Fact]:
         raise DataError(f"{where}: {EXPECTED}; found {shown(line)}") from None
 
 
-def _objects(found: Any) -> list[dict[str, Any]]:
-    if not isinstance(found, list):
+def _objects(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
         raise TypeError
-    return found
+    return value
 
 
-def _text(found: Any) -> str:
-    if not isinstance(found, str) or not found:
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
         raise TypeError
-    found.encode()  # ValueError for halves of characters, which no file can hold
-    return found
+    value.encode()  # ValueError for halves of characters, which no file can hold
+    return value
 
 
 def _fact(kind: str, form: Any, seen: Any) -> Fact:

@@ -4,11 +4,9 @@ Sizes: N sentences, K hypotheses of a sentence, C statistics of a hypothesis (n-
 A corpus score is score(Σ_n statistics(hypothesis chosen for n)), so that another choice costs a sum and no counting.
 Sources: Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu), Koehn 2004 (paired bootstrap).
 
-BLEU and chrF of the systems, each against the first one by paired bootstrap; chrF of each sentence.
-
-Sizes: N sentences, Y systems.
-
-The sentences that are worth reading: those in which the systems' sentence scores lie furthest apart.
+`corpus_scores` gives BLEU and chrF of Y systems, each compared with the first one by paired bootstrap, and
+`sentence_scores` chrF of each sentence. `most_different` picks the sentences that are worth reading: those in which the
+systems' sentence scores lie furthest apart.
 """
 
 import difflib
@@ -78,7 +76,7 @@ class CorpusMetric:
         return float(self.metric._compute_score_from_stats(sums.tolist()).score)
 
     def signature(self) -> str:
-        """sacrebleu's signature; known once there were statistics."""
+        """sacrebleu's signature; it is complete once `statistics` was called."""
         return str(self.metric.get_signature())
 
     def compare(self, before: Sequence[str], after: Sequence[str], references: Sequence[str]) -> Comparison:
@@ -108,18 +106,18 @@ class MetricScores:
 def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricScores]:
     """For each of METRICS; `tokenize`, of TOKENIZERS, is BLEU's."""
     first, *others = texts.systems.values()
-    found = []
+    results = []
     for name in METRICS:
         metric = CorpusMetric(name, tokenize)
         if others:
             compared = [metric.compare(first, other, texts.reference) for other in others]
             scores = [compared[0].before, *(one.after for one in compared)]
-            found.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
+            results.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
         else:
             sums = sum(metric.statistics([h], r)[0] for h, r in zip(first, texts.reference, strict=True))
             score = metric.score(np.asarray(sums))
-            found.append(MetricScores(metric.name, metric.signature(), [score], [None]))
-    return found
+            results.append(MetricScores(metric.name, metric.signature(), [score], [None]))
+    return results
 
 
 def sentence_scores(texts: Texts) -> np.ndarray:
@@ -153,19 +151,20 @@ def pieces(output: str, reference: str) -> list[Piece]:
     text = plain(output)
     wanted = plain(reference)
     places = spans(text)[:MOST_WORDS]
-    own = [text[a:b] for a, b in places]
-    others = [wanted[a:b] for a, b in spans(wanted)[:MOST_WORDS]]
-    found: list[Piece] = []
+    output_words = [text[a:b] for a, b in places]
+    reference_words = [wanted[a:b] for a, b in spans(wanted)[:MOST_WORDS]]
+    stretches: list[Piece] = []
     end = 0
-    for name, first, last, _, _ in difflib.SequenceMatcher(None, own, others, autojunk=False).get_opcodes():
+    matcher = difflib.SequenceMatcher(None, output_words, reference_words, autojunk=False)
+    for name, first, last, _, _ in matcher.get_opcodes():
         if first == last:
             continue
         start, stop = places[first][0], places[last - 1][1]
         if start > end:
-            found.append((text[end:start], False))
-        found.append((text[start:stop], name != "equal"))
+            stretches.append((text[end:start], False))
+        stretches.append((text[start:stop], name != "equal"))
         end = stop
-    return found
+    return stretches
 
 
 def shortened(line: str) -> str:

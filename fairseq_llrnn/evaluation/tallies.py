@@ -1,6 +1,6 @@
 """How much of what a translation should contain it contains: by frequency in training, by rule, and by gold facts.
 
-Sentence by sentence, a word that the reference has r times and the output c times is found min(r, c) times (BLEU's
+Sentence by sentence, a word that the reference has r times and the output c times counts min(r, c) times (BLEU's
 clipped counts); where it stands does not matter. So this measures the choice of words, not their order, and is recall;
 for words matched by a rule, precision stands beside it.
 """
@@ -8,6 +8,7 @@ for words matched by a rule, precision stands beside it.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from fairseq_llrnn.evaluation.facts import Fact
 from fairseq_llrnn.evaluation.texts import clipped, has_letters, occurrences
@@ -19,11 +20,11 @@ BUCKETS = (("0", 0), ("1", 1), ("2–5", 5), ("6–20", 20), ("21–100", 100), 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many of `total` things each system (Y) has found."""
+    """How many of `total` words or facts of the reference each system (Y) has in its outputs."""
 
     label: str
     total: int
-    found: list[int]
+    matches: list[int]
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,21 @@ class RuleTally:
     """Words that match a rule: how many the reference has, each output has (Y), and how many of these are right (Y)."""
 
     total: int
-    given: list[int]
+    in_outputs: list[int]
     right: list[int]
 
 
 def by_frequency(reference: Sentences, systems: Sequence[Sentences], counts: Mapping[str, int]) -> list[Tally]:
     """Every word of the reference, punctuation included, by how often the training text has it."""
     totals: Counter[str] = Counter()
-    found: list[Counter[str]] = [Counter() for _ in systems]
+    matches: list[Counter[str]] = [Counter() for _ in systems]
     bucket: dict[str, str] = {}
     for number, sentence in enumerate(reference):
         bucket |= {word: _bucket(counts.get(word, 0)) for word in sentence if word not in bucket}
         totals.update(bucket[word] for word in sentence)
-        for own, outputs in zip(found, systems, strict=True):
-            own.update(bucket[word] for word in clipped(sentence, outputs[number]).elements())
-    return [Tally(name, totals[name], [own[name] for own in found]) for name, _ in BUCKETS]
+        for of_system, outputs in zip(matches, systems, strict=True):
+            of_system.update(bucket[word] for word in clipped(sentence, outputs[number]).elements())
+    return [Tally(name, totals[name], [of_system[name] for of_system in matches]) for name, _ in BUCKETS]
 
 
 def _bucket(count: int) -> str:
@@ -64,12 +65,10 @@ def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatter
     firsts = [_first(sentence) for sentence in reference]
     letters = [word for word in firsts if word is not None and word[0].isalpha()]
     initial_capitals = 2 * sum(word[0].isupper() for word in letters) > len(letters)
-    known: dict[str, bool] = {}
 
+    @cache
     def matches(word: str) -> bool:
-        if word not in known:
-            known[word] = bool(rule.features(word))
-        return known[word]
+        return bool(rule.features(word))
 
     def matching(sentence: Sequence[str]) -> list[str]:
         first = _first(sentence) if initial_capitals else None
@@ -84,11 +83,11 @@ def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatter
         return kept
 
     wanted = [matching(sentence) for sentence in reference]
-    given = [[matching(sentence) for sentence in outputs] for outputs in systems]
+    matched = [[matching(sentence) for sentence in outputs] for outputs in systems]
     return RuleTally(
         sum(map(len, wanted)),
-        [sum(map(len, own)) for own in given],
-        [sum(clipped(w, g).total() for w, g in zip(wanted, own, strict=True)) for own in given],
+        [sum(map(len, of_system)) for of_system in matched],
+        [sum(clipped(w, g).total() for w, g in zip(wanted, of_system, strict=True)) for of_system in matched],
     )
 
 
@@ -99,18 +98,18 @@ def _first(sentence: Sequence[str]) -> str | None:
 def by_facts(facts: Sequence[Sequence[Fact]], systems: Sequence[Sentences]) -> list[Tally]:
     """The facts (N) of each kind, first those whose words training shows, then the unseen."""
     totals: Counter[tuple[str, bool]] = Counter()
-    found: list[Counter[tuple[str, bool]]] = [Counter() for _ in systems]
+    matches: list[Counter[tuple[str, bool]]] = [Counter() for _ in systems]
     for number, of_sentence in enumerate(facts):
         totals.update((fact.kind, not fact.seen) for fact in of_sentence)
-        for own, outputs in zip(found, systems, strict=True):
-            own.update((fact.kind, not fact.seen) for fact in _found(of_sentence, outputs[number]))
+        for of_system, outputs in zip(matches, systems, strict=True):
+            of_system.update((fact.kind, not fact.seen) for fact in _contained(of_sentence, outputs[number]))
     return [
-        Tally(f"{kind}, {'unseen' if unseen else 'seen'}", totals[kind, unseen], [own[kind, unseen] for own in found])
-        for kind, unseen in sorted(totals)
+        Tally(f"{key[0]}, {'unseen' if key[1] else 'seen'}", total, [of_system[key] for of_system in matches])
+        for key, total in sorted(totals.items())
     ]
 
 
-def _found(facts: Iterable[Fact], output: Sequence[str]) -> Iterable[Fact]:
+def _contained(facts: Iterable[Fact], output: Sequence[str]) -> Iterable[Fact]:
     """Facts whose form the output has; facts of one form need as many occurrences."""
     used: Counter[tuple[str, ...]] = Counter()
     for fact in facts:

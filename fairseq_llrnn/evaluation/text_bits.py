@@ -29,7 +29,7 @@ class LineScore:
     unknown: Sequence[bool] = ()  # (T,) which of them the dictionary lacks
     log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word, or of <unk> in its place, and of the end
     spelt: Sequence[float] = ()  # (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others
-    too_long_for: int | None = None  # the most words that the model takes, fewer than these: nothing is known
+    too_long_for: int | None = None  # the most words that the model takes, where the line has more: it has no score
 
     @property
     def impossible(self) -> int | None:
@@ -39,7 +39,7 @@ class LineScore:
 
     @property
     def log_prob(self) -> float:
-        """Of the line and its end, in nats; −inf where it has no probability, NaN where nothing is known."""
+        """Of the line and its end, in nats; −inf where it has no probability, NaN where it is too long a line."""
         if self.too_long_for is not None:
             return math.nan
         return -math.inf if self.impossible is not None else math.fsum(self.log_probs) + math.fsum(self.spelt)
@@ -60,8 +60,8 @@ class TextScore:
     unknown_words: int = 0  # outside the dictionary
     unknown_characters: int = 0  # of these words, without blanks
     known_bits: float = 0.0  # of words of the dictionary
-    unknown_bits: float = 0.0  # that an unknown word comes
-    spelling_bits: float = 0.0  # and which one; 0 where a model says <unk> of all of them
+    unknown_bits: float = 0.0  # of <unk> in the place of unknown words
+    spelling_bits: float = 0.0  # of the spelling of unknown words; 0 where a model has <unk> for all of them
     end_bits: float = 0.0
 
     def add(self, line: LineScore) -> None:

@@ -1,8 +1,6 @@
-"""Capitals of a text that a model cannot know: every word of its dictionary is in lower case.
+"""Texts to evaluate: the words of a line; source, reference and systems' outputs; capitals that a dictionary lacks.
 
-Such words count as unknown ones, and nothing else tells the user of it.
-
-Words of a line, the same for tokenised and detokenised text, so that systems of either kind are counted alike.
+A line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
 
     L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
 
@@ -10,7 +8,8 @@ A word is letters, digits and underscores with hyphens between them; `.`, `,`, `
 and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). `<unk>` is a word.
 Whatever else is visible is a word by itself. Moses' escapes (`&apos;`) are read as what they stand for.
 
-Source, reference and systems' outputs, read and checked to be of the same sentences.
+Where every word of a model's dictionary is in lower case, words with capitals count as unknown ones. `CapitalWords`
+counts them, since nothing else tells the user of it.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class CapitalWords:
     """Counts the unknown words that a dictionary without capitals has in lower case."""
 
     def __init__(self, symbols: Sequence[str]) -> None:
-        self.known = set(symbols) if all(symbol == lower(symbol) for symbol in symbols) else set()
+        self.vocabulary = set(symbols) if all(symbol == lower(symbol) for symbol in symbols) else set()
         self.count, self.example = 0, ""
 
     def watch(self, lines: Iterable[LineScore]) -> Iterator[LineScore]:
         """The lines as they are."""
         for line in lines:
             for word, unknown in zip(line.words, line.unknown, strict=False):
-                if unknown and any(lower(word, language) in self.known for language in LANGUAGES):
+                if unknown and any(lower(word, language) in self.vocabulary for language in LANGUAGES):
                     self.count, self.example = self.count + 1, self.example or word
             yield line
 
@@ -60,12 +59,12 @@ _WORD = regex.compile(rf"<unk>|{_LETTERS}(?:(?:-|(?<=\p{{N}})[.,:/](?=\p{{N}})){
 
 def plain(line: str) -> str:
     """The line without Moses' escapes."""
-    return _ESCAPE.sub(lambda found: ESCAPES[found[0]], line)
+    return _ESCAPE.sub(lambda match: ESCAPES[match[0]], line)
 
 
 def spans(text: str) -> list[tuple[int, int]]:
     """Start and end of every word of a plain text."""
-    return [found.span() for found in _WORD.finditer(text)]
+    return [match.span() for match in _WORD.finditer(text)]
 
 
 def words(line: str) -> list[str]:
@@ -84,9 +83,9 @@ def occurrences(phrase: Sequence[str], sentence: Sequence[str]) -> int:
     return sum(list(sentence[i : i + size]) == list(phrase) for i in range(len(sentence) - size + 1)) if size else 0
 
 
-def clipped(wanted: Iterable[str], given: Iterable[str]) -> Counter[str]:
-    """The multiset intersection: how often each wanted word is given, at most as often as it is wanted."""
-    return Counter(wanted) & Counter(given)
+def clipped(reference: Iterable[str], output: Iterable[str]) -> Counter[str]:
+    """The multiset intersection: how often the output has each word of the reference, at most as often as it."""
+    return Counter(reference) & Counter(output)
 
 
 FAIRSEQ = FORMATS["fairseq"]
@@ -158,14 +157,14 @@ def _read(path: str, file: Path) -> list[str]:
 
 
 def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str | None]:
-    """The translations, and the signature of the prior, if fairseq's log says one."""
-    own = scratch / str(number)  # for what this file needs
-    own.mkdir()
-    file = settle(path, own, "system")
+    """The translations, and the signature of the prior, if fairseq's log has one."""
+    folder = scratch / str(number)
+    folder.mkdir()
+    file = settle(path, folder, "system")
     if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
         return _read(path, file), None
-    prior = next((found[1] for _, line in iter_lines(file) if (found := _PRIOR.search(line))), None)
-    listed = open_nbest(file, own, FAIRSEQ.NAME)
+    prior = next((match[1] for _, line in iter_lines(file) if (match := _PRIOR.search(line))), None)
+    listed = open_nbest(file, folder, FAIRSEQ.NAME)
     best: list[str] = []
     for sentence in listed:
         if sentence.number != len(best) or not sentence.hypotheses:

@@ -107,7 +107,7 @@ def test_found_words_by_frequency_in_training() -> None:
     outputs = split("le chat le le", "le zèbre zèbre dort")
     counts = Counter(le=101, chat=100, voit=5, rien=2, zèbre=0, court=1)
     tallies = by_frequency(reference, [outputs, reference], counts)
-    assert {tally.label: (tally.total, *tally.found) for tally in tallies} == {
+    assert {tally.label: (tally.total, *tally.matches) for tally in tallies} == {
         "0": (1, 1, 1), "1": (1, 0, 1), "2–5": (2, 0, 2), "6–20": (0, 0, 0), "21–100": (1, 1, 1), ">100": (3, 3, 3),
     }  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_words_that_match_a_rule(
     expression: str, reference: list[str], outputs: list[str], counts: tuple[int, list[int], list[int]]
 ) -> None:
     found = by_rule(split(*reference), [split(*outputs)], rule(expression))
-    assert (found.total, found.given, found.right) == counts
+    assert (found.total, found.in_outputs, found.right) == counts
 
 
 def test_a_rule_that_never_ends() -> None:
@@ -165,7 +165,7 @@ def test_facts(tmp_path: Path) -> None:
     path = write(tmp_path / "facts", "".join(json.dumps(line) + "\n" for line in lines))
     facts = read_facts(str(path), split("37 à 37 Rue Noire belle", "rien"))
     outputs = [split("37 Rue Noire", ""), split("Noire Rue 37 belle 37 37", "37")]
-    assert [(tally.label, tally.total, tally.found) for tally in by_facts(facts, outputs)] == [
+    assert [(tally.label, tally.total, tally.matches) for tally in by_facts(facts, outputs)] == [
         ("agreement, unseen", 1, [0, 1]),
         ("name, unseen", 1, [1, 0]),
         ("number, seen", 2, [1, 2]),

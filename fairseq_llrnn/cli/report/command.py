@@ -20,10 +20,10 @@ DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the test; files may be gzip")
-    given.add_argument("--source", required=True, metavar="FILE", help="source, a sentence a line")
-    given.add_argument("--reference", required=True, metavar="FILE", help="its translation, a sentence a line")
-    given.add_argument(
+    test = parser.add_argument_group("the test; files may be gzip")
+    test.add_argument("--source", required=True, metavar="FILE", help="source, a sentence a line")
+    test.add_argument("--reference", required=True, metavar="FILE", help="its translation, a sentence a line")
+    test.add_argument(
         "--system", required=True, nargs="+", action="extend", metavar="NAME=FILE",
         help="a system's translations, a sentence a line or as fairseq-generate prints them; the others are tested "
         "against the first one",
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     rule = UserPatterns({"evidence": args.evidence}, "--evidence")
     texts = read_texts(args.source, args.reference, systems)
-    found = evaluate(
+    evaluation = evaluate(
         texts,
         rule,
         counts=count_words(args.train) if args.train else None,
@@ -78,19 +78,19 @@ def run(args: argparse.Namespace) -> int:
         roles=read_roles(args.lexicon) if args.lexicon else None,
         tokenize=args.tokenize,
     )
-    made = tables(found, args.evidence)
+    measured = tables(evaluation, args.evidence)
     priors = {f"prior of {name}": signature for name, signature in texts.priors.items()}
     with text_output(args.out) as file:
-        file.write(page(found, made, files | priors))
-    said = [size(found), *map(as_text, made), *(f"{what}: {signature}" for what, signature in priors.items())]
-    print("\n\n".join(said), file=beside(args.out))
+        file.write(page(evaluation, measured, files | priors))
+    signatures = [f"{name}: {signature}" for name, signature in priors.items()]
+    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=beside(args.out))
     return 0
 
 
-def _systems(given: list[str]) -> dict[str, str]:
+def _systems(values: list[str]) -> dict[str, str]:
     """Files by name."""
     systems: dict[str, str] = {}
-    for one in given:
+    for one in values:
         name, equals, path = one.partition("=")
         if not (name.strip() and equals and path):
             raise OptionError(f"--system {one}: expected NAME=FILE, such as softmax=softmax.out")
@@ -101,7 +101,7 @@ def _systems(given: list[str]) -> dict[str, str]:
 
 
 def _check_place(out: str, files: dict[str, str]) -> None:
-    """Find out now what would stop the writing after all has been computed."""
+    """Refuse now a place that could not be written to after everything has been computed. Raises OptionError."""
     check_text_place(out)
     for what, path in files.items():
         if out != STDOUT and os.path.realpath(path) == os.path.realpath(out):

@@ -44,9 +44,9 @@ BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
 LONGEST = 80  # percent of the width, for a share of 1; the figure stands beside it
 
 
-def page(found: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
+def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
     """The whole page; `files` are the inputs by what they are."""
-    names = (" against " if len(found.systems) == 2 else ", ").join(found.systems)
+    names = (" against " if len(evaluation.systems) == 2 else ", ").join(evaluation.systems)
     title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
     return "\n".join(
         [
@@ -54,10 +54,10 @@ def page(found: "Evaluation", tables: Sequence[Table], files: Mapping[str, str])
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-            f'<h1>{text(title)}</h1>\n<p class="note">{text(size(found))}</p>',
-            *(_section(table, found.systems) for table in tables),
-            *_wrong_pairs(found),
-            *_examples(found),
+            f'<h1>{text(title)}</h1>\n<p class="note">{text(size(evaluation))}</p>',
+            *(_section(table, evaluation.systems) for table in tables),
+            *_wrong_pairs(evaluation),
+            *_examples(evaluation),
             "<h2>Files</h2>\n<dl>",
             *(f"<dt>{text(what)}</dt><dd>{text(path)}</dd>" for what, path in files.items()),
             f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
@@ -125,8 +125,8 @@ def _bars(table: Table, systems: Sequence[str]) -> str:
     )
 
 
-def _wrong_pairs(found: "Evaluation") -> Iterator[str]:
-    pairs = wrong_pairs(found)
+def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
+    pairs = wrong_pairs(evaluation)
     if pairs:
         yield "<section>\n<h3>Most frequent wrong pairs</h3>\n<dl>"
         for name, listed in pairs:
@@ -134,15 +134,15 @@ def _wrong_pairs(found: "Evaluation") -> Iterator[str]:
         yield "</dl>\n</section>"
 
 
-def _examples(found: "Evaluation") -> Iterator[str]:
-    several = len(found.systems) > 1
+def _examples(evaluation: "Evaluation") -> Iterator[str]:
+    several = len(evaluation.systems) > 1
     yield f"<section>\n<h2>{'Where the systems differ most' if several else 'Where the system is worst'}</h2>"
-    if found.examples:
+    if evaluation.examples:
         yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
     else:
         yield f'<p class="note">{"They score alike in all." if several else "All are as in the reference."}</p>'
-    for example in found.examples:
-        yield from _example(example, found.systems)
+    for example in evaluation.examples:
+        yield from _example(example, evaluation.systems)
     yield "</section>"
 
 

@@ -1,4 +1,4 @@
-"""What `llrnn report` says, as tables of text: the terminal and the page show the same ones."""
+"""The tables of `llrnn report`: the terminal and the page show the same ones."""
 
 import textwrap
 from collections.abc import Sequence
@@ -29,25 +29,25 @@ class Table:
     bars: list[tuple[str, list[float]]] = field(default_factory=list)
 
 
-def tables(found: "Evaluation", rule: str) -> list[Table]:
+def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
     """All that was measured; `rule` is the expression that evidence matches."""
-    made = [_scores(found.metrics, found.systems)]
-    if found.frequency is not None:
-        made.append(_frequency(found.frequency, found.systems))
-    made.append(_evidence(found.evidence, found.systems, rule))
-    if found.facts is not None:
-        made.append(_facts(found.facts, found.systems))
-    if found.agreement is not None and found.reference_agreement is not None:
-        made.append(_agreement([found.reference_agreement, *found.agreement], found.systems))
-    return made
+    shown = [_scores(evaluation.metrics, evaluation.systems)]
+    if evaluation.frequency is not None:
+        shown.append(_frequency(evaluation.frequency, evaluation.systems))
+    shown.append(_evidence(evaluation.evidence, evaluation.systems, rule))
+    if evaluation.facts is not None:
+        shown.append(_facts(evaluation.facts, evaluation.systems))
+    if evaluation.agreement is not None and evaluation.reference_agreement is not None:
+        shown.append(_agreement([evaluation.reference_agreement, *evaluation.agreement], evaluation.systems))
+    return shown
 
 
-def wrong_pairs(found: "Evaluation") -> list[tuple[str, str]]:
+def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
     """For the reference and each system, its most frequent pairs that do not agree."""
-    if found.agreement is None or found.reference_agreement is None:
+    if evaluation.agreement is None or evaluation.reference_agreement is None:
         return []
-    counted = zip(["reference", *found.systems], [found.reference_agreement, *found.agreement], strict=True)
-    return [(name, _most_often(one)) for name, one in counted]
+    names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
+    return [(name, _most_often(one)) for name, one in zip(names, counted, strict=True)]
 
 
 def _most_often(one: "Agreement") -> str:
@@ -96,12 +96,12 @@ def _frequency(tallies: Sequence["Tally"], systems: list[str]) -> Table:
         ],
         ["seen in training", "words", *systems],
         [_counted(tally) for tally in tallies],
-        [(tally.label, [n / tally.total for n in tally.found]) for tally in tallies if tally.total],
+        [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total],
     )
 
 
 def _counted(tally: "Tally") -> list[str]:
-    return [tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.found)]
+    return [tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)]
 
 
 def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
@@ -113,9 +113,9 @@ def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
         ],
         ["", "reference", *systems],
         [
-            ["words that match", f"{one.total:,}", *(f"{n:,}" for n in one.given)],
+            ["words that match", f"{one.total:,}", *(f"{n:,}" for n in one.in_outputs)],
             ["recall", "", *(_share(n, one.total) for n in one.right)],
-            ["precision", "", *(_share(n, given) for n, given in zip(one.right, one.given, strict=True))],
+            ["precision", "", *(_share(n, in_output) for n, in_output in zip(one.right, one.in_outputs, strict=True))],
         ],
     )
 
@@ -126,7 +126,7 @@ def _facts(tallies: Sequence["Tally"], systems: list[str]) -> Table:
         ["Share of the words of each kind that the output has. Seen, unseen: in the training text."],
         ["kind", "words", *systems],
         [_counted(tally) for tally in tallies],
-        [(tally.label, [n / tally.total for n in tally.found]) for tally in tallies],
+        [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies],
     )
 
 
@@ -149,6 +149,6 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
     )
 
 
-def size(found: "Evaluation") -> str:
-    """What was measured on."""
-    return f"{many(found.sentences, 'sentence')}, {many(found.reference_words, 'word')} in the reference"
+def size(evaluation: "Evaluation") -> str:
+    """The size of the test."""
+    return f"{many(evaluation.sentences, 'sentence')}, {many(evaluation.reference_words, 'word')} in the reference"
