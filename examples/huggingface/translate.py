@@ -73,8 +73,8 @@ class Numbers:
 
     def known(self, source: Tensor) -> Tensor:
         """What a table of known words can read: (B, L) -> (B, L)."""
-        own = plain(source)
-        return own.masked_fill(own >= self.source_words.known, self.unk)
+        tokens = plain(source)
+        return tokens.masked_fill(tokens >= self.source_words.num_words, self.unk)
 
 
 def new_model(args: argparse.Namespace, prior: Prior, source: int) -> Any:
@@ -97,7 +97,7 @@ def train(args: argparse.Namespace) -> None:
     examples: Sequence[Example]
     examples = [{"input_ids": s, "labels": t} for s, t in zip(numbers.source(lines[0]), targets, strict=True)]
     set_seed(args.seed)
-    model = new_model(args, prior, numbers.source_words.known)
+    model = new_model(args, prior, numbers.source_words.num_words)
     if args.weights is not None:
         model.load_state_dict(model.state_dict() | renamed(read_checkpoint(str(args.weights))["model"]))
     if args.invented_terms:

@@ -51,7 +51,7 @@ class EvidenceBackground(BySource):
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         tokens = plain(source)
-        readable = tokens.masked_fill(tokens >= self.table.source.known, self.source_unk)
+        readable = tokens.masked_fill(tokens >= self.table.source.num_words, self.source_unk)
         base, slots = self.base.given(tokens, leave_out), slots_of(self.table, source)
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, readable, leave_out)

@@ -79,7 +79,7 @@ def sentence_slots(
     Args:
         kept: its evidence, with the places of each word that offers it. asked: its groups.
     """
-    unk = target.known_index[UNK]
+    unk = target.word_index[UNK]
     grouped: dict[int, list[int]] = {}  # target id -> groups
     for number, one in enumerate(asked):
         for word in one.group.words:
@@ -100,7 +100,7 @@ def sentence_slots(
         places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
         log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
         row, read_as = slot_of[word]
-        unknown = word >= target.known
+        unknown = word >= target.num_words
         slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
     beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in grouped}
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]

@@ -90,7 +90,7 @@ class PieceTable(EvidenceTable):
         rank = KINDS.index(evidence.kind)
         for i, string in enumerate(evidence.words):
             target = self.target.index(self.written(string))
-            unknown = target >= self.target.known
+            unknown = target >= self.target.num_words
             yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
 
     def written(self, string: str) -> str:

@@ -69,16 +69,16 @@ class EvidenceTable:
 
     def source_index(self, word: str) -> int | None:
         """The id of a source word; None for an unknown word that is no evidence."""
-        index = self.source.known_index.get(word, self.source.open_index.get(word))
-        if index is None and self.rules.find(word, self.source.known_index) is not None:
+        index = self.source.word_index.get(word, self.source.open_index.get(word))
+        if index is None and self.rules.find(word, self.source.word_index) is not None:
             index = self.source.open(word)
         return index
 
     def alias_of(self, index: int) -> int | None:
         """The id of the unknown alias of a known source word, if it would be evidence for a known target word."""
         word = self.source.symbols[index]
-        evidence = self.rules.find(word, _Without(self.source.known_index, word))
-        if evidence is None or evidence.words[0] not in self.target.known_index:
+        evidence = self.rules.find(word, _Without(self.source.word_index, word))
+        if evidence is None or evidence.words[0] not in self.target.word_index:
             return None
         if evidence.kind == "copies" and len(word) == 1:  # the article `a` and the French verb: alike by accident
             return None
@@ -111,8 +111,8 @@ class EvidenceTable:
         return len({offer.word for _, _, offers in self.offered(source[None]) for offer in offers})
 
     def _find(self, index: int) -> tuple[Offer, ...]:
-        word, unknown = self.source.symbols[index], index >= self.source.known
-        vocabulary: Container[str] = _Without(self.source.known_index, word) if unknown else self.source.known_index
+        word, unknown = self.source.symbols[index], index >= self.source.num_words
+        vocabulary: Container[str] = _Without(self.source.word_index, word) if unknown else self.source.word_index
         evidence = self.rules.find(word, vocabulary)
         if evidence is None:
             return ()
@@ -124,7 +124,7 @@ class EvidenceTable:
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
         """The number of the slot's feature row, a new one if no slot had it before."""
-        target = self.target.known_index.get(self.written(string))
+        target = self.target.word_index.get(self.written(string))
         features = self.unknown_features(string) if target is None or unknown else self.output.features_of(target)
         features[FEATURES[evidence.kind]] = 1.0
         if unknown:

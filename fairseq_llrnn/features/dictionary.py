@@ -180,14 +180,14 @@ class OpenWords:
     """The words of a dictionary, and strings that got an id later."""
 
     def __init__(self, symbols: Sequence[str]) -> None:
-        self.known = len(symbols)
+        self.num_words = len(symbols)
         self.symbols = list(symbols)
-        self.known_index = {symbol: i for i, symbol in enumerate(symbols)}
+        self.word_index = {symbol: i for i, symbol in enumerate(symbols)}
         self.open_index: dict[str, int] = {}
 
     def index(self, word: str) -> int:
         """The id of a word; a word that has none gets one."""
-        index = self.known_index.get(word)
+        index = self.word_index.get(word)
         return self.open(word) if index is None else index
 
     def open(self, word: str) -> int:

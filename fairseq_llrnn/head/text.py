@@ -26,7 +26,7 @@ def numbers(lines: Sequence[str], words: OpenWords, index: Callable[[str], int |
         words: the dictionary. index: the number of any word, also of one that the dictionary lacks; None, or where it
             gives None: such a word is `<unk>`.
     """
-    vocabulary = words.known_index
+    vocabulary = words.word_index
     index = vocabulary.get if index is None else index
     unk, eos = vocabulary[UNK], vocabulary[EOS]
     rows = [[*(unk if (i := index(word)) is None else i for word in line.split()), eos] for line in lines]
@@ -37,7 +37,7 @@ def numbers(lines: Sequence[str], words: OpenWords, index: Callable[[str], int |
 
 def strings(tokens: Tensor, words: OpenWords) -> list[str]:
     """The words of each row (B, T), up to `</s>`; one at the beginning starts the sentence, and is no word."""
-    vocabulary, lines = words.known_index, []
+    vocabulary, lines = words.word_index, []
     for row in tokens.tolist():
         row = row[1:] if row[:1] == [vocabulary[EOS]] else row
         end = row.index(vocabulary[EOS]) if vocabulary[EOS] in row else len(row)

@@ -12,7 +12,7 @@ and the grams of all classes:
 
     P_j(c | h, o)  =  (N_o(hc) − D + D̄_o(h) Q) / N_o(h),     Q = γ P_j(c | h) + (1 − γ) P_{j−1}(c | h', o)
 
-and to Q where it has not met h. Where nothing has met h, P_j is P_{j−1}. D̄(h) is what the discounts D took away.
+and to Q where it has no counts after h. Where no class has any, P_j is P_{j−1}. D̄(h) is the sum of the discounts D.
 A string that is not empty has probability Π P_n(c | h, o) / (1 − P_n(end | begin, o)): an end is possible after any
 symbol, so that a string stops with certainty, and the probabilities of all of them add up to one.
 """
@@ -44,7 +44,7 @@ class Level:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What the grams of one length say of the contexts before them, N(h) and D̄(h)."""
+    """Sums over the grams of one length with the same context before their last symbol: N(h) and D̄(h)."""
 
     discounts: np.ndarray  # (4,) D of a count of 0, 1, 2, and 3 or more
     class_discounts: np.ndarray
@@ -80,10 +80,10 @@ class CharacterNGrams:
             key = np.where(rows.depth == 0, -1, _extend(np.roll(gram, 1), rows.symbols, size))
             if not keys:
                 key = rows.symbols
-            found, gram = np.unique(key, return_inverse=True)
-            if len(found) and found[0] == -1:
-                found, gram = found[1:], gram - 1
-            keys.append(found)
+            unique, gram = np.unique(key, return_inverse=True)
+            if len(unique) and unique[0] == -1:
+                unique, gram = unique[1:], gram - 1
+            keys.append(unique)
             grams.append(gram)
         counted = [_counts(grams, j, rows, of_class, num_classes, len(keys[j])) for j in range(order)]
         return cls(alphabet, num_classes, tuple(Level(k, *c) for k, c in zip(keys, counted, strict=True)))
@@ -113,16 +113,16 @@ class CharacterNGrams:
         """P(symbol | what stands before it, class) at some positions: (p, O)."""
         gram, context = np.zeros(len(rows.symbols), dtype=np.int64), np.zeros(len(positions), dtype=np.int64)
         pool = np.full((len(positions), 1), np.exp(self.alphabet.log_uniform))
-        own = np.repeat(pool, self.num_classes, axis=1)
+        by_class = np.repeat(pool, self.num_classes, axis=1)
         for j, level in enumerate(self.levels):
             key = _extend(np.roll(gram, 1), rows.symbols, self.alphabet.size)
             gram = np.where((rows.depth == 0) & (j > 0), -1, find(level.keys, key))
-            own, pool = self._deepen(j, context, gram[positions], own, pool)
+            by_class, pool = self._deepen(j, context, gram[positions], by_class, pool)
             context = gram[positions - 1]
-        return own
+        return by_class
 
     def _deepen(
-        self, j: int, context: np.ndarray, gram: np.ndarray, own: np.ndarray, pool: np.ndarray
+        self, j: int, context: np.ndarray, gram: np.ndarray, by_class: np.ndarray, pool: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """P_{j−1} -> P_j of some positions, (p, O) of the classes and (p, 1) of all; −1: no such context or gram."""
         level, sums = self.levels[j], self._sums[j]
@@ -130,16 +130,17 @@ class CharacterNGrams:
         count = _at(level.counts, gram)[:, None]
         deeper = (count - sums.discounts[np.minimum(count, 3)] + taken * pool) / np.maximum(total, 1)
         pool = np.where(total > 0, deeper, pool)
-        own = np.where(total > 0, POOL_WEIGHT * pool + (1.0 - POOL_WEIGHT) * own, own)
-        # classes that have met the context, (m,) places in (p, O)
+        by_class = np.where(total > 0, POOL_WEIGHT * pool + (1.0 - POOL_WEIGHT) * by_class, by_class)
+        # classes with counts after the context, (m,) places in (p, O)
         place = find(sums.class_keys, _extend(context, np.arange(self.num_classes)[None], self.num_classes))
         row, of_class = np.nonzero(place >= 0)
         place = place[row, of_class]
         entry = find(level.entry_keys, _extend(gram[row], of_class, self.num_classes))
         count = _at(level.entry_counts, entry)
         kept = count - sums.class_discounts[np.minimum(count, 3)]
-        own[row, of_class] = (kept + sums.class_back_off[place] * own[row, of_class]) / sums.class_total[place]
-        return own, pool
+        shorter = sums.class_back_off[place] * by_class[row, of_class]
+        by_class[row, of_class] = (kept + shorter) / sums.class_total[place]
+        return by_class, pool
 
     @cached_property
     def _sums(self) -> tuple[_Sums, ...]:
@@ -149,7 +150,7 @@ class CharacterNGrams:
             parent = level.keys // self.alphabet.size
             discounts, class_discounts = _discounts(level.counts), _discounts(level.entry_counts)
             key = parent[level.entry_keys // self.num_classes] * self.num_classes + level.entry_keys % self.num_classes
-            found, place = np.unique(key, return_inverse=True)
+            class_keys, place = np.unique(key, return_inverse=True)
             taken = class_discounts[np.minimum(level.entry_counts, 3)]
             result.append(
                 _Sums(
@@ -157,9 +158,9 @@ class CharacterNGrams:
                     class_discounts,
                     np.bincount(parent, weights=level.counts, minlength=contexts),
                     np.bincount(parent, weights=discounts[np.minimum(level.counts, 3)], minlength=contexts),
-                    found,
-                    np.bincount(place, weights=level.entry_counts, minlength=len(found)),
-                    np.bincount(place, weights=taken, minlength=len(found)),
+                    class_keys,
+                    np.bincount(place, weights=level.entry_counts, minlength=len(class_keys)),
+                    np.bincount(place, weights=taken, minlength=len(class_keys)),
                 )
             )
             contexts = len(level.keys)
@@ -180,20 +181,20 @@ class CharacterNGrams:
     def next_of_all(self, tails: np.ndarray) -> np.ndarray:
         """P(symbol | context) of all classes together: (m, n) -> (m, A); at BEGIN, of all unknown characters."""
         _, result = self._next(tails, self.num_classes)
-        result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has what nothing was counted for
+        result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has the probability of a symbol without counts
         return result
 
     def _next(self, tails: np.ndarray, of_class: int) -> tuple[np.ndarray, np.ndarray]:
         """Of every symbol, by a class and by all of them: (m, A) each; at BEGIN, of one unknown character."""
         many, size = len(tails), self.alphabet.size
-        own = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
+        by_class = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
         symbols = np.tile(np.arange(size), many)
-        pool, alone = own, self._models_of_one[of_class]
+        pool, alone = by_class, self._models_of_one[of_class]
         for j, level in enumerate(self.levels):
             context = np.repeat(tails[:, j], size)
             gram = find(level.keys, _extend(context, symbols, size))
-            own, pool = alone._deepen(j, context, gram, own, pool)
-        return own.reshape(many, size), pool.reshape(many, size)
+            by_class, pool = alone._deepen(j, context, gram, by_class, pool)
+        return by_class.reshape(many, size), pool.reshape(many, size)
 
     @cached_property
     def _models_of_one(self) -> tuple[CharacterNGrams, ...]:
@@ -295,5 +296,5 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
         2.0 - 3.0 * y * threes / twos if twos else y,
         3.0 - 4.0 * y * fours / threes if threes else y,
     )
-    # something is always taken, so that every symbol is possible, and never more than there is
+    # a discount is above 0, so that every symbol is possible, and below the count
     return np.array([0.0, *(min(max(d, 0.1), c - 0.1) for d, c in zip(raw, (1, 2, 3), strict=True))])

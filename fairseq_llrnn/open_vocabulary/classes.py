@@ -4,15 +4,12 @@ A word that occurs once could as well have been unseen, so rare words show what 
 for every bundle of features that many of them share (feminine plural nouns, names with a capital), one for what is left
 of a part of speech, and one for the rest. Numbers and punctuation are told by their spelling.
 
-Sizes: n rare words, O classes.
+Sizes: n rare words, O classes, K = FOLDS parts of the words.
 
-The rare words that open classes were made of, so that training can spell each of them by a model that lacks it.
-
-Sizes: n rare words, O open classes, K = FOLDS parts of them.
-
-Character n-grams know the words that they were counted from. A network that is trained beside them on these very words
-would learn to trust them too much. So every rare word is in one of K parts, by a hash of its letters, and training asks
-the distributions P_o^{−k} that were estimated without its part (cross-fitting):
+`RareWords` keeps the words that classes were made of, so that training can spell each of them by a model that lacks it.
+Character n-grams give the words that they were counted from too much probability, and a network that is trained beside
+them on these very words would learn to trust them too much. So every rare word is in one of K parts, by a hash of its
+letters, and training asks the distributions P_o^{−k} that were estimated without its part (cross-fitting):
 
     P_o^{−k}(w) / (1 − Σ_{v ∈ V ∖ w} P_o^{−k}(v))            w a rare word of part k
 
@@ -38,7 +35,7 @@ from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 LEAST_TYPES = 50  # rare words of a class of its own
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"
-# What a spelling says is no analysis: two nouns are of one class whatever their suffixes, morphemes and lemmas are.
+# Features of the spelling are left out: two nouns are of one class whatever their suffixes, morphemes and lemmas are.
 SURFACE = frozenset("NOTTOP TOPFORM SPECIAL Shape Suffix Pattern Piece Evidence Open Lemma".split()) | frozenset(GROUPS)
 MAIN = "POS"
 LIKELY = 0.5
@@ -70,7 +67,9 @@ def open_classes(
     """The classes of rare words with these features; one at least.
 
     Args:
-        words: (n,). features: of each word, by name. least_types: words that make a class.
+        words: (n,).
+        features: of each word, by name.
+        least_types: words that make a class.
     """
     finest = [_keys(word, row) for word, row in zip(words, features, strict=True)]
     chosen: list[Key] = [()] * len(words)
@@ -128,7 +127,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class RareWords:
-    """Rare words and their classes, and what their parts lack of a dictionary."""
+    """Rare words and their classes, and the mass outside a dictionary of the distributions that lack a part of them."""
 
     words: tuple[str, ...]  # n
     classes: np.ndarray  # (n,) int64
@@ -137,11 +136,11 @@ class RareWords:
 
     @classmethod
     def of(
-        cls, words: Sequence[str], classes: np.ndarray, strings: StringDistributions, known: Sequence[str]
+        cls, words: Sequence[str], classes: np.ndarray, strings: StringDistributions, dictionary: Sequence[str]
     ) -> RareWords:
-        """The rare words that `strings` were estimated from, beside a dictionary of `known` words."""
+        """The rare words that `strings` were estimated from, beside the words of a dictionary."""
         empty = cls(tuple(words), classes, np.zeros((FOLDS, strings.num_classes)))
-        outside = [empty.without(strings, k).log_outside(known) for k in range(FOLDS)]
+        outside = [empty.without(strings, k).log_outside(dictionary) for k in range(FOLDS)]
         return cls(empty.words, classes, np.stack(outside), empty._without)
 
     def without(self, strings: StringDistributions, fold: int) -> StringDistributions:
@@ -173,10 +172,10 @@ def fold_of(word: str) -> int:
 
 
 def read_rare_words(arrays: Mapping[str, np.ndarray], num_classes: int, alphabet: Alphabet) -> RareWords:
-    """Rare words from what `arrays` gave, whose kinds and numbers of dimensions are known to be right.
+    """Rare words from what `arrays` gave, whose types and dimensions were checked.
 
     Raises:
-        ValueError: they are none; it is untrusted input.
+        ValueError: they are not rare words; they are untrusted input.
     """
     letters, lengths, classes = (arrays[f"rare_{name}"] for name in ("letters", "lengths", "classes"))
     log_outside = arrays["rare_log_outside"]

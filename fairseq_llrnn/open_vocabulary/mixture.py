@@ -1,4 +1,4 @@
-"""What a network makes of the open classes: how probable a word outside the dictionary is, and which one.
+"""Scores of the open classes from a hidden state: how probable a word outside the dictionary is, and which one.
 
 Sizes: N positions, O open classes, F features, H hidden width, S signatures. The background gives <unk> the weight
 b(K, <unk>), of which class o has the share π_o. So Z has a term b(K, <unk>) π_o exp(aᵀφ(o)) for each, and with
@@ -33,7 +33,11 @@ class OpenMixture(nn.Module):
     log_shares: Tensor  # (O,)
 
     def __init__(self, vocabulary: OpenVocabulary, unk_class: int) -> None:
-        """unk_class: the signature of <unk>, which it has alone."""
+        """The classes of an open vocabulary.
+
+        Args:
+            unk_class: the signature of <unk>, which no other word has.
+        """
         super().__init__()
         self.rows = SparseRows(vocabulary.features)
         self.of_class = unk_class
@@ -41,15 +45,15 @@ class OpenMixture(nn.Module):
 
     def composed(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (O, H') and biases (O,) of the classes; of weight (F, H') and bias (F,) of LogLinearOutput."""
-        own = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
-        return self.rows.compose(weight), own + self.log_shares.to(own.dtype)
+        biases = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
+        return self.rows.compose(weight), biases + self.log_shares.to(biases.dtype)
 
     def scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor]) -> Tensor:
         """Those of the O classes: (…, H') -> (…, O), at least float32."""
         return row_scores(hidden, *composed)
 
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
-        """E_r[φ] of <unk> at one position, by name (F): what kind of unknown word it stands for. scores: (O,)."""
+        """E_r[φ] of <unk> at one position, by name (F): the features that its word probably has. scores: (O,)."""
         shares = scores.double().softmax(-1)
         mean = (shares @ self.rows.dense().to(shares)).tolist()
         return {name: value for name, value in zip(names, mean, strict=False) if value != 0.0}

@@ -28,7 +28,7 @@ NO_SPELLER = (
 
 
 class OpenWords(ClassSource):
-    """The open classes of a head, whose score is that of <unk>, and the strings that were met."""
+    """The open classes of a head, whose score is that of <unk>, and the strings that have ids so far."""
 
     name = "open_words"
     opens = True
@@ -36,23 +36,32 @@ class OpenWords(ClassSource):
     def __init__(
         self, mixture: OpenMixture, table: OpenTable, num_words: int, unk: int, speller: Speller | None = None
     ) -> None:
-        """num_words: V. unk: the token that stands for strings outside the dictionary. speller: where there is one."""
+        """The source of a mixture.
+
+        Args:
+            table: the ids of strings.
+            num_words: V.
+            unk: the token that stands for strings outside the dictionary.
+            speller: of strings, beside the n-grams.
+        """
         super().__init__()
         self.mixture, self.table, self.num_words, self.unk, self.speller = mixture, table, num_words, unk, speller
         self.replaces = mixture.of_class
 
     @classmethod
-    def of(
-        cls, head: Head, table: OpenTable | None, told: Any = None, beside: int | None = None
-    ) -> OpenWords:
-        """Those of a head; told and beside as of `open_words` (prior/parts/open_vocabulary.py)."""
+    def of(cls, head: Head, table: OpenTable | None, told: Any = None, beside: int | None = None) -> OpenWords:
+        """The source of a head; told and beside as of `open_words` (prior/parts/open_vocabulary.py).
+
+        Raises:
+            OptionError: told or beside, where no speller of the prior reads them; no table.
+        """
         speller = None if table is None else speller_of(head, table, told, beside)
         if table is None or (speller is None and (told, beside) != (None, None)):
             raise OptionError(NO_SPELLER)
         mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]))
-        made = cls(mixture, table, head.num_words, head.unk, speller)
-        made.reads_beside = beside is not None
-        return made
+        source = cls(mixture, table, head.num_words, head.unk, speller)
+        source.reads_beside = beside is not None
+        return source
 
     # ---- text -------------------------------------------------------------------------------------------------------
 
@@ -64,11 +73,11 @@ class OpenWords(ClassSource):
         classes = torch.from_numpy(self.table.read_as(tokens[outside].cpu().numpy())).to(read)
         return read.masked_scatter(outside, self.num_words + classes)
 
-    def in_text(self, tokens: Tensor, known: Tensor) -> Tensor:
-        """The tokens `known` with words in the place of their aliases: as in the text that b is estimated from."""
+    def in_text(self, tokens: Tensor, text: Tensor) -> Tensor:
+        """The tokens `text` with words in the place of their aliases: as in the text that b is estimated from."""
         outside = tokens >= self.num_words
-        words = torch.from_numpy(self.table.words_of(tokens[outside].cpu().numpy())).to(known)
-        return known.masked_scatter(outside, torch.where(words < 0, self.unk, words))
+        words = torch.from_numpy(self.table.words_of(tokens[outside].cpu().numpy())).to(text)
+        return text.masked_scatter(outside, torch.where(words < 0, self.unk, words))
 
     # ---- scores -----------------------------------------------------------------------------------------------------
 
@@ -104,7 +113,7 @@ class OpenWords(ClassSource):
         for name in [name for name in state_dict if name.startswith(old)]:
             state_dict[f"{prefix}{self.name}.speller.{name.removeprefix(old)}"] = state_dict.pop(name)
 
-    def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
+    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
         return {"opened": (self.mixture, batch.kept[self.name][0])}
 
     # ---- strings in the place of <unk> ------------------------------------------------------------------------------
@@ -113,8 +122,9 @@ class OpenWords(ClassSource):
         """The ids of strings of some classes (m,), none of them a word of the dictionary: (m,).
 
         Args:
-            hidden: what predicts them, (m, H or more). random: to draw them, as probable as they are; None: the most
-                probable ones, of those that are found (spelling.py, speller.py).
+            hidden: what predicts them, (m, H or more).
+            random: to draw them, as probable as they are; None: the most probable ones that a search comes upon
+                (spelling.py, speller.py).
         """
         strings = np.zeros(len(classes), dtype=np.int64)
         left = np.ones(len(classes), dtype=bool)  # what n-grams spell

@@ -1,7 +1,7 @@
-"""What spells strings of open classes beside the n-grams, where the prior's open vocabulary is of a kind that has it.
+"""Spellers: they spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
 
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def made(head, table, told, beside): return MySpeller(…)
+    def my_speller(head, table, told, beside): return MySpeller(…)
 
 A prior of such a kind keeps the rare words that its n-grams were counted in (`OpenVocabulary.rare`).
 

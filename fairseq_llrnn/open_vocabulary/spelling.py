@@ -1,20 +1,16 @@
-"""The most probable string of an open class outside a dictionary, by best-first search over its beginnings.
+"""Spells words of an open class that a dictionary lacks: draws them as probable as they are, or finds the best one.
 
-Sizes: m beginnings at once, A symbols, O classes.
+Sizes: V words of the dictionary, m strings or beginnings at once, A symbols, O classes.
+
+`draw_unknown` draws from P_o(w | w ∉ V), by drawing from P_o until the string is no word of V. `most_probable` is
+argmax_w P_o(w) over the strings that are no words of V, by best-first search over their beginnings. Both are of the
+characters of the model's alphabet, LONGEST at most. With
 
     bound(beginning)  =  s_o Geometric(beginning) + (1 − s_o) Characters(beginning | o)
 
 is the product of the probabilities of what is written so far. No string that begins so is more probable than that, for
 what follows is a probability, too. The beginnings with the largest bounds are looked at first; a string that is
-complete and no known word is the answer as soon as no bound is larger than its probability.
-
-Spells words of an open class that a dictionary lacks: draws them as probable as they are, or finds the best one.
-
-Sizes: m strings or prefixes at once, A symbols.
-
-`draw_unknown` draws from P_o(w | w ∉ V), by drawing from P_o until the string is no word of V. `most_probable` is
-argmax_w P_o(w) over the strings that are no words of V. Both are of the characters that the model knows, LONGEST at
-most.
+complete and no word of V is the answer as soon as no bound is larger than its probability.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS
 from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 AT_ONCE = 64  # beginnings
-MOST = 1 << 15  # beginnings that are looked at; then the best string that was met is the answer
+MOST = 1 << 15  # beginnings that are looked at; then the best string so far is the answer
 START, AFTER_DIGIT, AFTER_SEPARATOR, NO_NUMBER = range(4)  # what a beginning is as a number
 
 
@@ -52,19 +48,19 @@ class _Beginnings:
 
     def beside(self, other: _Beginnings) -> _Beginnings:
         """These, and others."""
-        return _Beginnings(**{name: np.concatenate([own, vars(other)[name]]) for name, own in vars(self).items()})
+        return _Beginnings(**{name: np.concatenate([values, vars(other)[name]]) for name, values in vars(self).items()})
 
 
 def most_probable(
-    strings: StringDistributions, of_class: int, known: Container[str], longest: int, some: Sequence[str] = ()
+    strings: StringDistributions, of_class: int, vocabulary: Container[str], longest: int, some: Sequence[str] = ()
 ) -> str | None:
-    """argmax P_o(w) over the strings w, not known, of known characters and at most `longest` of them.
+    """argmax P_o(w) over the strings w outside the vocabulary, of at most `longest` characters of the alphabet.
 
     Args:
-        some: strings that are not known; the search is the quicker, the more probable the best one is.
+        some: strings outside the vocabulary; the search is the quicker, the more probable the best of them is.
 
     Returns:
-        None if there is no such string, or none was met among the first MOST beginnings.
+        None if there is no such string, or none among the first MOST beginnings.
     """
     best, probability = None, 0.0
     if some:
@@ -80,7 +76,7 @@ def most_probable(
         for text, odds_of_text in ended:
             # of equally probable ones the first in the order of characters, whatever was drawn
             better = odds_of_text > probability or (odds_of_text == probability and best is not None and text < best)
-            if better and text not in known:
+            if better and text not in vocabulary:
                 best, probability = text, odds_of_text
         waiting = waiting.beside(longer)
         waiting = waiting.of(np.flatnonzero(waiting.bound > probability))
@@ -157,20 +153,20 @@ MOST_DRAWN = 1 << 14  # strings, before a class counts as one all of whose likel
 
 
 def draw(strings: StringDistributions, of_class: int, many: int, random: np.random.Generator) -> list[str]:
-    """`many` strings of an open class, as P_o has them, but of known characters and at most LONGEST of them.
+    """`many` strings of an open class, as P_o has them, but of at most LONGEST characters of the alphabet.
 
     Fewer of a class that hardly has such strings; beginnings of its strings if it has none.
     """
-    found: list[str] = []
+    drawn: list[str] = []
     for _ in range(ATTEMPTS):
-        missing = many - len(found)
+        missing = many - len(drawn)
         if missing == 0:
             break
         counted = int(random.binomial(missing, strings.geometric[of_class]))
         numbers = (strings.numbers.draw(random, LONGEST) for _ in range(counted))
-        found += [number for number in numbers if len(number) <= LONGEST]
-        found += _draw_characters(strings.characters, of_class, missing - counted, random)
-    return found or _draw_characters(strings.characters, of_class, many, random, cut=True)
+        drawn += [number for number in numbers if len(number) <= LONGEST]
+        drawn += _draw_characters(strings.characters, of_class, missing - counted, random)
+    return drawn or _draw_characters(strings.characters, of_class, many, random, cut=True)
 
 
 def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -203,28 +199,28 @@ def _draw_characters(
 
 
 def draw_unknown(
-    strings: StringDistributions, of_class: int, many: int, known: Container[str], random: np.random.Generator
+    strings: StringDistributions, of_class: int, many: int, vocabulary: Container[str], random: np.random.Generator
 ) -> list[str]:
-    """`many` strings of an open class, as P_o has them among strings that are not known; each draw is independent.
+    """`many` strings of an open class, as P_o has them among strings outside the vocabulary; draws are independent.
 
-    In a class all of whose likely strings are known words, the most probable other one.
+    In a class all of whose likely strings are in the vocabulary, the most probable other one.
     """
-    found: list[str] = []
+    unknown: list[str] = []
     drawn, at_once = 0, many + 8
-    while len(found) < many and drawn < MOST_DRAWN + many:
-        new = [string for string in draw(strings, of_class, at_once, random) if string not in known]
-        found += [new[i] for i in random.permutation(len(new))]  # numbers and short strings come first in a draw
+    while len(unknown) < many and drawn < MOST_DRAWN + many:
+        new = [string for string in draw(strings, of_class, at_once, random) if string not in vocabulary]
+        unknown += [new[i] for i in random.permutation(len(new))]  # numbers and short strings come first in a draw
         drawn += at_once
         at_once = min(2 * at_once, MOST_DRAWN)
-    if len(found) < many:
-        found += [spell(strings, of_class, known)] * (many - len(found))
-    return found[:many]
+    if len(unknown) < many:
+        unknown += [spell(strings, of_class, vocabulary)] * (many - len(unknown))
+    return unknown[:many]
 
 
-def spell(strings: StringDistributions, of_class: int, known: Container[str]) -> str:
-    """The most probable string of a class that is no known word; always the same one."""
+def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:
+    """The most probable string of a class outside the vocabulary; always the same one."""
     random = np.random.default_rng(of_class)
     drawn = draw(strings, of_class, DRAWN, random)
-    new = [string for string in drawn if string not in known]
-    found = most_probable(strings, of_class, known, LONGEST, new)
-    return found if found is not None else max(drawn, key=len) + drawn[0]
+    new = [string for string in drawn if string not in vocabulary]
+    best = most_probable(strings, of_class, vocabulary, LONGEST, new)
+    return best if best is not None else max(drawn, key=len) + drawn[0]

@@ -1,4 +1,4 @@
-"""Words outside the dictionary as ids, and what the open classes say of each.
+"""Words outside the dictionary as ids, and their log-probabilities by the open classes.
 
 Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py); a word of the dictionary has such an
 id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
@@ -22,7 +22,7 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 
 class OpenTable:
-    """The strings outside a dictionary that were met so far."""
+    """The strings outside a dictionary that have ids so far."""
 
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
@@ -34,21 +34,21 @@ class OpenTable:
 
     def log_probs(self, ids: np.ndarray) -> np.ndarray:
         """log P_o(w | w ∉ V) of the strings with these ids, all of them at least V: (n,) -> (n, O) float32."""
-        met = len(self.words.symbols) - self.words.known
-        if len(self._rows) < met:
-            grown = np.full((met, len(self.vocabulary.names)), np.nan, dtype=np.float32)
+        strings = len(self.words.symbols) - self.words.num_words
+        if len(self._rows) < strings:
+            grown = np.full((strings, len(self.vocabulary.names)), np.nan, dtype=np.float32)
             grown[: len(self._rows)] = self._rows
             self._rows = grown
-        places = ids - self.words.known
+        places = ids - self.words.num_words
         new = np.unique(places[np.isnan(self._rows[places]).any(1)])
         if len(new):
-            self._rows[new] = self.log_probs_of([self.words.symbols[self.words.known + i] for i in new.tolist()])
+            self._rows[new] = self.log_probs_of([self.words.symbols[self.words.num_words + i] for i in new.tolist()])
         return self._rows[places]
 
     def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
         """The same of strings that need no ids; a word of the dictionary is its alias: (n, O) float64."""
         log_probs = self.vocabulary.strings.log_probs(strings)
-        alias = (np.array([string in self.words.known_index for string in strings]) & is_word(strings))[:, None]
+        alias = (np.array([string in self.words.word_index for string in strings]) & is_word(strings))[:, None]
         log_outside = np.broadcast_to(self.vocabulary.log_outside, log_probs.shape)
         rare = self.vocabulary.rare
         if rare is not None and alias.any():
@@ -76,17 +76,17 @@ class OpenTable:
 
     def words_of(self, ids: np.ndarray) -> np.ndarray:
         """The words of the dictionary whose aliases these ids are, −1 for other strings: (n,) -> (n,)."""
-        known, symbols = self.words.known_index, self.words.symbols
-        return np.array([known.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
+        index, symbols = self.words.word_index, self.words.symbols
+        return np.array([index.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 
     def drawn(self, of_class: int, many: int, random: np.random.Generator) -> np.ndarray:
         """The ids of strings that are drawn from an open class, none of them a word of the dictionary: (many,)."""
-        strings = draw_unknown(self.vocabulary.strings, of_class, many, self.words.known_index, random)
+        strings = draw_unknown(self.vocabulary.strings, of_class, many, self.words.word_index, random)
         return np.array([self.words.open(string) for string in strings], dtype=np.int64)
 
     def spelt(self, of_class: int) -> int:
         """The id of the most probable string of an open class that is no word of the dictionary (spelling.py)."""
         if of_class not in self._spelt:
-            string = spell(self.vocabulary.strings, of_class, self.words.known_index)
+            string = spell(self.vocabulary.strings, of_class, self.words.word_index)
             self._spelt[of_class] = self.words.open(string)
         return self._spelt[of_class]

@@ -32,16 +32,17 @@ MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
 
 
 def register_speller(kind: str) -> Callable[[Make], Make]:
-    """Make a kind of open vocabulary known, and what makes its speller: in a module that imports no torch by itself.
+    """Register a kind of open vocabulary and the function that makes its speller, in a module that imports no torch.
 
-    That is given a head, its table, what options say (None: nothing), and X where it is not the head's H (speller.py).
+    The function gets a head, its table, the values of options (None: defaults), and X where it is not the head's H
+    (speller.py).
     """
 
-    def known(make: Make) -> Make:
+    def register(make: Make) -> Make:
         SPELLED[kind] = make
         return make
 
-    return known
+    return register
 
 
 def kinds() -> tuple[str, ...]:
@@ -64,7 +65,7 @@ class OpenVocabulary:
     rare: RareWords | None = None  # of all other kinds
 
     def readable(self, words: Signatures) -> Signatures:
-        """ψ of V words, and behind them of the O classes, in so far as ψ has their features."""
+        """ψ of V words, and behind them ψ of the O classes, with those of their features that ψ has."""
         index, table = words.features.index, words.features
         names = self.features.names
         offsets, indices, values = [table.offsets], [table.indices], [table.values]
@@ -109,10 +110,11 @@ def read_open_vocabulary(
     """The open vocabulary of a prior, from what `arrays` and `description` gave.
 
     Args:
-        names: F. num_words: V.
+        names: of the features, F.
+        num_words: V.
 
     Raises:
-        ValueError, KeyError, TypeError: for what is none; it is untrusted input.
+        ValueError, KeyError, TypeError: for what is no open vocabulary; it is untrusted input.
     """
     classes, order = description["classes"], description["order"]
     kind = description["kind"]
@@ -138,7 +140,7 @@ def read_open_vocabulary(
     with np.errstate(over="ignore"):
         shares_are_sound = abs(np.exp(log_shares).sum() - 1.0) <= 1e-6  # which NaN is not
     if not shares_are_sound or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
-        raise ValueError("the shares of the open classes are none")
+        raise ValueError("the shares of the open classes do not add up to one, or are not finite")
     if not ((word_shares >= 0) & (word_shares <= 1)).all() or not ((geometric >= 0) & (geometric < 1)).all():
         raise ValueError("the open vocabulary has shares outside 0 … 1")
     parts = np.split(numbers("numbers", 3 + len(DIGITS) + len(SEPARATORS)), [3, 3 + len(DIGITS)])
@@ -147,7 +149,7 @@ def read_open_vocabulary(
     characters = integers("characters")
     sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
-        raise ValueError("the alphabet of the open vocabulary is none")
+        raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
     model = _read_characters(Alphabet(characters), many, order, integers)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
     table = FeatureTable(tuple(names), offsets, indices, values)

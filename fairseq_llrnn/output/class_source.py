@@ -94,9 +94,9 @@ class ClassSource(nn.Module):
         """The background of a batch with the classes in front of it; source: (B, L)."""
         return background
 
-    def in_text(self, tokens: Tensor, known: Tensor) -> Tensor:
-        """What the text had at `known` (B, T), of which the background was estimated; tokens: what training reads."""
-        return known
+    def in_text(self, tokens: Tensor, text: Tensor) -> Tensor:
+        """`text` (B, T) as in the text that the background was estimated from; tokens: what training reads."""
+        return text
 
     def read_as(self, tokens: Tensor, read: Tensor) -> Tensor:
         """What a network reads by its features: `read`, with other rows for strings of `tokens` (…,) that it knows."""
@@ -156,10 +156,14 @@ class ClassSource(nn.Module):
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
 
-    def explained(self, batch: Batch, given: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of explain/explanation.py for a batch of one sentence, by name, beside or instead of `given`.
+    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
+        """More arguments of explain/explanation.py for a batch of one sentence, by name.
 
-        A source whose classes keep the features of their words gives `terms`, {kind: ClassTerms}.
+        Args:
+            terms: those of the normaliser and of the sources before, which these replace where names are equal.
+
+        Returns:
+            With "terms", {kind: ClassTerms}, from a source whose classes keep the features of their words.
         """
         return {}
 

@@ -141,7 +141,7 @@ class Prior:
 
     def source_index(self, word: str) -> int | None:
         """The number of a source word, in this prior's session; None: it is <unk> to all parts."""
-        index = self.session.source.known_index.get(word)
+        index = self.session.source.word_index.get(word)
         for part in self.parts if index is None else ():
             if (index := part.source_index(self, word)) is not None:
                 break

@@ -87,7 +87,7 @@ def test_words_are_found_in_their_pieces(tmp_path: Path) -> None:
     assert offered(table, line) == [([1, 2, 3], ["▁400"]), ([4, 5, 6], ["▁Anna"]), ([7], ["▁4", "▁40"]),
                                     ([10, 11], ["▁qq"])]  # fmt: skip
     assert offered(table, "▁漢 字 ▁a") == [([0, 1], ["▁漢字"])]  # pieces that the dictionary lacks
-    assert table.offers(table.source_index("▁4"))[0].word == table.target.known_index["▁4"]
+    assert table.offers(table.source_index("▁4"))[0].word == table.target.word_index["▁4"]
     bpe = table_of(prior_of("bpe", tmp_path))
     line = "a 4@@ 0@@ 0 An@@ n b 4@@ <unk> 4 q@@ q </s> <pad>"
     assert offered(bpe, line) == [([1, 2, 3], ["400"]), ([4, 5], ["Ann"]), ([6], ["4", "40"]), ([10, 11], ["qq"])]

@@ -108,9 +108,9 @@ class UnknownAliases(ChangedPairs):
     def __init__(self, dataset: FairseqDataset, table: EvidenceTable, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
         # by source id: the unknown alias, and the target word that it is evidence for; −1 where there is none
-        self.alias = np.full(table.source.known, -1)
-        self.target = np.full(table.source.known, -1)
-        for word in range(table.source.known):
+        self.alias = np.full(table.source.num_words, -1)
+        self.target = np.full(table.source.num_words, -1)
+        for word in range(table.source.num_words):
             alias = table.alias_of(word)
             if alias is not None:
                 self.alias[word], self.target[word] = alias, table.offers(alias)[0].word

@@ -80,8 +80,8 @@ class InventedEvidence(ChangedPairs):
         source = self.table.source
         if not isinstance(self.table, PieceTable):
             return [source.open(word)]
-        pieces = in_pieces(word, self.table.convention, source.known_index)
-        return None if pieces is None else [source.known_index[piece] for piece in pieces]
+        pieces = in_pieces(word, self.table.convention, source.word_index)
+        return None if pieces is None else [source.word_index[piece] for piece in pieces]
 
     def _aligned(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The places (P, 2) of source words and their translations, each the only one of its kind in its sentence."""

@@ -32,7 +32,7 @@ class CharacterWords(CharacterEmbedding):
     def __init__(self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None) -> None:
         """features: whose vectors, of the same width, are added."""
         super().__init__(words, options)
-        self.features, self.num_words = features, words.known
+        self.features, self.num_words = features, words.num_words
         self._modules["network"] = self._modules.pop("network")  # the last, as optimizers of older checkpoints know it
 
     @property

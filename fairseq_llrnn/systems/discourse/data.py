@@ -107,7 +107,7 @@ def word_id(words: OpenWords, word: str, open_ids: bool = True) -> int:
     Args:
         open_ids: whether a word that the dictionary lacks gets an id of its own.
     """
-    known = words.known_index.get(word)
+    known = words.word_index.get(word)
     if known is None:
         return words.open(word) if open_ids else UNKNOWN
     return max(known, UNKNOWN)

@@ -78,7 +78,7 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
             splits[name], found[name] = made.split(), made.counts()
     with whole_folder(out) as folder:
         _write(folder / DICTIONARY, (f"{word} {count}\n" for word, count in counts.items()))
-        _write(folder / STRINGS, (f"{word}\n" for word in words.symbols[words.known :]))
+        _write(folder / STRINGS, (f"{word}\n" for word in words.symbols[words.num_words :]))
         for name, split in splits.items():
             split.save(folder / f"{name}.npz")
         _write(folder / DESCRIPTION, [json.dumps(_description(settings, found), indent=1, ensure_ascii=False), "\n"])

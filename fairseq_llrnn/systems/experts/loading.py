@@ -85,7 +85,7 @@ def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callab
     def token_of(word: str) -> int | None:
         if word == UNK and many:
             return None
-        return target.index(word) if offers else target.known_index.get(word)
+        return target.index(word) if offers else target.word_index.get(word)
 
     ignored = frozenset() if source_word_of is None else frozenset((prior.index(BOS), pad, eos))
     word_of = target.symbols.__getitem__

@@ -74,7 +74,7 @@ def draw_strings(
             chosen = draw_columns(np.exp(writers.next()), random)
             for row in np.flatnonzero(chosen == END).tolist():
                 text = writers.texts[row]
-                found[missing[row]] = None if text in spelled.words.known_index else text
+                found[missing[row]] = None if text in spelled.words.word_index else text
             on = np.flatnonzero((chosen >= FIRST) & (np.array([len(text) for text in writers.texts]) < LONGEST))
             writers.write(on, chosen[on])
             missing = missing[on]
@@ -95,7 +95,7 @@ def best_strings(
         odds = log_probs[:, None] + writers.next()
         for row in np.flatnonzero(odds[:, END] > -np.inf).tolist():
             text, of_place = writers.texts[row], ended[places[row]]
-            if text not in spelled.words.known_index:
+            if text not in spelled.words.word_index:
                 of_place[text] = float(np.logaddexp(of_place.get(text, -np.inf), odds[row, END]))
         odds[:, :FIRST] = -np.inf
         odds[np.array([len(text) for text in writers.texts]) >= LONGEST] = -np.inf

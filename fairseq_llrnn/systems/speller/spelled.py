@@ -75,7 +75,7 @@ class SpelledStrings:
             raise ValueError("the open vocabulary is not spelled by a network")
         self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.rare
         self.alphabet = vocabulary.strings.characters.alphabet
-        symbols = list(words.known_index)
+        symbols = list(words.word_index)
         self.known = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
         self._longest_known = max(map(len, self.known), default=0)
         self._rows = np.zeros((0, self.alphabet.size), dtype=np.float32)

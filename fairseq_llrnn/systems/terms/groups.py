@@ -57,7 +57,7 @@ class TermGroups:
         """That of its word's features, or of what its spelling shows and `more`; of several words, the union."""
         features: dict[str, float] = {FEATURE: 1.0}
         for word in form.split():
-            target = self.table.target.known_index.get(self.table.written(word))
+            target = self.table.target.word_index.get(self.table.written(word))
             features |= self.table.unknown_features(word) if target is None else self._features(target)
         return self.table.row_with({**more, **features})
 
@@ -66,7 +66,7 @@ class TermGroups:
 
         Over pieces `<unk>`, also of a form that one piece spells: as that piece, it might go on with the next one.
         """
-        index = self.table.target.known_index
+        index = self.table.target.word_index
         every = [None if self._in_pieces else index.get(word) for word in form.split()]
         known = {place: word for place, word in enumerate(every) if word is not None}
         if len(known) < 2:
@@ -84,7 +84,7 @@ class TermGroups:
         Over words those that differ among the forms of a phrase that must be said, without articles and the like,
         which the rest of the sentence needs; over pieces those that are whole forms.
         """
-        index = self.table.target.known_index
+        index = self.table.target.word_index
         if self._in_pieces:
             words: Iterable[str] = map(self.table.written, forms)
         elif must:

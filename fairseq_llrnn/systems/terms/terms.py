@@ -71,13 +71,13 @@ class Terms:
         self.table, self.forms, self.must, self.groups = table, forms, must, TermGroups(table)
         self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
-        self._is_lower = is_lower(table.source.known_index)
+        self._is_lower = is_lower(table.source.word_index)
         self.matched = 0  # phrases of the entries, found in sentences; also where a sentence repeats the entry
         self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}  # the first NAMED
         self._times: Counter[str] = Counter()
         self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
         self._entries, self._by_key = entries, EntriesByKey()  # by the keys of its first word
-        self._unicode = form_of(table.source.known_index), form_of(table.target.known_index)
+        self._unicode = form_of(table.source.word_index), form_of(table.target.word_index)
         for row, entry in enumerate(map(self._spelled, entries)):
             self._check(entry)
             self.forms_of(entry)  # what is to be said of them
@@ -122,7 +122,7 @@ class Terms:
     def _check(self, entry: TermEntry) -> None:
         """Raise DataError for a part of speech among the words, and for pieces."""
         for refuse in (refuse_misplaced_kinds, refuse_lists):
-            refuse(entry, self.table.source.known_index, self.table.target.known_index)
+            refuse(entry, self.table.source.word_index, self.table.target.word_index)
         pieces = self.table.target_words.convention
         if pieces is None:
             return
@@ -158,7 +158,7 @@ class Terms:
             return {entry.target: {}}
         if len(found) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
-        index = self.table.target.known_index  # words of the dictionary go first where there is no room for all
+        index = self.table.target.word_index  # words of the dictionary go first where there is no room for all
         in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
         return {entry.target: found.get(entry.target, {}), **dict(in_order)}
 

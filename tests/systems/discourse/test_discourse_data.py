@@ -109,7 +109,7 @@ def test_symbols_of_a_dictionary_are_unknown_words(llrnn: Llrnn, tmp_path: Path)
     assert make(llrnn, tmp_path / "data", text, valid=valid)[0] == 0
     assert sentences(tmp_path / "data", "train")[:2] == ["<unk> <unk>", "<unk> a"]
     words = OpenWords(load_dictionary(tmp_path / "data" / DICTIONARY).symbols)
-    assert (word_id(words, "</s>"), word_id(words, "new", False), word_id(words, "new")) == (3, 3, words.known)
+    assert (word_id(words, "</s>"), word_id(words, "new", False), word_id(words, "new")) == (3, 3, words.num_words)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_vectors_are_those_of_the_model_in_any_batches(
     assert found.shape == (len(lines), 24)
     encoder = load_encoder(str(path), None, None, 100)
     for i in (0, 1, 3, len(lines) - 1):
-        ids = [encoder.task.source_words.known_index.get(word, 3) for word in lines[i].lower().split()][:60]
+        ids = [encoder.task.source_words.word_index.get(word, 3) for word in lines[i].lower().split()][:60]
         expected = encoder.model.encode(torch.tensor([ids]))[0].detach()
         np.testing.assert_allclose(found[i], expected, rtol=1e-5, atol=1e-6)
     file = tmp_path / "text"
