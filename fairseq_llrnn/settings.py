@@ -14,6 +14,7 @@ numbers ask `keys`.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -274,6 +275,18 @@ def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[
 
 
 # ---- paths ----------------------------------------------------------------------------------------------------------
+
+
+def check_files(settings: Settings) -> None:
+    """Raise DataError for the first file or folder that is named and not there."""
+    for name, hint, _ in _fields(type(settings)):
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            check_files(value)
+        elif IS_PATH in about_of(hint) and isinstance(value, (str, Path, list, tuple)):
+            for path in reading.as_paths(value):
+                with reading.reading(path):
+                    os.stat(path)
 
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:

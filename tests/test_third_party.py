@@ -58,16 +58,11 @@ class WeightedDays(Part):
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 
 
-@register_background("days", example="days:list.txt")
+@register_background("days", WeightedDays, example="days:list.txt")
 def weighted(source, prior, given):
     weights = dict(line.split() for line in open(source, encoding="utf-8"))
     each = np.log([float(weights.get(word, 1.0)) for word in prior.symbols])
     return WeightedDays(each), {}
-
-
-@register_background("next_days", example="next_days")
-def following(source, prior, given):
-    return NextDays(np.array([prior.symbols.index(day) for day in ("monday", "tuesday")])), {}
 
 
 class DayAfterDay(ContextClassSource):
@@ -120,6 +115,11 @@ class NextDays(Part):
 
     def class_source(self, head):
         return DayRows(head)
+
+
+@register_background("next_days", NextDays, example="next_days")
+def following(source, prior, given):
+    return NextDays(np.array([prior.symbols.index(day) for day in ("monday", "tuesday")])), {}
 '''
 CELL = '''
 """A cell whose state is the mean of what it has read."""

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from fairseq_llrnn.cli.stdin import STDIN
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import check_room, whole_file
 
 STDOUT = "-"
 
@@ -24,6 +24,10 @@ def check_place(path: str, said: str) -> None:
         raise OptionError(f"{said}: expected a place in a folder, but there is no such folder; make it first")
     if os.path.exists(path) and not os.path.isfile(path):
         raise OptionError(f"{said}: expected a file to write or replace, found a folder or device; give another")
+    try:
+        check_room(Path(path))
+    except OSError as error:
+        raise OptionError(f"{said}: cannot be written: {error.strerror}; give another place") from None
 
 
 def check_text_place(path: str | None) -> None:

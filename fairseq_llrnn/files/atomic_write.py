@@ -159,6 +159,15 @@ _RELATIVE_TO_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)
 
 
+def check_room(path: Path) -> None:
+    """Raise OSError where no file or folder can be made beside `path`, whose folders may be not there yet."""
+    folder = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A UTF-8 file to write, which takes its name at the end; where something fails, what stood there stands.

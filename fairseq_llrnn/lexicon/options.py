@@ -7,20 +7,27 @@ Files are paths, one or several.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR
+from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, installed_sources
+from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
+from fairseq_llrnn.lexicon.readers.apertium import find_analyser, find_program
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
@@ -110,15 +117,40 @@ class LexiconOptions(Settings):
     ] = None
 
     def check(self, called: Callable[[str], str] = str) -> None:
-        """Raise OptionError for options that do not go together. `called`: as of `settings.checked`."""
+        """Raise OptionError for options that do not go together, or where what they need is not installed.
+
+        `called`: as of `settings.checked`.
+        """
         language_of(self.lower, called("lower"))
         if self.lower is not None and self.keep_case:
             raise OptionError(
                 f"{called('lower')} {self.lower}: found {called('keep_case')} beside it; leave one of them out"
             )
         check_needs(self, {"lemma_floor": "language", "morpheme_floor": "morphemes"}, called)
+        if self.language is not None:
+            installed_sources(language_code(self.language))
+        if self.apertium is not None:
+            find_program(), find_analyser(self.apertium)
+        if isinstance(self.morphemes, (str, Path)):
+            _check_segmenter(self.morphemes)
 
     @property
     def spelling(self) -> Spelling:
         """How the text spells words."""
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
+
+
+def _check_segmenter(given: str | Path) -> None:
+    """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
+    if given == MORFESSOR and find_spec("morfessor") is None:
+        raise OptionError(
+            f"words.morphemes={MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
+            "or give a FILE of words cut into segments"
+        )
+    if given != MORFESSOR and not os.path.exists(given) and get_close_matches(Path(given).name, [MORFESSOR]):
+        raise OptionError(
+            f"morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+        )
+    if given != MORFESSOR:
+        with reading(given):
+            os.stat(given)

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.language_check import words_in_both
 from fairseq_llrnn.lexicon.languages.base import Spelling
@@ -84,10 +82,6 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
 
 def _read(given: str, spelling: Spelling, asked: Collection[str] | None) -> Segmentations:
     path = Path(given)
-    if not os.path.exists(path) and get_close_matches(path.name, [MORFESSOR]):
-        raise OptionError(
-            f"morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
-        )
     cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
     if asked is not None and not cut.keys() & set(asked):
         raise DataError(
@@ -112,16 +106,9 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
     Args:
         counts: how often the training text has each word. words: those to be cut, in any case.
 
-    Raises:
-        OptionError: Morfessor is not installed.
     """
-    try:
-        import morfessor
-    except ImportError:
-        raise OptionError(
-            "words.morphemes=morfessor: expected the package Morfessor, found none; "
-            f"{from_checkout('morphemes')}, or give a FILE of words cut into segments"
-        ) from None
+    import morfessor
+
     trained: Counter[str] = Counter()
     for word, count in counts.items():
         if count > 0 and _can_cut(word):

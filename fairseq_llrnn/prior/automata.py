@@ -6,6 +6,7 @@ Sizes: V words.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +23,7 @@ from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.lexicon.language_check import tokens_known
-from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, ngram_from_file, ngram_from_text
+from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, check_order, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
@@ -95,24 +96,32 @@ def _is_arpa(source: str) -> bool:
     return not source.isdecimal() and a_file(source)  # a number: the order of n-grams that are estimated here
 
 
-@register_background("ngram", example="ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions)
+def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> None:
+    if source.isdecimal():
+        check_order(int(source))
+        if not (as_paths(options.text) or texts):
+            raise OptionError(
+                f"--background ngram:{source}: expected --count-text with the text that the {source}-grams are "
+                "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
+            )
+        return
+    for name in ("text", "folds", "prune"):
+        if getattr(options, name) != getattr(NgramOptions, name):
+            raise OptionError(
+                f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
+                f"file of n-grams; leave {name} out"
+            )
+
+
+@register_background(
+    "ngram", AutomatonPart, "ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions, check=_check_ngrams
+)
 def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
     """N-grams of an ARPA file, or of order `source` estimated from text."""
     options: NgramOptions = given.options
     texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
     if not source.isdecimal():
-        for name in ("text", "folds", "prune"):
-            if getattr(options, name) != getattr(NgramOptions, name):
-                raise OptionError(
-                    f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
-                    f"file of n-grams; leave {name} out"
-                )
         automaton = ngram_from_file(source, given.words, weight, temperature)
-    elif not (texts or given.texts):
-        raise OptionError(
-            f"--background ngram:{source}: expected --count-text with the text that the {source}-grams are "
-            "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
-        )
     else:
         sentences = read_sentences(texts or given.texts, given.words, given.workers)
         unigrams = _unigram_below(prior, given.words, sentences) if texts else None
@@ -127,7 +136,9 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
     return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
 
-@register_background("automaton", example="automaton:grammar.txt", is_file=a_file, options=AutomatonOptions)
+@register_background(
+    "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions
+)
 def read_grammar(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
     """A grammar, regular expression or weighted automaton from a file."""
     options: AutomatonOptions = given.options

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +42,9 @@ from fairseq_llrnn.prior.leaves import (
     STATIC,
     TRANSLATIONS,
     add_backgrounds,
+    check_background,
     kind_of,
+    named_in,
     options_of,
     read_background,
     with_names,
@@ -64,7 +65,7 @@ from fairseq_llrnn.prior.translations import (
     lemmas_of,
     source_lemmas_of,
 )
-from fairseq_llrnn.settings import checked
+from fairseq_llrnn.settings import check_files, checked
 
 Dictionary = WordList | Sequence[str] | str | Path
 
@@ -129,13 +130,23 @@ def build(
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
-    source = () if evidence is None else source_symbols(options, path)
+    of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
+    knows_source = evidence is not None or any(one.part.knows_source for _, one in named)
+    if options.source_dictionary is not None and not knows_source:
+        raise OptionError(
+            "source_dictionary: it needs evidence, or a background that knows the source; add that, or leave it out"
+        )
+    check_background(background, as_paths(options.text), open_model is not None)
+    check_files(replace(options, dictionary=None))  # which is read
+    asked_by = f"--background {options.background}" if evidence is None else "--evidence"
+    source = source_symbols(options, path, asked_by) if knows_source else ()
     if evidence is not None and evidence.mapping:
         warn_of_forms(["evidence.mapping"], evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
         warn_of_forms(["evidence.mapping"], targets, words.symbols)
-    text, (counts, all_counts) = _piece_text(options, path, words), _both_counts(options, words)
     known_words = None if evidence is None else known_source_words(options, evidence, source)
+    text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
+    counts, all_counts = _both_counts(options, words)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     table = gather(options.words, _text_words(options, words, counts, all_counts, text), between_lemmas(options))
     lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
@@ -168,13 +179,8 @@ def build(
     guessed = np.flatnonzero([word in completed.guessed for word in words.symbols])
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    read_source = partial(source_symbols, options, path, f"--background {options.background}")
-    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers, read_source)
+    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers, source)
     prior, more = add_backgrounds(prior, background, inputs)
-    if options.source_dictionary is not None and evidence is None and not prior.source_symbols:
-        raise OptionError(
-            "source_dictionary: it needs evidence, or a background that knows the source; add that, or leave it out"
-        )
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
@@ -315,10 +321,10 @@ def _patterns(options: Recipe) -> UserPatterns | None:
     return patterns if patterns is None or isinstance(patterns, UserPatterns) else UserPatterns.load(str(patterns))
 
 
-def _piece_text(options: Recipe, path: Path | None, words: WordList) -> PieceText | None:
-    """The text that says which words a piece is part of; None where words are words, or nothing is known of them."""
+def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> list[str]:
+    """The texts that say which words a piece is part of; [] where words are words, or nothing is known of them."""
     if options.pieces is None:
-        return None
+        return []
     if options.open_vocabulary is not None:
         raise OptionError(
             f"--open-vocabulary: it is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
@@ -334,4 +340,4 @@ def _piece_text(options: Recipe, path: Path | None, words: WordList) -> PieceTex
             f"text in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece "
             "then has the features that it shows itself"
         )
-    return PieceText.read(texts, convention, options.workers) if of_words else None
+    return texts if of_words else []

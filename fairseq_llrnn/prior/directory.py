@@ -21,7 +21,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import recover, set_aside, whole_folder
+from fairseq_llrnn.files.atomic_write import check_room, recover, set_aside, whole_folder
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.prior.part import Part
 
@@ -52,29 +52,44 @@ class SavedPrior:
         return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
 
 
+@contextmanager
+def _written(directory: Path) -> Iterator[None]:
+    """Around what asks whether a prior can be written there, or writes it. Raises PriorError: it cannot."""
+    try:
+        yield
+    except OSError as error:
+        raise PriorError(
+            f"{directory}: the prior cannot be written ({error.strerror or error}); "
+            "check the rights and the free space there, or give another --out"
+        ) from None
+
+
+def check_place(directory: Path) -> None:
+    """Raise PriorError where the place exists and is no prior, or cannot be written: before a prior is built, too."""
+    directory = directory.resolve()  # `.` has no name that a rename could take
+    with _written(directory):
+        if os.path.exists(directory) and not _holds_nothing_else(directory):
+            raise PriorError(
+                f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
+            )
+        check_room(directory)
+
+
 def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part]) -> None:
     """Write all files to a temporary folder beside `directory`, which then takes its name.
 
     Raises:
         PriorError: the place exists and is no prior, or cannot be written.
     """
-    directory = directory.resolve()  # `.` has no name that a rename could take
-    try:
+    directory = directory.resolve()
+    with _written(directory):
         recover(directory)
-        if os.path.exists(directory) and not _holds_nothing_else(directory):
-            raise PriorError(
-                f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
-            )
+        check_place(directory)
         directory.parent.mkdir(parents=True, exist_ok=True)
         with whole_folder(directory) as temporary:
             _write(temporary, prior)
             for name, part in parts.items():
                 part.write(temporary / name)
-    except OSError as error:
-        raise PriorError(
-            f"{directory}: the prior cannot be written ({error.strerror or error}); "
-            "check the rights and the free space there, or give another --out"
-        ) from None
 
 
 def _write(directory: Path, prior: SavedPrior) -> None:

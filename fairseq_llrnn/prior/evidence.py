@@ -6,7 +6,7 @@ Sizes: V target words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.evidence.rules import BY_KNOWN_WORDS, EvidenceRules, features, form_of
+from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords, WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
@@ -31,7 +31,7 @@ from fairseq_llrnn.prior.translations import background_of
 SENTENCES = 10_000  # that are cut into words at once
 
 
-def source_symbols(options: Recipe, path: Path | None, asked_by: str = "--evidence") -> tuple[str, ...]:
+def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[str, ...]:
     """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
 
     Args:
@@ -76,12 +76,33 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
             "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
             "found none; add it"
         )
+    if options.pieces is not None:
+        _check_of_pieces(options, asked.kinds)
     mapping = asked.mapping or {}
     if isinstance(mapping, (str, Path)):
         mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
     kinds = tuple(kind for kind in features() if kind in asked.kinds or (kind == "mapped" and table))
     return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)
+
+
+def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
+    """Raise OptionError for what singles words out, and for kinds without a text that says which words there are."""
+    if "translations" in kinds:
+        raise OptionError(
+            f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
+            "preprocess words, or leave one of them out"
+        )
+    for known, option, side, is_there in (
+        (BY_KNOWN_WORDS, "--lexical-translation", "source", options.translations is not None),
+        (ASKED, "--count-text", "target", bool(as_paths(options.text))),
+    ):
+        kind = next((kind for kind in features() if kind in kinds and kind in known), None)
+        if kind is not None and not is_there:
+            raise OptionError(
+                f"--evidence {kind}: expected {option} beside it and --pieces {options.pieces}, since only the "
+                f"{side}'s training text says which words there are, found none; add it"
+            )
 
 
 def add_evidence(
@@ -115,25 +136,14 @@ def known_source_words(
     """The words of a source in pieces that are not unknown, those of its training text; None where words are words.
 
     Raises:
-        DataError: the source is not in pieces of the convention. OptionError: words are asked for, and none known.
+        DataError: the source is not in pieces of the convention.
     """
     if options.pieces is None:
         return None
-    if "translations" in rules.kinds:
-        raise OptionError(
-            f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
-            "preprocess words, or leave one of them out"
-        )
     convention = CONVENTIONS[options.pieces]
     words = WordList(source_symbols, np.zeros(len(source_symbols), dtype=np.int64))
     convention.check_dictionary("--evidence: the source dictionary", words)
     if options.translations is None:
-        kinds = [kind for kind in rules.kinds if kind in BY_KNOWN_WORDS]
-        if kinds:
-            raise OptionError(
-                f"--evidence {kinds[0]}: expected --lexical-translation beside it and --pieces {convention.name}, "
-                "since only the source's training text says which words are known, found none; add it"
-            )
         return frozenset()
     spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.parallel.bitext.source
     tokens_of_words: set[tuple[int, ...]] = set()
@@ -153,17 +163,11 @@ def spelled_words(
         text: the target's training text, if it was read.
 
     Raises:
-        OptionError: there is none. DataError: it is not in pieces.
+        DataError: it is not in pieces.
     """
     if options.pieces is None or not rules.asked:
         return None
-    texts = as_paths(options.text)
-    if not texts:
-        raise OptionError(
-            f"--evidence {rules.asked[0]}: expected --count-text beside it and --pieces {options.pieces}, since only "
-            "the target's training text says which words there are, found none; add it"
-        )
-    return (text or PieceText.read(texts, CONVENTIONS[options.pieces], options.workers)).word_counts()
+    return (text or PieceText.read(as_paths(options.text), CONVENTIONS[options.pieces], options.workers)).word_counts()
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +13,12 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.named_backgrounds import Given, NoOptions, named_background
+from fairseq_llrnn.prior.named_backgrounds import Given, NamedBackground, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, static_weights
-from fairseq_llrnn.settings import Settings, checked, keys, with_paths
+from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, check_static, static_weights
+from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths
 
 STATIC, TRANSLATIONS = "static", "translations"
 
@@ -40,13 +40,45 @@ def read_background(text: str) -> Expression:
     What is written by the grammar is an expression, whatever files there are; the disk is asked about nothing else.
 
     Raises:
-        OptionError: it says none, nothing is behind a colon, or the file that is named there does not exist.
+        OptionError: it says none, nothing is behind a colon, or the file that is named does not exist.
     """
     expression = parse_or_path(text)
     for atom in atoms(expression):
         file_of(atom.text)
         options_of(atom)
     return expression
+
+
+def named_in(expression: Expression) -> list[tuple[Atom, NamedBackground]]:
+    """The atoms whose names were registered."""
+    kinds = ((atom, kind_of(atom.text)[0]) for atom in atoms(expression))
+    found = ((atom, named_background(kind)) for atom, kind in kinds if kind not in (STATIC, TRANSLATIONS))
+    return [(atom, named) for atom, named in found if named is not None]
+
+
+def check_background(expression: Expression, texts: Sequence[str], has_opener: bool) -> None:
+    """Say what would be refused when it is read.
+
+    Args:
+        texts: the training text. has_opener: whether somebody can read trained models.
+
+    Raises:
+        OptionError: one that cannot stand beside others; what does not go together; a model that nobody can read.
+        DataError: a file that an option names is not there.
+    """
+    for atom, named in named_in(expression):
+        if not (named.part.is_base or isinstance(expression, Atom)):
+            raise OptionError(
+                f"--background {expression}: expected backgrounds that stand by themselves, found {atom}, which "
+                "changes the one below it; say it alone"
+            )
+        if named.part.needs_fairseq and not has_opener:
+            raise OptionError(
+                f"--background {atom.text}: a trained model is read by fairseq; build this prior with `llrnn prior`, "
+                "or say who reads it (`open_model` of prior/building.py)"
+            )
+        check_files(options := options_of(atom))
+        named.check(kind_of(atom.text)[1], options, texts)
 
 
 def parse_or_path(text: str) -> Expression:
@@ -93,6 +125,8 @@ def file_of(text: str) -> str | None:
         OptionError: nothing is there, or what will not do.
     """
     kind, source = kind_of(text)
+    if kind == STATIC:
+        check_static(text)
     named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
     if named is None:
         return None
@@ -129,11 +163,6 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     built = []
     for atom in leaves:
         part, more = _part(atom, prior, given)
-        if not (part.is_base or isinstance(expression, Atom)):
-            raise OptionError(
-                f"--background {expression}: expected backgrounds that stand by themselves, found {atom}, which "
-                "changes the one below it; say it alone"
-            )
         built.append(part)
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]

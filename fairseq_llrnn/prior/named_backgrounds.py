@@ -1,9 +1,11 @@
 """Backgrounds by their name in an expression of --background: `NAME:SOURCE`, or `NAME(SOURCE, OPTION=VALUE, …)`.
 
-    @register_background("mrf", example="mrf:field", options=FieldOptions)
-    def read(source, prior, given): return SomePart(…), {"words that it lacks": 3}
+    @register_background("mrf", FieldPart, example="mrf:field", options=FieldOptions)
+    def read(source, prior, given): return FieldPart(…), {"words that it lacks": 3}
 
-`options` is a dataclass of settings (settings.py); what is said in the expression is `given.options`.
+`options` is a dataclass of settings (settings.py); what is said in the expression is `given.options`. What is wrong in
+an expression is said before anything is read: the class of the part tells whether it can stand beside others and
+whether it knows the source, and `check` refuses what does not go together.
 
 A reader stands beside its part, in parts/ (those of automata in automata.py), or where registry.py finds it: in a
 system, or in another package.
@@ -46,12 +48,7 @@ class Given:
     options: Any  # of the class that was registered
     open_model: OpenModel | None = None  # who can read other trained models
     workers: int | None = None  # processes that read the texts; None: one for each core
-    read_source: Callable[[], tuple[str, ...]] = tuple  # who finds the source dictionary
-
-    @property
-    def source_symbols(self) -> tuple[str, ...]:
-        """The words of the source dictionary. Raises OptionError where it cannot be found."""
-        return self.read_source()
+    source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, where a part knows the source
 
 
 Read = Callable[[str, "Prior", Given], tuple[Part, Mapping[str, int]]]
@@ -71,23 +68,39 @@ def a_file(source: str) -> bool:
     return True
 
 
+def all_go_together(source: str, options: Any, texts: Sequence[str]) -> None:
+    """There is nothing to check."""
+
+
 @dataclass(frozen=True)
 class NamedBackground:
     """What an expression may name."""
 
+    part: type[Part]  # which the reader returns
     example: str  # of an expression, for messages
     read: Read  # what is behind the name, and a prior with b₀ -> the part, and what a user should know about it
     is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
+    check: Callable[[str, Any, Sequence[str]], object]  # what is behind the name, options, training texts
 
 
 def register_background(
-    name: str, example: str, is_file: Callable[[str], bool] = no_file, options: type[Settings] = NoOptions
+    name: str,
+    part: type[Part],
+    example: str,
+    is_file: Callable[[str], bool] = no_file,
+    options: type[Settings] = NoOptions,
+    check: Callable[[str, Any, Sequence[str]], object] = all_go_together,
 ) -> Callable[[ReadType], ReadType]:
-    """Make `name:…` known to expressions; a later reader takes an earlier one's place."""
+    """Make `name:…` known to expressions; a later reader takes an earlier one's place.
+
+    Args:
+        part: the class of what the reader returns. check: raises OptionError where what is behind the name, its options
+            and the training texts do not go together; it is asked before anything is read.
+    """
 
     def known(read: ReadType) -> ReadType:
-        _KNOWN[name] = NamedBackground(example, read, is_file, options)
+        _KNOWN[name] = NamedBackground(part, example, read, is_file, options, check)
         return read
 
     return known

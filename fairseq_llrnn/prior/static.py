@@ -57,11 +57,26 @@ class UnigramOptions(Settings):
         return 1.0 if self.pseudo_count is None else self.pseudo_count
 
 
+def check_static(background: str) -> None:
+    """Raise OptionError for what is no name of a static background, and no path."""
+    if background in STATIC or background.partition(":")[0] == LANGUAGE or os.path.exists(background):
+        return
+    others = named_backgrounds()
+    near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
+    fix = f"did you mean {near[0]}?" if near else "check the spelling"
+    if ":" in background:
+        fix += " If another package has this background, install it"
+    raise OptionError(
+        f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
+        f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
+    )
+
+
 def static_weights(words: WordList, counts: np.ndarray, background: str, options: Settings | None) -> np.ndarray:
     """log b(x) of `unigram`, `uniform`, `language:CODE` or a TSV file, for every word: (V,), with a sum of one.
 
     Raises:
-        OptionError: another background. DataError: as the reader of the file does.
+        OptionError: as `language_weights`. DataError: as the reader of the file does.
     """
     allowed = words.predictable
     unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
@@ -72,16 +87,6 @@ def static_weights(words: WordList, counts: np.ndarray, background: str, options
     elif background.startswith(f"{LANGUAGE}:"):
         counted = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
         weights = language_weights(words, counted, allowed, background.partition(":")[2])
-    elif not os.path.exists(background):
-        others = named_backgrounds()
-        near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
-        fix = f"did you mean {near[0]}?" if near else "check the spelling"
-        if ":" in background:
-            fix += " If another package has this background, install it"
-        raise OptionError(
-            f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
-            f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
-        )
     else:
         index = {word: i for i, word in enumerate(words.symbols) if allowed[i]}
         weights = read_weights(Path(background), index, len(words))

@@ -135,8 +135,8 @@ def assert_is_said(result: Result, said: str) -> None:
         (("--background", "model({}, temperature=0)"), "temperature: expected a number of at least 0.01, found 0;"),
         (("--background", "model({}, weight=0)"), "weight: expected a number above 0, found 0; correct it"),
         (("--background", "model({}, folds=3)"), "there is no key folds; there are: weight, temperature, data, prior"),
-        (("--background", "model({}, data=nowhere)"), "data of --background model(…) nowhere: expected the folder of"),
-        (("--background", "model({}, prior=nowhere)"), "prior of --background model(…) nowhere: expected a prior"),
+        (("--background", "model({}, data=nowhere)"), "nowhere: cannot be read: No such file or directory"),
+        (("--background", "model({}, prior=nowhere)"), "nowhere: cannot be read: No such file or directory"),
     ],
 )
 def test_bad_options(

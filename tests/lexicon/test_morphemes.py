@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.morphemes import GROUPS, morpheme_features, morpheme_names, place_of_stem
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.segments import LONGEST, segment_by_morfessor
 
 
@@ -99,7 +100,7 @@ def test_a_word_that_comes_once_is_cut_as_a_new_one() -> None:
 def test_without_morfessor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "morfessor", None)
     with pytest.raises(OptionError) as caught:
-        segment_by_morfessor(COUNTS, COUNTS)
+        LexiconOptions(morphemes="morfessor").check()
     assert str(caught.value) == (
         "words.morphemes=morfessor: expected the package Morfessor, found none; in a checkout of fairseq_llrnn: "
         "pip install '.[morphemes]', or give a FILE of words cut into segments"

@@ -29,7 +29,7 @@ class FlattenedPart(Part):
         return Tempered(below, self.temperature)
 
 
-@register_background("flat", example="flat:2")
+@register_background("flat", FlattenedPart, example="flat:2")
 def read(source: str, prior: Prior, given: Given) -> tuple[Part, dict[str, int]]:
     return FlattenedPart(float(source)), {"words": len(prior.symbols)}
 

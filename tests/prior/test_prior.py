@@ -14,6 +14,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.static import check_static
 
 
 def test_signatures_and_background() -> None:
@@ -164,10 +165,10 @@ def test_backgrounds(tmp_path: Path) -> None:
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
     message = "--background unigrm: expected unigram, uniform, language:CODE, automaton:.* or the path of a TSV"
     with pytest.raises(OptionError, match=message):
-        build(Recipe(top_words=2, background="unigrm"))
+        check_static("unigrm")
     for background in ("unigram:x", "uniform:x"):  # once taken for the part before the colon
         with pytest.raises(OptionError, match=f"--background {background}: expected unigram"):
-            build(Recipe(top_words=2, background=background))
+            check_static(background)
 
 
 def test_softmax_prior_has_one_signature_per_word() -> None:

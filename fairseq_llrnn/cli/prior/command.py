@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from pathlib import Path
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -27,13 +28,19 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import say_notes
+    from fairseq_llrnn.cli.with_fairseq import need_fairseq
     from fairseq_llrnn.prior.building import build
+    from fairseq_llrnn.prior.directory import check_place
+    from fairseq_llrnn.prior.leaves import named_in, read_background
 
     if language.is_list(getattr(args, "words.language")):
         return 0
     started = time.perf_counter()
     recipe = recipe_of(args)
     dictionary = str(recipe.dictionary)
+    check_place(Path(args.out))
+    if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
+        need_fairseq()
     built = build(dictionary, recipe, open_model, read_bitext)
     # before anything is written: a pattern can take too long
     symbols = built.prior.source_symbols

@@ -18,8 +18,7 @@ FEW = 0.5  # of the words known to the model: below, it is probably one of anoth
 
 
 def open_model(checkpoint: str, prior: "Prior", options: "ModelOptions") -> "tuple[ModelPart, Mapping[str, int]]":
-    """The part for a checkpoint, and what a user should know about it."""
-    need_fairseq()
+    """The part for a checkpoint, and what a user should know about it. fairseq is there."""
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files
     from fairseq_llrnn.prior.parts import ModelPart

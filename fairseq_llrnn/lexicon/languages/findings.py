@@ -68,16 +68,9 @@ class Gathered:
         return [kind for kind in KINDS if kind not in kinds]
 
 
-def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
-    """Add what all sources of a language know of a text's words to a table.
-
-    Args:
-        all_lemmas: whether what the sources list of other words is wanted, too.
-
-    Raises:
-        OptionError: none of the sources is installed.
-    """
-    sources, spelling, symbols = sources_of(code), options.spelling, list(text.counts or text.others)
+def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
+    """The sources of a language, and what pip would have to install for more. Raises OptionError: there are none."""
+    sources = sources_of(code)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
     if not installed:
@@ -85,6 +78,20 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
             f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
             f"{pip_line(missing)}"
         )
+    return installed, missing
+
+
+def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
+    """Add what all sources of a language know of a text's words to a table.
+
+    Args:
+        all_lemmas: whether what the sources list of other words is wanted, too.
+
+    Raises:
+        OptionError: as `installed_sources`.
+    """
+    spelling, symbols = options.spelling, list(text.counts or text.others)
+    installed, missing = installed_sources(code)
     asked = list(dict.fromkeys((*symbols, *text.others)))
     counts = np.array([text.counts.get(word, 0) for word in symbols], dtype=np.int64)
     findings, pooled = [], set[str]()

@@ -73,13 +73,7 @@ def _analysed(
 
     Raises DataError as apertium_rows, for words of which none is known at the end.
     """
-    program = shutil.which(PROGRAM)
-    if program is None:
-        raise DataError(
-            f"the program {PROGRAM} is not installed; it is in Debian's package lttoolbox (apt install "
-            "lttoolbox)"
-        )
-    automaton = find_analyser(analyser)
+    program, automaton = find_program(), find_analyser(analyser)
     remaining = iter(words)
     asked = analysed = 0
     while batch := list(islice(remaining, WORDS_PER_RUN)):
@@ -95,6 +89,17 @@ def _analysed(
             f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
             "language?"
         )
+
+
+def find_program() -> str:
+    """Where lt-proc is. Raises DataError: it is not installed."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise DataError(
+            f"the program {PROGRAM} is not installed; it is in Debian's package lttoolbox (apt install "
+            "lttoolbox)"
+        )
+    return program
 
 
 def find_analyser(analyser: str | Path) -> Path:

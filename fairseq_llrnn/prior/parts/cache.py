@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,13 +91,17 @@ def _is_number(source: str) -> bool:
     return False
 
 
-@register_background("cache", example=EXAMPLE, is_file=_is_number, options=CacheOptions)
-def read_cache(source: str, prior: Prior, given: Given) -> tuple[CachePart, Mapping[str, int]]:
-    options: CacheOptions = given.options
+def _part(source: str, options: CacheOptions, texts: Sequence[str] = ()) -> CachePart:
+    """Raises OptionError for numbers out of range."""
     decay = options.decay if options.decay is not None else LEARNED_DECAY if options.learned else DECAY
     part = CachePart(int(source), options.weight, decay, options.learned)
     try:
         part.check()
     except ValueError as error:
         raise OptionError(f"--background cache:{source}: {error}; correct the number") from None
-    return part, {}
+    return part
+
+
+@register_background("cache", CachePart, EXAMPLE, is_file=_is_number, options=CacheOptions, check=_part)
+def read_cache(source: str, prior: Prior, given: Given) -> tuple[CachePart, Mapping[str, int]]:
+    return _part(source, given.options), {}

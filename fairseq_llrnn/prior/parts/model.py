@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Gt, Le
 from typing_extensions import Doc
 
-from fairseq_llrnn.errors import OptionError, PriorError
+from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
@@ -93,12 +93,7 @@ def _is_checkpoint(source: str) -> bool:
     return True
 
 
-@register_background("model", example="model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
+@register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
 def read_model(source: str, prior: Prior, given: Given) -> tuple[ModelPart, Mapping[str, int]]:
-    """Raises OptionError where nobody can read it."""
-    if given.open_model is None:
-        raise OptionError(
-            f"--background model:{source}: a trained model is read by fairseq; build this prior with `llrnn prior`, or "
-            "say who reads it (`open_model` of prior/building.py)"
-        )
+    assert given.open_model is not None  # or it would be refused
     return given.open_model(source, prior, given.options)

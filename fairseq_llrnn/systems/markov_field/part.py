@@ -90,7 +90,7 @@ class MarkovFieldPart(Part):
         return {"kinds of tokens of the field": len(self.unary)}
 
 
-@register_background("mrf", example="mrf:field")
+@register_background("mrf", MarkovFieldPart, example="mrf:field")
 def read(source: str, prior: Prior, given: Given) -> tuple[Part, Mapping[str, int]]:
     """The field in the folder `source`, for the words that the prior allows. Raises DataError."""
     field = MarkovField.load(source)
