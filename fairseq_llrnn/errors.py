@@ -24,8 +24,8 @@ def as_one_line(message: str) -> str:
     """A message with its long values cut, and with escapes for what cannot be printed, ends of lines among it."""
     if not message.isprintable():
         message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-    message = _QUOTED.sub(lambda found: f"{found[1]}{_cut(found[2])}{found[1]}", message)
-    message = _WITHOUT_BLANKS.sub(lambda found: _without_middle(found[0], LONGEST_PATH), message)
+    message = _QUOTED.sub(lambda match: f"{match[1]}{_cut(match[2])}{match[1]}", message)
+    message = _WITHOUT_BLANKS.sub(lambda match: _without_middle(match[0], LONGEST_PATH), message)
     return _without_middle(message, LONGEST_MESSAGE)
 
 
@@ -62,36 +62,38 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
     """Raise OptionError for a number below `least`.
 
     Args:
-        value: None where the option was not given. of: what it is a number of, in the plural.
+        value: None where the option is absent.
+        of: what it is a number of, in the plural.
     """
     if value is not None and not value >= least:  # NaN, too
         kind = f"a number of {of}" if of else "a number"
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
 
 
-def refuse_idle(given: Mapping[str, object], reason: str) -> None:
-    """Raise OptionError for the first option that is given, where none of them would do anything.
+def refuse_idle(options: Mapping[str, object], reason: str) -> None:
+    """Raise OptionError for the first option that is present, where none of them would do anything.
 
     Args:
-        given: by name, values; None, and an empty list: not given. reason: what is expected and found, how to fix it.
+        options: values by name; None, and an empty list, are absent.
+        reason: what is expected and found, and how to fix it.
     """
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and value != []:
             raise OptionError(f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}: {reason}")
 
 
-def refuse_arguments(parser: argparse.ArgumentParser, given: Sequence[str], message: str) -> NoReturn:
+def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], message: str) -> NoReturn:
     """Exit with status 2 and one line: what is wrong with the arguments of a command, and the nearest option or choice.
 
     Args:
-        given: the arguments; where one is missing, a misspelt option among them may be why.
+        arguments: those of the command; where one is missing, a misspelt option among them may be why.
         message: argparse's.
     """
     from fairseq_llrnn.registry import lost  # which raises these errors
 
     names = [name for action in parser._actions for name in action.option_strings]
     begins = (lambda word: any(name.startswith(word) for name in names)) if parser.allow_abbrev else names.__contains__
-    words = message.partition("unrecognized arguments: ")[2].split() or given
+    words = message.partition("unrecognized arguments: ")[2].split() or arguments
     options = (word.partition("=")[0] for word in words if word.startswith("--"))
     searched, among = next((word for word in options if not begins(word)), ""), names
     if searched and "required" in message:  # which argparse says first

@@ -47,11 +47,11 @@ def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
     commands = {"": whole.add_subparsers()}
     for name in all_commands():
         command = load(name)
-        group, _, own = name.rpartition(" ")  # `train` of `mrf train` is completed behind `mrf`
+        group, _, last_word = name.rpartition(" ")  # `train` of `mrf train` is completed behind `mrf`
         if group not in commands:
             of_group = commands[""].add_parser(group, help=f"sub-commands of {group}")  # without help shtab hides it
             commands[group] = of_group.add_subparsers()
-        parser = commands[group].add_parser(own, help=command.HELP, description=command.HELP)
+        parser = commands[group].add_parser(last_word, help=command.HELP, description=command.HELP)
         command.add_arguments(parser)
         for action in parser._actions:
             kind = file if action.metavar in FILES else folder if action.metavar in FOLDERS else None

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.prior import language
-from fairseq_llrnn.cli.settings_options import add_options, said_by
+from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError, check_least
@@ -40,15 +40,15 @@ SOURCES = (*FILES, "language", "keep_case", "lower", "normalize")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the text")
-    given.add_argument(
+    text = parser.add_argument_group("the text")
+    text.add_argument(
         "--text", nargs="+", required=True, metavar="FILE",
         help="tokenised texts, those of the training, and of others whose words are to be known (`-`: stdin)",
     )  # fmt: skip
-    given.add_argument(
+    text.add_argument(
         "--min-count", type=int, metavar="N", help="leave out words that the text shows less often (default: 1)"
     )
-    given.add_argument(
+    text.add_argument(
         "--num-words", type=int, metavar="N", help="keep the N most frequent words of the text (default: all)"
     )
     add_options(parser, LexiconOptions, SOURCES)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most", type=int, metavar="N",
         help="forms that the text lacks: the N most frequent ones (where no frequencies are known, the first ones of "
         "the alphabet; default: all). Where a package of --language lists frequencies (wordfreq), forms that it lacks "
-        "are left out, and its words that nobody lists belong to the lemma that their ending says",
+        "are left out, and words of the package without a listed lemma get one by their ending",
     )  # fmt: skip
     result.add_argument(
         "--out", required=True, metavar="FILE",
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
     check_text_place(args.out)
-    options = replace(said_by(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
+    options = replace(settings_of(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
     files = [place for kind in FILES for place in places(options, kind)]
     check_not_read(args.out, [*args.text, *files])
     code = None if args.language is None else language_code(args.language)
@@ -110,9 +110,9 @@ def run(args: argparse.Namespace) -> int:
                 f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
                 f"{word!r}: {advice_on_form(word, options.normalize, '--normalize ')}"
             )
-        found = more_forms(shown, lemmas, frequencies)
-        added, unheard = found.all(args.most, frequencies), found.unheard
-        listed = len(set(found.listed) & set(added))
+        missing = more_forms(shown, lemmas, frequencies)
+        added, unheard = missing.all(args.most, frequencies), missing.unheard
+        listed = len(set(missing.listed) & set(added))
         counts["forms that it lacks"] = len(added)
         counts["… listed with their lemmas"] = listed
         counts["… with a lemma by their ending"] = len(added) - listed
@@ -135,12 +135,11 @@ def _padding(words: Sequence[str]) -> Iterator[str]:
 
 
 def _frequencies(code: str, spelling: Spelling) -> Mapping[str, float] | None:
-    """Of the words of other texts; None where no installed package knows them."""
+    """Frequencies of words in other texts; None where no installed package has any."""
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
-            known = source.known(code)
             spelled: dict[str, float] = {}
-            for word, frequency in known.items():
+            for word, frequency in source.known(code).items():
                 form = spelling.of_text(word)
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
             return spelled

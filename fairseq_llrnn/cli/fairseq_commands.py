@@ -59,7 +59,7 @@ class FairseqCommand:
         need_fairseq()
         from fairseq_llrnn.plugin.commands import run
 
-        return run(self.NAME, args.given, os.path.abspath(fairseq_llrnn.__path__[0]))
+        return run(self.NAME, args.arguments, os.path.abspath(fairseq_llrnn.__path__[0]))
 
 
 _TRAINED = "--path checkpoints/checkpoint_best.pt"

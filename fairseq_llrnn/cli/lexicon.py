@@ -1,4 +1,4 @@
-"""`llrnn lexicon`: all that files and packages know of words, as one table to read, edit and diff."""
+"""`llrnn lexicon`: words of files and packages with their analyses, as one table to read, edit and diff."""
 
 import argparse
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.prior import language
-from fairseq_llrnn.cli.settings_options import add_options, said_by
+from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.stdin import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text.add_argument(
         "--dict", metavar="FILE",
         help="only the words of this dict.txt of fairseq-preprocess and of the texts, and forms of their lemmas; "
-        "features of words that nobody knows are guessed (--guess), and rows have the counts of the words",
+        "features of words that no source has are guessed (--guess), and rows have the counts of the words",
     )  # fmt: skip
     text.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if language.is_list(args.language):
         return 0
-    options = said_by(args, LexiconOptions)
+    options = settings_of(args, LexiconOptions)
     if args.out is None:
         raise OptionError("--out: expected where the table goes, found nothing; add --out FILE")
     check_text_place(args.out)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     check_not_read(args.out, [*files, *args.count_text, args.dict, args.morphemes])
     if not files and options.language is None and options.morphemes is None:
         raise OptionError(
-            "llrnn lexicon: expected somebody who knows words, found nobody; give "
+            "llrnn lexicon: expected a source of words, found none; give "
             f"{', '.join(f'--{name}' for name in READERS)}, --morphemes or --language"
         )
     text, counts = _text(args)
@@ -76,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
     if odd := sum(row.form != in_form(row.form, "nfc") for row in table.rows):
         note(f"{odd:,} rows have forms that are not in NFC; --normalize nfc brings them into it")
     forms = {row.form for row in table.rows}
-    said = {
+    figures = {
         "rows": len(table), "forms": len(forms), "… with features": len({r.form for r in table.rows if r.features}),
         "… with a lemma": len({row.form for row in table.rows if row.lemma}),
         "… whose features or lemma are guessed": len({row.form for row in table.rows if row.guessed}),
     }  # fmt: skip
     if text is not None:
-        said["words of the text that no row has"] = sum(word not in forms for word in counts)
-    for name, count in said.items():
+        figures["words of the text that no row has"] = sum(word not in forms for word in counts)
+    for name, count in figures.items():
         print(f"{name:<38}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
         print(f"table written to {Path(args.out)}")
@@ -104,6 +104,6 @@ def _text(args: argparse.Namespace) -> "tuple[TextWords | None, Mapping[str, int
     if args.dict is None:
         return TextWords(counts) if args.count_text else None, counts
     words = load_dictionary(args.dict)
-    given = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
-    own = {word: given.get(word, 0) for word in words.ordinary}
-    return TextWords(own, [word for word in counts if word not in own]), {**counts, **own}
+    counted = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
+    ordinary = {word: counted.get(word, 0) for word in words.ordinary}
+    return TextWords(ordinary, [word for word in counts if word not in ordinary]), {**counts, **ordinary}

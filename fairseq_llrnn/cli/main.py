@@ -46,9 +46,9 @@ class Command(Protocol):
 
 def all_commands() -> dict[str, str]:
     """Every sub-command, ours and then those of systems and other packages: name -> module."""
-    own = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
+    built_in = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
     of_fairseq = {name: f"fairseq_llrnn.cli.fairseq_commands:{name.upper().replace('-', '_')}" for name in FAIRSEQ}
-    return own | of_fairseq | registry.names("commands")
+    return built_in | of_fairseq | registry.names("commands")
 
 
 def load(name: str) -> Command:
@@ -82,7 +82,7 @@ def overview(group: str = "") -> str:
 
 
 def dispatch(argv: Sequence[str]) -> int:
-    """Run what the arguments say; the errors of a user propagate."""
+    """Run the sub-command of the arguments; the errors of a user propagate."""
     if not argv or argv[0] in ("-h", "--help"):
         print(overview())
         return 0
@@ -96,7 +96,7 @@ def dispatch(argv: Sequence[str]) -> int:
     words = 2 if argv[0] in groups else 1
     command = load(" ".join(argv[:words]))
     parser = parser_of(command)
-    parser.given = argv[words:]
+    parser.arguments = argv[words:]
     return command.run(parser.read())
 
 
@@ -110,7 +110,7 @@ def parser_of(command: Command) -> "Parser":
 
 
 class _Store(argparse.Action):
-    """What an option says, all of it where it takes several values; argparse would keep the last in silence."""
+    """Keeps all values of an option that takes several; argparse would keep the last ones in silence."""
 
     before: object = None
 
@@ -120,8 +120,8 @@ class _Store(argparse.Action):
         if option is not None and self.before not in (None, values):
             if self.nargs in ("+", "*"):
                 values = [*cast(list[Any], self.before), *values]
-            else:  # which scripts rely on, to change what they have said before
-                note(f"{option}: said with {self.before} and with {values}; the last one counts")
+            else:  # scripts rely on this, to change an option that they gave before
+                note(f"{option}: given as {self.before} and as {values}; the last one counts")
         self.before = values
         setattr(namespace, self.dest, values)
 
@@ -135,37 +135,37 @@ class Parser(argparse.ArgumentParser):
         self.register("action", "store", _Store)
 
     examples: Sequence[str] = ()
-    given: Sequence[str] = ()  # the arguments
+    arguments: Sequence[str] = ()  # of the command, as they were typed
     passes_on = False  # whether fairseq reads them
-    old_names: Mapping[str, str] = {}  # options that there were -> how the same is said now, {} being the value
+    old_names: Mapping[str, str] = {}  # options of earlier versions -> how the same is written now, {} being the value
 
     def format_help(self) -> str:
         """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
         return "\n".join([super().format_help(), "examples:", *(f"  {example}" for example in self.examples), ""])
 
     def read(self) -> argparse.Namespace:
-        """What is given. Words and sentences may follow options."""
-        if self.passes_on and ("-v" in self.given or not {"-h", "--help"} & set(self.given)):
-            return argparse.Namespace(given=self.given)
+        """The values of the arguments. Words and sentences may follow options."""
+        if self.passes_on and ("-v" in self.arguments or not {"-h", "--help"} & set(self.arguments)):
+            return argparse.Namespace(arguments=self.arguments)
         self._refuse_old_names()
-        return self.parse_intermixed_args(["--help"] if self.passes_on else self.given)
+        return self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
 
     def _refuse_old_names(self) -> None:
         """Raise OptionError for the first one."""
-        for place, word in enumerate(self.given):
+        for place, word in enumerate(self.arguments):
             option, equals, value = word.partition("=")
             if option in self.old_names:
-                rest = itertools.takewhile(lambda other: not other.startswith("--"), self.given[place + 1 :])
+                rest = itertools.takewhile(lambda other: not other.startswith("--"), self.arguments[place + 1 :])
                 values = [value] if equals else list(rest)
-                said = " ".join([option, *values])
-                raise OptionError(f"{said}: is said {self.old_names[option].format(', '.join(values) or '…')}")
+                now = self.old_names[option].format(", ".join(values) or "…")
+                raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""
         (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        refuse_arguments(self, self.given, message)
+        refuse_arguments(self, self.arguments, message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -29,16 +29,16 @@ def add_places(group: "argparse._ActionsContainer", prefix: str = "", of: str = 
             group.add_argument(f"--{prefix}{part.replace('_', '-')}", metavar=metavar, help=what.format(of=of))
 
 
-def given_in(args: argparse.Namespace, prefix: str, part: str) -> str | None:
-    """What was given for one of them; None: nothing."""
+def value_of(args: argparse.Namespace, prefix: str, part: str) -> str | None:
+    """The value of the option of one of PARTS, or of a path; None: it is absent."""
     value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"), None)
     return value
 
 
 def places_in(args: argparse.Namespace, prefix: str = "") -> "Places":
-    """What was given for all of them, in a command that has fairseq."""
+    """The values of all PARTS, in a command that has fairseq."""
     from fairseq_llrnn.plugin.compat.loading import Places
 
-    given = {part: value for part in PARTS if (value := given_in(args, prefix, part)) is not None}
-    code = {one.OPTION: given.pop(one.OPTION) for one in USER_CODE if one.OPTION in given}
-    return Places(**given, options=f"--{prefix}{{}}", code=code)
+    values = {part: value for part in PARTS if (value := value_of(args, prefix, part)) is not None}
+    code = {one.OPTION: values.pop(one.OPTION) for one in USER_CODE if one.OPTION in values}
+    return Places(**values, options=f"--{prefix}{{}}", code=code)

@@ -1,6 +1,6 @@
 """stdout: in UTF-8, and what happens where it cannot take what is written: a full disk, or a reader that went away.
 
-stderr: what readers of files have to say.
+On stderr: the notes of readers of files.
 """
 
 import io
@@ -23,7 +23,7 @@ def open_output() -> None:
 
 
 def output_error() -> OSError | None:
-    """What keeps stdout from taking what it holds back; None where nothing does."""
+    """The error with which stdout refuses its buffer; None where it takes it."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -33,7 +33,7 @@ def output_error() -> OSError | None:
 
 
 def drop_output() -> None:
-    """Let go what stdout holds back, so that Python does not try again as it ends."""
+    """Drop the buffer of stdout, so that Python does not try to write it again as it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -47,10 +47,10 @@ class _Kept(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: dict[str, None] = {}
+        self.messages: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said[record.getMessage()] = None
+        self.messages[record.getMessage()] = None
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def notes_of_readers() -> Iterator[None]:
     logger.addHandler(handler)
     try:
         yield
-        for text in handler.said:
+        for text in handler.messages:
             print(f"note: {text}", file=sys.stderr)
     finally:
         logger.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""Where results go: what would stop the writing is found out before anything is computed, and said where it is late."""
+"""Where results go: places that cannot be written to are refused before anything is computed."""
 
 import os
 import sys
@@ -14,20 +14,24 @@ from fairseq_llrnn.files.atomic_write import check_room, whole_file
 STDOUT = "-"
 
 
-def check_place(path: str, said: str) -> None:
-    """Raise OptionError unless `path` can be a new file, or one to replace. `said`: how the user named it."""
+def check_place(path: str, name: str) -> None:
+    """Raise OptionError unless `path` can be a new file, or one to replace.
+
+    Args:
+        name: of the path in the message, as the user gave it.
+    """
     if path == STDOUT:
         raise OptionError(
-            f"{said}: expected a file to write or replace, found stdout, which cannot take it; give a file"
+            f"{name}: expected a file to write or replace, found stdout, which cannot take it; give a file"
         )
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise OptionError(f"{said}: expected a place in a folder, but there is no such folder; make it first")
+        raise OptionError(f"{name}: expected a place in a folder, but there is no such folder; make it first")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise OptionError(f"{said}: expected a file to write or replace, found a folder or device; give another")
+        raise OptionError(f"{name}: expected a file to write or replace, found a folder or device; give another")
     try:
         check_room(Path(path))
     except OSError as error:
-        raise OptionError(f"{said}: cannot be written: {error.strerror}; give another place") from None
+        raise OptionError(f"{name}: cannot be written: {error.strerror}; give another place") from None
 
 
 def check_text_place(path: str | None) -> None:
@@ -51,13 +55,13 @@ def check_not_read(path: str | None, read: Iterable[str | None]) -> None:
 
 
 def beside(path: str | None) -> TextIO:
-    """Where what is said beside the text goes: not to stdout where the text does."""
+    """Where lines beside a text are printed: on stderr where the text goes to stdout."""
     return sys.stderr if path in (None, STDOUT) else sys.stdout
 
 
 @contextmanager
 def writing_to(place: str) -> Iterator[None]:
-    """Around what writes there. Raises DataError where that fails."""
+    """Around code that writes to a place. Raises DataError where that fails."""
     try:
         yield
     except OSError as error:

@@ -83,7 +83,7 @@ def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:
-        note(f"{many(unscored, 'line')} without a score, of which the sums know nothing")
+        note(f"{many(unscored, 'line')} without a score, which the sums leave out")
     facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": is_open}
     named = [] if prior is None else [f"prior  {prior}"]
     print(

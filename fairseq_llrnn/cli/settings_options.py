@@ -1,4 +1,4 @@
-"""Options of a command from dataclasses of settings (fairseq_llrnn/settings.py): a key that is one says so itself."""
+"""Options of a command from dataclasses of settings (fairseq_llrnn/settings.py), for keys that declare an option."""
 
 import argparse
 import tomllib
@@ -10,10 +10,10 @@ from fairseq_llrnn.settings import Key, OneOf, Option, Settings, SettingsType, c
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Collection[str] | None = None) -> None:
-    """An option for each key that is one, in its group; none has a default, so that what is said is known.
+    """An option for each key that has one, in its group; without a default: None is an option that is absent.
 
     Args:
-        named: the keys that are options, in the place of those that say so themselves.
+        named: the keys that get options, in the place of those that declare one.
     """
     groups: dict[str, argparse._ArgumentGroup] = {}
     for key in keys(kind):
@@ -24,15 +24,15 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Co
 
 
 def option_of(key: Key, named: Collection[str] | None) -> Option | None:
-    """The option of a key; one that is `named`, and says none itself, has the key's name."""
+    """The option of a key; where it is `named` and declares none, one with the key's name."""
     if named is None or key.name not in named or key.option is not None:
         return key.option if named is None or key.name in named else None
     metavar = "FILE" if key.is_path else "N" if int in parts_of(key.type) else "VALUE"
     return Option(f"--{key.name.replace('_', '-')}", "how they are read", metavar)
 
 
-def said_by(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
-    """What options of `add_options` say, those of the command at hand. Raises OptionError for what is none."""
+def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
+    """The settings of options of `add_options`, those that the command has. Raises OptionError for a wrong value."""
     names = {key.name: option.name for key in keys(kind) if (option := option_of(key, vars(args))) is not None}
     values = {name: value for name in names if (value := getattr(args, name)) not in (None, False)}
 
@@ -46,21 +46,21 @@ def said_by(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
 
 def _how(key: Key, option: Option) -> dict[str, Any]:
     parts = parts_of(key.type)
-    said: dict[str, Any] = {"help": (key.doc if key.asked_for else key.help).replace("%", "%%")}
+    keywords: dict[str, Any] = {"help": (key.doc if key.asked_for else key.help).replace("%", "%%")}
     if bool in parts:
-        return {**said, "action": "store_true"}
+        return {**keywords, "action": "store_true"}
     literals = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
     if literals and all(part is type(None) or get_origin(part) is Literal for part in parts):
-        return {**said, "choices": literals}
+        return {**keywords, "choices": literals}
     words = next((note.words for note in key.about if isinstance(note, OneOf)), None)
     if words is not None and not option.list_of_commas:
-        return {**said, "choices": [*words()]}
-    said["metavar"] = option.metavar
+        return {**keywords, "choices": [*words()]}
+    keywords["metavar"] = option.metavar
     if option.alone is not None:
-        return {**said, "nargs": "?", "const": str(option.alone)}
+        return {**keywords, "nargs": "?", "const": str(option.alone)}
     if option.list_of_commas:
-        return {**said, "type": _names}
-    return {**said, "nargs": "+"} if any(get_origin(part) in LISTS for part in parts) else said
+        return {**keywords, "type": _names}
+    return {**keywords, "nargs": "+"} if any(get_origin(part) in LISTS for part in parts) else keywords
 
 
 LISTS = (Sequence, tuple)
@@ -71,7 +71,7 @@ def _names(text: str) -> list[str]:
 
 
 def add_set(group: argparse._ArgumentGroup) -> None:
-    """An option that says any key."""
+    """An option that sets any key."""
     group.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE",
         help="any other key of the recipe (docs/options.md has all), e.g. words.keep_case=true evidence.weight=0.5",
@@ -81,31 +81,32 @@ def add_set(group: argparse._ArgumentGroup) -> None:
 def overridden(
     values: Mapping[str, Any], args: argparse.Namespace, kind: type[Settings]
 ) -> tuple[dict[str, Any], Callable[[str], str | None]]:
-    """Values of settings with what options say in their place, and the option that said a key.
+    """Values of settings, overridden by options, and a function from a key to the option that set it.
 
     Args:
-        values: by key, sections within. args: of `add_options` and `add_set`.
+        values: by key, sections within.
+        args: of `add_options` and `add_set`.
 
     Raises:
-        OptionError: --set with what is no key, or no value.
+        OptionError: --set with a name that is no key, or without a value.
     """
-    made, origins = _copied(values), dict[str, str]()
+    merged, origins = _copied(values), dict[str, str]()
     for key in keys(kind):
         if key.option is not None and (value := getattr(args, key.name)) not in (None, False):
-            _put(made, key.name, value)
+            _put(merged, key.name, value)
             origins[key.name] = key.option.name
     for text in args.set:
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(f"--set {text}: expected KEY=VALUE, found no =; say e.g. words.keep_case=true")
-        known = [key for key in keys(kind) if name == key.name or name.startswith(f"{key.name}.")]
-        if not known:
+        matches = [key for key in keys(kind) if name == key.name or name.startswith(f"{key.name}.")]
+        if not matches:
             raise OptionError(f"--set {text}: there is no key {name}; {nearest_key(kind, name)}")
-        said = _value(value)
-        is_list = any(get_origin(part) is tuple for part in parts_of(known[0].type))
-        _put(made, name, _names(said) if is_list and isinstance(said, str) else said)
-        origins[known[0].name] = f"--set {known[0].name}"
-    return made, origins.get
+        parsed = _value(value)
+        is_list = any(get_origin(part) is tuple for part in parts_of(matches[0].type))
+        _put(merged, name, _names(parsed) if is_list and isinstance(parsed, str) else parsed)
+        origins[matches[0].name] = f"--set {matches[0].name}"
+    return merged, origins.get
 
 
 def _value(text: str) -> Any:

@@ -21,9 +21,9 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the sentences")
-    given.add_argument("--conllu", nargs="+", required=True, metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
-    given.add_argument(
+    sentences = parser.add_argument_group("the sentences")
+    sentences.add_argument("--conllu", nargs="+", required=True, metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
+    sentences.add_argument(
         "--words", choices=("syntactic", "surface"), default="syntactic",
         help="syntactic: the words that treebanks annotate, and that `llrnn prior --conllu` gives features to (French "
         "`à le`); surface: as they are written (`au`). Blanks within a word become `_` (default: syntactic)",

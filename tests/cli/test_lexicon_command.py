@@ -196,7 +196,7 @@ def test_a_package_s_lemmas_are_listed_or_its_guesses(
 
 def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
     assert llrnn("lexicon", "--out", "words.tsv").error == (
-        "llrnn lexicon: expected somebody who knows words, found nobody; give --conllu, --lexicon, --unimorph, "
+        "llrnn lexicon: expected a source of words, found none; give --conllu, --lexicon, --unimorph, "
         "--hunspell, --apertium, --values, --morphemes or --language"
     )
     given = ("lexicon", "--conllu", "conllu")

@@ -169,9 +169,9 @@ def test_values_of_an_option_that_is_said_again_are_joined() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--one", "a", "--one", "b"], "note: --one: said with a and with b; the last one counts\n"),
-        (["--number", "3", "--number", "4"], "note: --number: said with 3 and with 4; the last one counts\n"),
-        (["--two", "a", "b", "--two", "a", "c"], "note: --two: said with ['a', 'b'] and with ['a', 'c']; the last one"),
+        (["--one", "a", "--one", "b"], "note: --one: given as a and as b; the last one counts\n"),
+        (["--number", "3", "--number", "4"], "note: --number: given as 3 and as 4; the last one counts\n"),
+        (["--two", "a", "b", "--two", "a", "c"], "note: --two: given as ['a', 'b'] and as ['a', 'c']; the last one"),
     ],
 )
 def test_of_an_option_of_one_value_the_last_counts_and_is_said(given: list[str], said: str, capsys: Streams) -> None:

@@ -1,4 +1,4 @@
-"""Options that `llrnn prior` had: one line says how the same is said now."""
+"""Options that `llrnn prior` had: one line says how the same is written now."""
 
 import re
 
@@ -17,13 +17,13 @@ def test_one_line_names_the_new_way(llrnn: Llrnn, corpus: Corpus, option: str) -
     for given in ([option, "0.5"], [f"{option}=0.5"]):
         done = llrnn("prior", "--dict", corpus.dictionary, *given, "--out", corpus.out)
         assert (done.code, done.out) == (2, "") and not corpus.out.exists()
-        assert done.error == f"{option} 0.5: is said {OLD_NAMES[option].format('0.5')}"
+        assert done.error == f"{option} 0.5: is now written {OLD_NAMES[option].format('0.5')}"
     assert option not in {name for action in parser_of(load("prior"))._actions for name in action.option_strings}
 
 
 def test_several_values(llrnn: Llrnn) -> None:
     assert llrnn("prior", "--ngram-prune", 0, 1, "--out", "x").error == (
-        "--ngram-prune 0 1: is said in the background: --background 'ngram(3, prune=[0, 1])'"
+        "--ngram-prune 0 1: is now written in the background: --background 'ngram(3, prune=[0, 1])'"
     )
 
 

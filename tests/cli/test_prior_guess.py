@@ -28,9 +28,9 @@ def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> 
     done = build()
     assert (done.code, done.err) == (0, f"note: {corpus.treebank}: 11 of 11 rows read\n")
     coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-7:-2]
-    assert coverage == "lexicon: knows 11 of 11 words of the counted text (100.0%)"
-    assert others == "lexicon: knows 0 of 1 words that are not in it (0.0%)"
-    assert guesses == "guessed: features of 4 words; the lexicon does not know 1 of them"
+    assert coverage == "lexicon: has 11 of 11 words of the counted text (100.0%)"
+    assert others == "lexicon: has 0 of 1 words that are not in it (0.0%)"
+    assert guesses == "guessed: features of 4 words; the lexicon lacks 1 of them"
     assert crossed == "guessed: the other 3 occur once in the text; so training sees as many guesses as a new text has"
     assert accuracy.startswith("test of the guesses on rare words of the lexicon: all features right ")
     assert "%; POS " in accuracy

@@ -89,7 +89,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         place = next(i for i, word in enumerate(explained_words(shell, checkpoint, bad), 1) if word["p"] == 0)
         assert rows[1][1:3] == ["-inf", "inf"] and rows[1][5] == f"word {place}: {bad[place - 1]}"
         assert rows[2][1:3] == ["-inf", "inf"] and rows[2][5] == "word 1: </s>"
-        assert "note: 2 lines without a score, of which the sums know nothing\n" in table.err
+        assert "note: 2 lines without a score, which the sums leave out\n" in table.err
         assert re.search(r"^sentences +2$", table.err, re.M)
         stopped = shell.run("llrnn", "score", *checkpoint, stdin=text, code=2).err
         assert "line 2: expected words that the model allows, found" in stopped and "--per-sentence" in stopped

@@ -174,7 +174,7 @@ def _check_sentence(text: str, if_empty: str) -> None:
 
 
 def _sentences(arguments: Sequence[str]) -> Iterator[str]:
-    """The sentences in the order given, `-` replaced by the lines of stdin: what is said of each is in their order."""
+    """The sentences in the order given, `-` replaced by the lines of stdin."""
     for argument in arguments:
         if argument == "-":
             yield from stdin_lines()
@@ -187,9 +187,9 @@ def _note_unknown(
 ) -> None:
     """Say which words the dictionary lacks, once each, and what may have been meant, or that it is `evidence`."""
     unknown = [w for w, token in zip(words, tokens, strict=False) if token == UNKNOWN and w != UNKNOWN]
-    known: set[str] = set(symbols) if unknown else set()
+    vocabulary: set[str] = set(symbols) if unknown else set()
     for word in dict.fromkeys(unknown):
-        hint = "; it is evidence" if word in evidence else _meant(word, symbols, known)
+        hint = "; it is evidence" if word in evidence else _suggestion(word, symbols, vocabulary)
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
 
 
@@ -204,6 +204,6 @@ def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
         )
 
 
-def _meant(word: str, symbols: Sequence[str], known: Collection[str]) -> str:
-    near = [word.lower()] if word.lower() in known else difflib.get_close_matches(word.lower(), symbols, n=1)
+def _suggestion(word: str, symbols: Sequence[str], vocabulary: Collection[str]) -> str:
+    near = [word.lower()] if word.lower() in vocabulary else difflib.get_close_matches(word.lower(), symbols, n=1)
     return f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # a symbol such as </s> is in it

@@ -72,15 +72,15 @@ def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int,
             f"{probability(b):>12} {gain:>9}"
         )
         lines += [*_source_lines(e, source), *_slot_lines(e, source), *map(_detail_line, e.details)]
-        own = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
+        features = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
         rest = math.fsum(value for _, value in e.own_features[top:])
         if len(e.own_features) > top:
-            own.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
+            features.append(f"{rest:+.2f} in {len(e.own_features) - top} more")
         lines.append(labelled("predicted", (f"{printable(w)} {probability(math.exp(v))}" for w, v in e.predictions)))
         if e.expected:
             changes = (f"{printable(n)} {probability(b)}→{probability(p)}" for n, b, p in e.expected)
             lines.append(labelled("expected", changes))
-        lines.append(labelled("its features", [*own, f"{e.normaliser:+.2f} normaliser"]))
+        lines.append(labelled("its features", [*features, f"{e.normaliser:+.2f} normaliser"]))
         strongest = e.strongest or e.strongest_words
         lines.append(labelled("strongest", (f"{value:+.2f} {printable(name)}" for name, value in strongest)))
     total = -math.fsum(e.log_prob for e in explained)
@@ -121,7 +121,7 @@ def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: So
 
 
 def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
-    """Where the model looked, and what the source's words say of this one, if anything does."""
+    """Attention weights, and translations of source words, where there are any."""
     if e.source is None or source is None:
         return []
     lines = []
@@ -129,9 +129,9 @@ def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
         weights = (f"{source.shown(place)} {probability(value)}" for place, value in e.source.attention)
         lines.append(labelled("attends to", weights))
     if e.source.translations is not None:
-        said = [f"{source.shown(place)} {probability(value)}" for place, value in e.source.translations]
+        translations = [f"{source.shown(place)} {probability(value)}" for place, value in e.source.translations]
         before, after = (probability(math.exp(value)) for value in (e.source.log_background, e.log_background))
-        lines.append(labelled("evidence", [*(said or ["none"]), f"background {before}→{after}"]))
+        lines.append(labelled("evidence", [*(translations or ["none"]), f"background {before}→{after}"]))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What `llrnn prior` says of packages that know a language (lexicon/languages)."""
+"""What `llrnn prior` prints of the packages of a language (lexicon/languages)."""
 
 from fairseq_llrnn.lexicon.languages import NAMES as LANGUAGES
 from fairseq_llrnn.lexicon.languages import sources_of
@@ -13,7 +13,7 @@ OTHER_WAYS = {
 
 
 def is_list(code: str | None) -> bool:
-    """Whether `--language list` is said: every language is printed, and who knows it."""
+    """Print every language and its packages, for `--language list`. Returns whether that was asked for."""
     if code != "list":
         return False
     for code, name in LANGUAGES.items():
@@ -23,22 +23,22 @@ def is_list(code: str | None) -> bool:
 
 
 def lines(gathered: Gathered | None) -> list[str]:
-    """What was found, and what is missing; nothing where no language was asked for."""
+    """Which words the packages have, and which packages are missing; no lines without --language."""
     if gathered is None:
         return []
-    said = [f"language: {LANGUAGES[gathered.language]} ({gathered.language})"]
-    for found in gathered.findings:
-        share = f", {found.share:.1%} of the counted text" if found.share else ""
-        said.append(
-            f"  {f'{found.source} {found.version}':<18} {found.gives} of {found.known:,} of {found.words:,} words "
-            f"({found.known / max(1, found.words):.1%}){share}"
+    result = [f"language: {LANGUAGES[gathered.language]} ({gathered.language})"]
+    for finding in gathered.findings:
+        share = f", {finding.share:.1%} of the counted text" if finding.share else ""
+        result.append(
+            f"  {f'{finding.source} {finding.version}':<18} {finding.gives} of {finding.known:,} of "
+            f"{finding.words:,} words ({finding.known / max(1, finding.words):.1%}){share}"
         )
-        if found.gives == "lemmas":
-            said.append(
+        if finding.gives == "lemmas":
+            result.append(
                 f"  {'':<18} {gathered.pooled:,} words have a lemma that {gathered.floor} words or more share; "
                 "other lemmas are left out"
             )
     if gathered.missing:
-        said.append(f"  not installed: {', '.join(gathered.missing)}; {pip_line(gathered.missing)}")
-    said += [f"  no package has {kind} of this language; {OTHER_WAYS[kind]}" for kind in gathered.lacking]
-    return said
+        result.append(f"  not installed: {', '.join(gathered.missing)}; {pip_line(gathered.missing)}")
+    result += [f"  no package has {kind} of this language; {OTHER_WAYS[kind]}" for kind in gathered.lacking]
+    return result

@@ -1,4 +1,4 @@
-"""Options that `llrnn prior` had, and how the same is said now. `{}` stands for the value that was given."""
+"""Options that `llrnn prior` had, and how the same is written now. `{}` stands for the value of the option."""
 
 OLD_NAMES = {
     "--ngram-text": "in the background: --background 'ngram(3, text={})'",

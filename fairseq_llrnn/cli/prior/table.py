@@ -1,4 +1,4 @@
-"""What `llrnn prior` says of the prior that it has built."""
+"""What `llrnn prior` prints of the prior that it has built."""
 
 import shlex
 from pathlib import Path
@@ -52,13 +52,13 @@ def guess_lines(completed: Completed) -> list[str]:
     coverage = completed.coverage
     if not (completed.entries or completed.added):
         return []
-    said = [
-        f"lexicon: knows {part:,} of {every:,} words {what} ({part / every:.1%})"
+    lines = [
+        f"lexicon: has {part:,} of {every:,} words {what} ({part / every:.1%})"
         for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that are not in it"))
         if every
     ]
     if completed.package == KINDS:
-        said.append(
+        lines.append(
             "analyses of --language tell what the lexicon's words and others have in common, by which these are "
             f"guessed: right {completed.accuracy[WHOLE]:.0%}, without them {completed.without:.0%}"
         )
@@ -66,13 +66,13 @@ def guess_lines(completed: Completed) -> list[str]:
         why = "the lexicon has the words"
         if completed.without is not None:
             why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
-        said.append(f"analyses of --language are left out: {why}")
+        lines.append(f"analyses of --language are left out: {why}")
     if not completed.guessed:
-        return [*said, f"guessed: the features of {completed.added:,} words"] if completed.added else said
+        return [*lines, f"guessed: the features of {completed.added:,} words"] if completed.added else lines
     many = len(completed.guessed)
-    said.append(f"guessed: features of {many:,} words; the lexicon does not know {many - completed.crossed:,} of them")
+    lines.append(f"guessed: features of {many:,} words; the lexicon lacks {many - completed.crossed:,} of them")
     if completed.crossed:
-        said.append(
+        lines.append(
             f"guessed: the other {completed.crossed:,} occur once in the text; so training sees as many guesses "
             "as a new text has"
         )
@@ -80,11 +80,11 @@ def guess_lines(completed: Completed) -> list[str]:
         groups = sorted(((name, share) for name, share in completed.accuracy.items() if name != WHOLE), key=_lowest)
         shown = ", ".join(f"{name} {share:.0%}" for name, share in groups[:GROUPS_SHOWN])
         more = ", …" if len(groups) > GROUPS_SHOWN else ""
-        said.append(
+        lines.append(
             f"test of the guesses on rare words of the lexicon: all features right {completed.accuracy[WHOLE]:.0%}; "
             f"{shown}{more}"
         )
-    return said
+    return lines
 
 
 def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:

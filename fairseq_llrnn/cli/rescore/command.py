@@ -45,15 +45,15 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group(
+    lists = parser.add_argument_group(
         "what is rescored",
         "n-best lists are the output of fairseq-generate or fairseq-interactive; Moses' lists, `id ||| hypothesis ||| "
         'features ||| total`; or JSON lines, {"id": 0, "source": "…", "hypotheses": [{"text": "…", "score": -1.5, '
         '"features": {"lm": -3}}]}. Plain or gzip.',
     )
-    given.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
-    given.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
-    given.add_argument(
+    lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
+    lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
+    lists.add_argument(
         "--format", choices=("fairseq", "moses", "json"), help="of all lists (default: seen from their lines)"
     )
     models = parser.add_argument_group("models, ours or fairseq's")
@@ -151,9 +151,9 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
             weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric, priors)
         scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
-        changed, own, best = _write(args, job, scores, weighing)
+        changed, baseline, best = _write(args, job, scores, weighing)
         if job.references is not None:
-            on_test = metric.compare(own, best, job.references)
+            on_test = metric.compare(baseline, best, job.references)
         table = report(job, scores, weighing, metric.name, on_dev, on_test, changed, priors)
         print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
         scores.remove()
@@ -212,15 +212,15 @@ def _tune(
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
-    found = tune(hypotheses, metric.score, start, signed, args.seed)
-    result = Comparison(found.before, found.after, None, metric.signature())
+    tuned = tune(hypotheses, metric.score, start, signed, args.seed)
+    result = Comparison(tuned.before, tuned.after, None, metric.signature())
     if args.out != STDIO:
         facts = {
             "metric": metric.name, "signature": result.signature, "seed": args.seed, "sentences": dev.sentences,
-            "before": found.before, "after": found.after, "priors": priors,
+            "before": tuned.before, "after": tuned.after, "priors": priors,
         }  # fmt: skip
-        write_weights(Path(args.out + ".weights.json"), weighing.names, found.weights, facts)
-    return replace(weighing, weights=found.weights), result
+        write_weights(Path(args.out + ".weights.json"), weighing.names, tuned.weights, facts)
+    return replace(weighing, weights=tuned.weights), result
 
 
 def _write(
@@ -231,7 +231,7 @@ def _write(
     And, where there is a reference to compare with, the best ones by the list's own totals, and by ours.
     """
     changed = 0
-    own: list[str] = []
+    baseline: list[str] = []
     best: list[str] = []
     as_it_was = weighing.of_the_list()
     with _writing(args.out) as out, _writing(args.nbest_out) as nbest_out:
@@ -246,9 +246,9 @@ def _write(
                 nbest_out.writelines(line + "\n" for line in job.lists.format.write(nbest, ranked))
             changed += before != after
             if job.references is not None:
-                own.append(before)
+                baseline.append(before)
                 best.append(after)
-    return changed, own, best
+    return changed, baseline, best
 
 
 def _writing(path: str | None) -> AbstractContextManager[TextIO]:

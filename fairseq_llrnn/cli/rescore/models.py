@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, given_in, places_in
+from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, places_in, value_of
 from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
 from fairseq_llrnn.files.reading import refuse_special
@@ -46,14 +46,14 @@ def phrase_columns(args: argparse.Namespace) -> list[str]:
 def check_models(args: argparse.Namespace) -> None:
     """Raise OptionError for a place of a model that is not there."""
     for prefix, _ in MODELS.values():
-        if given_in(args, prefix, "path") is None:
-            parts = {f"{prefix}{part}": given_in(args, prefix, part) for part in PARTS}
+        if value_of(args, prefix, "path") is None:
+            parts = {f"{prefix}{part}": value_of(args, prefix, part) for part in PARTS}
             refuse_idle(parts, f"belongs to --{prefix}path, which is missing; give both or none")
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:
     """The checkpoints by the names of their models."""
-    paths = {name: given_in(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
+    paths = {name: value_of(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
     return {name: path for name, path in paths.items() if path is not None}
 
 
@@ -68,21 +68,21 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
         scorer = load_scorer(path, args.max_tokens, places_in(args, prefix))
-        said = f"--{prefix}path {path}"
+        option = f"--{prefix}path {path}"
         if name == "lm" and scorer.languages is not None:
-            raise DataError(f"{said}: expected a language model, found a translation model; give it as --path")
+            raise DataError(f"{option}: expected a language model, found a translation model; give it as --path")
         if name == "reverse" and scorer.languages is None:
-            raise DataError(f"{said}: expected a translation model, found a language model; give it as --lm-path")
+            raise DataError(f"{option}: expected a translation model, found a language model; give it as --lm-path")
         if scorer.languages is not None and scorer.languages == languages:
             source, target = scorer.languages
             raise DataError(
-                f"{said}: expected a model of the other direction, found one from {source} to {target}, as --path; "
+                f"{option}: expected a model of the other direction, found one from {source} to {target}, as --path; "
                 "give one that was trained with source and target exchanged"
             )
         for job in jobs:
             if scorer.languages is not None and job.source is None and not job.lists.has_sources:
                 raise OptionError(
-                    f"{said}: a translation model needs the source, which {job.lists.name} lacks; give --source FILE"
+                    f"{option}: a translation model needs the source, which {job.lists.name} lacks; give --source FILE"
                 )
         languages = languages or scorer.languages
         models[name] = Model(scorer, backwards=name == "reverse")
@@ -108,7 +108,7 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
 
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
-    """What the models' scores depend on, by names that a person understands."""
+    """The files that the models' scores depend on, by names that a person understands."""
     files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
@@ -116,6 +116,6 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
         files[option] = Path(path)
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
         for code in USER_CODE:
-            found = code.files(given_in(args, prefix, code.OPTION))
-            files |= {f"{what} of {option}": file for what, file in found.items()}
+            of_code = code.files(value_of(args, prefix, code.OPTION))
+            files |= {f"{what} of {option}": file for what, file in of_code.items()}
     return files

@@ -1,4 +1,4 @@
-"""`llrnn show`: what a prior knows, as a whole or about single words. What else there is to see, a view shows.
+"""`llrnn show`: a prior as a whole, or single words of it. Views show more.
 
 A view is a module that a system, or another package, has for this command (registry.py):
 
@@ -17,7 +17,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError, refuse_idle
 
 NAME = "show"
-HELP = "look into a prior: its features, signatures and background, or what it knows about a word"
+HELP = "look into a prior: its features, signatures and background, or those of a word"
 VIEWS = registry.load_all("show")
 EXAMPLES = (
     "llrnn show data-bin/prior",
@@ -63,12 +63,12 @@ def run(args: argparse.Namespace) -> int:
     of_prior = PriorView.of(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
-        found = [of_prior.word(find_word(of_prior.prior, word, args.folder)) for word in args.words]
+        shown = [of_prior.word(find_word(of_prior.prior, word, args.folder)) for word in args.words]
         translated = [of_prior.source_word(word, args.folder) for word in args.source]
-        result: dict[str, Any] = {"prior": args.folder, "words": found}
+        result: dict[str, Any] = {"prior": args.folder, "words": shown}
         if translated:
             result["translations"] = translated
-        text = "\n\n".join([*(word_text(word) for word in found), *(source_word_text(word) for word in translated)])
+        text = "\n\n".join([*(word_text(word) for word in shown), *(source_word_text(word) for word in translated)])
     else:
         result = {"prior": args.folder, **of_prior.summary()}
         text = summary_text(result)

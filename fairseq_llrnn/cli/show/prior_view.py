@@ -64,11 +64,11 @@ class PriorView:
         return float(self.weights[word] / mass) if mass > 0 else None
 
     def word(self, i: int) -> dict[str, Any]:
-        """All that is known about word `i`."""
+        """What the prior has of word `i`."""
         prior = self.prior
         signature = int(prior.output.class_of[i])
         features = prior.output.features.row(signature)
-        known: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "word": prior.symbols[i],
             "features": features,
             "guessed": [name for part in prior.parts for name in part.guessed(i, features)],
@@ -82,10 +82,10 @@ class PriorView:
         }
         if prior.input is not prior.output:
             read = int(prior.input.class_of[i])
-            known["input_features"] = prior.input.features.row(read)
-            known["input_signature"] = read
-            known["input_signature_size"] = len(prior.input.members(read))
-        return known
+            facts["input_features"] = prior.input.features.row(read)
+            facts["input_signature"] = read
+            facts["input_signature_size"] = len(prior.input.members(read))
+        return facts
 
     def summary(self) -> dict[str, Any]:
         """The prior as a whole."""
@@ -176,8 +176,8 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
 
 
 def _source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
-    """All that is known of a source word. `index`: its number; None: the source dictionary lacks it."""
-    known: dict[str, Any] = {"source": word}
+    """What the prior has of a source word. `index`: its number; None: the source dictionary lacks it."""
+    facts: dict[str, Any] = {"source": word}
     for part in prior.parts:
-        known |= part.source_word(prior, word, index) or {}
-    return known
+        facts |= part.source_word(prior, word, index) or {}
+    return facts

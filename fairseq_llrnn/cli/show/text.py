@@ -91,8 +91,8 @@ def _setting(name: str, value: Any) -> str:
 def word_text(word: dict[str, Any]) -> str:
     """Of a word of its dictionary."""
     features, guessed = word["features"].items(), frozenset(word["guessed"])
-    known = feature_items([entry for entry in features if entry[0] not in guessed])
-    lines = [printable(word["word"]), labelled("features", known or ["none"])]
+    analysed = feature_items([entry for entry in features if entry[0] not in guessed])
+    lines = [printable(word["word"]), labelled("features", analysed or ["none"])]
     if guessed:
         lines.append(labelled("guessed", feature_items([entry for entry in features if entry[0] in guessed])))
     if "input_features" in word:
@@ -147,8 +147,8 @@ def source_word_text(word: Mapping[str, Any]) -> str:
         lines.append(labelled("translations", shown or ["none"]))
     if "evidence" in word:
         evidence = word["evidence"]
-        said = ["none"] if evidence is None else [f"{evidence['kind']}: {' '.join(map(printable, evidence['words']))}"]
-        lines.append(labelled("evidence", said))
+        shown = ["none"] if evidence is None else [f"{evidence['kind']}: {' '.join(map(printable, evidence['words']))}"]
+        lines.append(labelled("evidence", shown))
         if not word["known"]:
             lines.append(labelled("", [f"unknown: the source{_LACKING['word' in word]} lacks it"]))
     return "\n".join(lines)
