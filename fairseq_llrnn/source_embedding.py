@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.evidence.groups import plain
-from fairseq_llrnn.features.dictionary import PAD, UNK
+from fairseq_llrnn.features.dictionary import PAD, UNK, plain
 from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding

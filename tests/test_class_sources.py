@@ -15,8 +15,10 @@ from guide_pages import ROOT, read_page
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, extend
+from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
 from fairseq_llrnn.testing import check_background, check_context_classes
@@ -77,6 +79,39 @@ def test_the_law_and_sums_of_one(dates: ModuleType, evidence: bool) -> None:
 def _twice(source: Tensor, states: Tensor) -> dict[str, Tensor]:
     """Two hypotheses of each sentence."""
     return {"source": source.repeat_interleave(2, 0), "source_states": states.repeat_interleave(2, 0)}
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_marks_of_what_is_asked_for_come_to_evidence_alone(dates: ModuleType, behind: bool) -> None:
+    """Whether a part stands before evidence or behind it, which reads the marks that source tokens carry."""
+    prior = build(evidence=True)
+    prior = replace(prior, parts=prior.parts[::-1]) if behind else prior
+    read: list[int] = []
+
+    class Reader(ClassSource):
+        name = "reader"
+
+        def bind(self, background: Background, source: Tensor | None) -> Background:
+            assert source is not None
+            read.append(int(source.max()))
+            return background
+
+        def written(self, source: Tensor, target: Tensor) -> Tensor:
+            return self.bind(target, source)  # type: ignore[arg-type, return-value]
+
+    head = LogLinearHead(prior, H, source_size=E, classes=[lambda head: Reader()]).double().eval()
+    source = head.encode_source(SOURCES)
+    table = prior.offers()
+    assert table is not None
+    marked = source.clone()
+    marked[:, 0] = torch.tensor([table.groups.marked(token, ()) for token in source[:, 0].tolist()])
+    assert (marked[:, 0] > 2**32).all()
+    target, states = head.encode(TARGETS, source=marked), torch.randn(*source.shape, E, dtype=torch.float64)
+    hidden = torch.randn(*target.shape, H, dtype=torch.float64)
+    losses = [head.loss(hidden, target, source=each, source_states=states) for each in (source, marked)]
+    torch.testing.assert_close(*losses)
+    head.start(4, source=marked, source_states=states)
+    assert len(read) == len(TARGETS) + 3 and max(read) < 2**32
 
 
 @pytest.mark.parametrize("evidence", [False, True])

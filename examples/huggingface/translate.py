@@ -27,9 +27,8 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, set_seed
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.merged_targets import merged_target
-from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.text import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig

@@ -10,20 +10,24 @@ from collections.abc import Callable
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.features.dictionary import plain
 
 
 class BySource(Background):
     """The background `base`, until `given(source)` is asked."""
 
     def __init__(self, base: Background, bound: Callable[[Background, Tensor], Background] | None = None) -> None:
-        """bound: what it is, made of `base` given the source, and of the source (B, L); a subclass may say `given`."""
+        """bound: what it is, made of `base` given the source, and of the source (B, L), whose tokens carry no marks.
+
+        A subclass may say `given`, whose tokens may carry some.
+        """
         super().__init__(base.class_of, base.num_classes)
         self.base, self._bound = base, bound
         self.constant = base.constant
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         base = self.base.given(source, leave_out)
-        return base if self._bound is None else self._bound(base, source)
+        return base if self._bound is None else self._bound(base, plain(source))
 
     def start(self, n: int) -> Tensor:
         return self.base.start(n)

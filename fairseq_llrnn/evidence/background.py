@@ -25,10 +25,10 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.by_source import BySource
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots
+from fairseq_llrnn.features.dictionary import plain
 
 
 class EvidenceBackground(BySource):

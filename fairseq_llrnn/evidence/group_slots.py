@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.evidence.groups import SHIFT, Group, GroupTable
+from fairseq_llrnn.evidence.groups import Group, GroupTable
 from fairseq_llrnn.evidence.table import Offer
-from fairseq_llrnn.features.dictionary import UNK, OpenWords
+from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
 
 
 @dataclass(frozen=True)

@@ -6,31 +6,17 @@ sentences cannot part them:
 
     id  =  (mark + 1) · 2³²  +  the token's own id
 
-A mark is a number of the table, and says which groups are asked for at the token. Who reads a source token asks for its
-own id (`plain`). Groups and marks have numbers that live as long as the session's evidence table, whose part this is.
+A mark is a number of the table, and says which groups are asked for at the token. Evidence reads them, and who hands a
+source to it; everyone else is given the tokens' own ids (`plain` of features/dictionary.py). Groups and marks have
+numbers that live as long as the session's evidence table, whose part this is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
-SHIFT = 32
-OWN = (1 << SHIFT) - 1
-
-Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
-
-
-def plain(ids: Ids) -> Ids:
-    """The tokens' own ids."""
-    return ids & OWN
+from fairseq_llrnn.features.dictionary import SHIFT, Ids, plain
 
 
 def marks_of(ids: Ids) -> Ids:

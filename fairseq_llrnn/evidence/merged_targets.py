@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.evidence.groups import SHIFT, plain
 from fairseq_llrnn.evidence.slots import kept_offers
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.dictionary import SHIFT, plain
 
 
 def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.ndarray:

@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.output.class_source import ClassSource, Head
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses
 from fairseq_llrnn.output.feature_weights import at_least_float32
@@ -171,7 +171,7 @@ class SlotRows(ClassSource):
     """
 
     name, kind = "slot_rows", EvidenceSlots
-    needs_source_states = True
+    needs_source_states = reads_marks = True
 
     def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:
         """table: what source tokens offer, where text is to be read."""

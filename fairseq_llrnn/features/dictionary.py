@@ -4,7 +4,8 @@ The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> bef
 `madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
 or <unk>.
 
-Ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met.
+Ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met. Those of source
+tokens may carry marks in their upper half (evidence/groups.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -24,12 +26,24 @@ from fairseq_llrnn.features.text_words import count_blocks
 from fairseq_llrnn.files.read_count import iter_sentences
 from fairseq_llrnn.files.text_lines import is_blank, opened, place, warn_of_blanks, warn_of_forms
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
 WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
+SHIFT = 32  # bits of an id of its own, below its mark
+OWN = (1 << SHIFT) - 1
+
+Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
+
+
+def plain(ids: Ids) -> Ids:
+    """The tokens' own ids, without marks."""
+    return ids & OWN
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head import search, text
 from fairseq_llrnn.head.embedding import InputEmbedding
@@ -200,7 +200,7 @@ class LogLinearHead(nn.Module):
             if leave_out is not None:
                 background = background.cross_fitted(leave_out)
             for each in self.sources:
-                background = each.bind(background, of_rows)
+                background = each.bind(background, None if of_rows is None else plain(of_rows))
             readable.append((rows, background))
         parts = [background.readable(tokens[rows], None) for rows, background in readable]
         read = parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def start(
         if source_states is not None:
             source_states = source_states[sentence.diff(prepend=sentence[:1] - 1) > 0]  # of the first of its hypotheses
     for each in head.sources:
-        background = each.bind(background, sources)
+        background = each.bind(background, None if sources is None else plain(sources))
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else begin[sentence]
     state = State(background, states, head._rows(background, source_states))

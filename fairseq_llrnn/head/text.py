@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead
@@ -69,7 +69,7 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
             for each in head.sources:
-                row = each.written(of_source, row)
+                row = each.written(of_source if each.reads_marks else plain(of_source), row)
             rows.append(row)
         tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
         tokens = tokens[:, tokens.ne(head.pad).any(0)]

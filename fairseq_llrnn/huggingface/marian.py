@@ -38,8 +38,7 @@ from transformers.models.marian.modeling_marian import MarianPreTrainedModel
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.groups import plain
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
 from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.huggingface.prefixes import PrefixStates

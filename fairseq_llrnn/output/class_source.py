@@ -84,6 +84,7 @@ class ClassSource(nn.Module):
     opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it alone
     needs_source_states: ClassVar[bool] = False  # whether its rows are made of the encoder's states
     needs_all_rows: ClassVar[bool] = False  # whether it works with an exact normaliser only
+    reads_marks: ClassVar[bool] = False  # whether `written` is given source tokens with marks of what is asked for
     reads_beside = False  # whether it needs what a model hands over beside hidden states (`Batch.spelling`)
     num_columns = 0  # that it adds to hidden states and to weights of features; may grow while contexts are met
     replaces: int | None = None  # the signature in whose place it has a score

@@ -14,8 +14,7 @@ from example_modules import EXAMPLES, load
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.evidence.groups import SHIFT
-from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.dictionary import SHIFT, SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from toy_french.bilingual import make_bitext, write_bitext
 

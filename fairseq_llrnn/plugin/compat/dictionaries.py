@@ -25,8 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.groups import plain
-from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary
+from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary, plain
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of

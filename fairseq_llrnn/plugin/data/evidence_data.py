@@ -25,10 +25,10 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 from torch import Tensor
 
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.overflow import no_room
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.features.dictionary import plain
 
 
 class MergedTargets(BaseWrapperDataset):

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from fairseq.data import FairseqDataset
 
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.synthetic_words import certain_translations, in_pieces, invented_words
 from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

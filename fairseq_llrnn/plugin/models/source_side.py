@@ -9,7 +9,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.groups import plain
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.plugin.compat.dictionaries import known_words
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, SOURCE, takes
 from fairseq_llrnn.source_embedding import SourceEmbedding

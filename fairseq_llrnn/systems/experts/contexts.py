@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 from fairseq_llrnn.systems.experts.panel import Answer, Panel, Words
 
@@ -39,7 +38,7 @@ class Contexts(ContextClassSource):
 
     def _source_words(self, row: list[int]) -> Words:
         assert self.panel.source_word_of is not None
-        return tuple(self.panel.source_word_of(token) for token in map(plain, row) if token not in self.panel.ignored)
+        return tuple(self.panel.source_word_of(token) for token in row if token not in self.panel.ignored)
 
     def _new(self, sentence: int, prefix: Words) -> int:
         source = self._sources[sentence]

@@ -14,7 +14,7 @@ from tiny_world import build
 
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.evidence.groups import plain
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

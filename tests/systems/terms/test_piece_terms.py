@@ -17,11 +17,10 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.evidence.groups import plain
 from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.slots import slots_of
-from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.prior import Prior
