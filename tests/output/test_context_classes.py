@@ -67,7 +67,7 @@ SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled o
 
 def make(sources: str, below: Background) -> ContextClasses:
     source = encode(TABLE)
-    made = below.given(source.masked_fill(source >= TABLE.source.known, UNK))
+    made = below.given(source.masked_fill(source >= TABLE.source.num_words, UNK))
     for name in reversed(sources.split(" over ")):
         slots = EvidenceSlots(slots_of(TABLE, source), UNK, 0.25)
         made = ContextClasses(made, slots if name == "slots" else Terms() if name == "terms" else Singled())
@@ -170,7 +170,7 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
 def test_what_is_below_hears_of_the_source(below: str) -> None:
     """Classes may be put in front before a batch is known: what is below still gets its source."""
     source = encode(TABLE)
-    known = source.masked_fill(source >= TABLE.source.known, UNK)
+    known = source.masked_fill(source >= TABLE.source.num_words, UNK)
     before = ContextClasses(base(below), Singled()).given(known)
     after = ContextClasses(base(below).given(known), Singled())
     alone = ContextClasses(base(below), Singled())

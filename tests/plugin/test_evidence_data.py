@@ -121,7 +121,7 @@ def test_an_alias_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> 
     for word in KNOWN:
         known = task.source_dictionary.index(word)
         alias = table.alias_of(known)
-        assert alias is not None and alias >= table.source.known and table.source.symbols[alias] == word
+        assert alias is not None and alias >= table.source.num_words and table.source.symbols[alias] == word
         of_known, of_alias = table.offers(known), table.offers(alias)
         assert [offer.word for offer in of_known] == [offer.word for offer in of_alias]
         assert not any(offer.unknown for offer in of_known) and all(offer.unknown for offer in of_alias)

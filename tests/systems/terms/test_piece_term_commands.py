@@ -138,7 +138,7 @@ def test_training_shows_forms_as_tokens(taught: PieceTerms) -> None:
         pair = task.dataset("train")[index]
         for one in asked_groups(table.groups, pair["source"].numpy()[None])[0]:
             assert sum(token in one.group.words for token in pair["target"].tolist()) == one.most == 1
-            some += any(token >= table.target.known for token in pair["target"].tolist())
+            some += any(token >= table.target.num_words for token in pair["target"].tolist())
     assert some > 0
 
 

@@ -157,7 +157,7 @@ def test_a_piece_that_is_a_form_may_be_a_part_of_other_words(prior: Prior) -> No
     source = batch(table, terms, ["aba </s>"])
     target = merged_target(table, source[0], torch.tensor([*map(table.target.index, pieces), EOS]))
     assert [table.target.symbols[token] for token in target.tolist()] == [*pieces, "</s>"]
-    assert (target >= table.target.known).tolist() == [True, False, False, False]
+    assert (target >= table.target.num_words).tolist() == [True, False, False, False]
     bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
     state = bound.start(1)
     for token in target:
