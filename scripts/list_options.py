@@ -26,7 +26,7 @@ from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
 from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.announced import load_all
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, own_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, declared_options
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.static import UnigramOptions
@@ -110,7 +110,7 @@ def added_to_models(system: str | None = None) -> dict[str, list[dataclasses.Fie
         of_system = system_of(type(extension).__module__)
         if of_system and system in (None, of_system):
             for place, options in extension.options.items():
-                found.setdefault(MODELS.get(place, f"the task {place}"), []).extend(own_options(options))
+                found.setdefault(MODELS.get(place, f"the task {place}"), []).extend(declared_options(options))
     return found
 
 

@@ -23,7 +23,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
-from fairseq_llrnn.plugin.tasks.own import OwnTask
+from fairseq_llrnn.plugin.tasks.own import PluginTask
 
 for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
@@ -35,7 +35,7 @@ for module, names in {
 }.items():
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
-load_safely_for(OwnTask)
+load_safely_for(PluginTask)
 registry.load_all("plugins")
 
 

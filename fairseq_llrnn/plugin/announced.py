@@ -47,24 +47,24 @@ class Announced:
     def __init__(self, registry: Registry, name: str, module: str) -> None:
         self._place = registry, name, module
 
-    def _found(self) -> Any:
+    def _loaded(self) -> Any:
         """What the module registers. Raises RuntimeError: nothing under that name."""
         registry, name, module = self._place
         importlib.import_module(module)
-        found = registry.get(name)
-        if found is None or found is self:
+        value = registry.get(name)
+        if value is None or value is self:
             raise RuntimeError(f"{module} was announced to register {name!r}, and does not")
-        return found._found() if type(found) is Announced else found  # an architecture of a model that is announced
+        return value._loaded() if type(value) is Announced else value  # an architecture of a model that is announced
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._found(), name)
+        return getattr(self._loaded(), name)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self._found()(*args, **options)
+        return self._loaded()(*args, **options)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # so that it passes for a class where fairseq asks whether it is one
-        return type(self._found())
+        return type(self._loaded())
 
 
 def announce(how: Decorator, module: str, *names: str) -> None:
@@ -93,16 +93,16 @@ def find_model(name: str) -> type | None:
 
 
 def _class_of(name: str, *registries: Registry) -> type | None:
-    found = next((registry[name] for registry in registries if name in registry), None)
-    if type(found) is Announced:
-        found = found._found()
-    return found if isinstance(found, type) else None
+    value = next((registry[name] for registry in registries if name in registry), None)
+    if type(value) is Announced:
+        value = value._loaded()
+    return value if isinstance(value, type) else None
 
 
 def load_all() -> None:
     """Import every module that was announced, as who lists all options needs it."""
     for announced in list(_announced()):
-        announced._found()
+        announced._loaded()
 
 
 def _announced() -> Iterator[Announced]:

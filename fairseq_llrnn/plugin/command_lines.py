@@ -1,4 +1,4 @@
-"""What a user needs of what fairseq's commands print: a line an epoch, results, warnings.
+"""Shortens what fairseq's commands print: a line an epoch, results, warnings.
 
 fairseq says everything through Python's logging, numbers included (`epoch 001 | valid on 'valid' subset | loss 5.11 |
 ppl 34.53 | …`). A handler in the place of its own chooses and shortens. A progress bar on a terminal stays, with fewer
@@ -42,16 +42,16 @@ SAVED = re.compile(r"Saved checkpoint .* \(epoch (\d+) @ (\d+) updates")
 
 @dataclass
 class Report:
-    """What is told of a training.
+    """The lines that are printed of a training.
 
     Attributes:
         metric: by which the best checkpoint is chosen.
-        opening: what to say when the arguments are read.
-        next: what to type when it is done; empty: nothing.
+        opening: the line to print when the arguments are read.
+        next: the command to type when it is done; empty: none.
         last: epoch and update of the newest checkpoint; None: there is none yet.
         went_on: whether it began from a checkpoint of its own, and nothing was saved since.
         subset: the text of which the validation chooses.
-        valid: what to say of its last validation in this epoch.
+        valid: the text about its last validation in this epoch.
         best: epoch of the best validation of this run, and its numbers.
     """
 
@@ -70,8 +70,8 @@ class Report:
     def line(self, record: logging.LogRecord, message: str) -> str | None:
         """What to print for what fairseq logs; None: nothing."""
         if self.opening and record.name == "fairseq_cli.train":  # whose first words are all of the options
-            said, self.opening = self.opening, ""
-            return said
+            opening, self.opening = self.opening, ""
+            return opening
         if loaded := LOADED.fullmatch(message):
             path, updates = loaded.groups()
             if Path(path).parent != self.save_dir:
@@ -106,23 +106,23 @@ class Report:
                 f"--best-checkpoint-metric {self.metric}: expected a number of the validation, found another name; "
                 f"there are {', '.join(name for name in stats if name != 'epoch')}"
             )
-        found, of_best = stats[self.metric], stats.get(f"best_{self.metric}", stats[self.metric])
-        if found == of_best:
+        value, of_best = stats[self.metric], stats.get(f"best_{self.metric}", stats[self.metric])
+        if value == of_best:
             best, self.best = "the best so far", (int(stats["epoch"]), stats)
         else:
             best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
-        of_metric = "" if self.metric == "loss" else f", {self.metric} {found}"
+        of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"
         return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
 
     def stopped(self) -> str:
-        """What to say where the user, or the machine, stops it."""
+        """The line to print where the user, or the machine, stops it."""
         path = self.save_dir / "checkpoint_last.pt"
         if not os.path.isfile(path):
             return "stopped; nothing was saved yet, the same command begins anew"
         return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
 
     def end(self) -> None:
-        """Print what came out, and what to type next. Of several processes, only the first one was told anything."""
+        """Print the results, and the command to type next. Of several processes, only the first one has results."""
         path = self.save_dir / "checkpoint_best.pt"
         rows: list[tuple[str, str]] = []
         if self.best is not None:
@@ -134,7 +134,7 @@ class Report:
         elif self.epoch:
             rows.append(("best epoch", "one before this run, or there was no validation"))
         elif self.went_on:
-            rows.append(("done", "nothing was left to do; say a larger --max-epoch or --patience"))
+            rows.append(("done", "nothing was left to do; give a larger --max-epoch or --patience"))
         if self.last is not None and os.path.isfile(path):
             rows += [("checkpoint", str(path)), ("next", self.next)]
         for title, text in rows:

@@ -1,10 +1,10 @@
-"""Runs fairseq's commands with what our models need, and prints what a user needs of what they print.
+"""Runs fairseq's commands with the options that our models need, and shortens what they print.
 
-What a user left out is put before the user's own options, of which the last one counts: --user-dir; the task and how it
-reads text, as the checkpoint says, or in training as the data folder does; and what no training begins without.
+Options that a user left out are put before those that were typed, of which the last one counts: --user-dir; the task
+and how it reads text, by the checkpoint, or in training by the data folder; and options that every training needs.
 
-A checkpoint is untrusted: it is read safely, and what it says becomes `--option=value` in one word, which is no other
-option whatever it holds.
+A checkpoint is untrusted: it is read safely, and its options become `--option=value` in one word, so that no value can
+be another option.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS
-from fairseq_llrnn.plugin.tasks.own import OwnTask
+from fairseq_llrnn.plugin.tasks.own import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
 ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8
@@ -46,10 +46,10 @@ TRAINING = (
 )
 
 
-def run(name: str, given: Sequence[str], user_dir: str) -> int:
-    """Run fairseq's command `name` with the arguments `given`; returns its exit status, 2 for what a user can fix."""
-    words = [word for word in given if word != "-v"]
-    verbose, shows_help = len(words) < len(given), bool({"-h", "--help", "--help-all"} & set(words))
+def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
+    """Run fairseq's command `name` with these arguments; returns its exit status, 2 for what a user can fix."""
+    words = [word for word in arguments if word != "-v"]
+    verbose, shows_help = len(words) < len(arguments), bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
     for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
         logging.getLogger(logger).setLevel(logging.NOTSET)
@@ -58,9 +58,9 @@ def run(name: str, given: Sequence[str], user_dir: str) -> int:
         more = ["--help"] if shows_help else added(name, words, user_dir)
         sys.argv = [f"llrnn {name}", *more, *words]
         if name == "train":
-            save_dir = Path(_said(words, "--save-dir") or "checkpoints")
-            opening = f"fairseq-train gets, before what you say: {' '.join(more)}"
-            metric = _said(words, "--best-checkpoint-metric") or "loss"
+            save_dir = Path(_value_of(words, "--save-dir") or "checkpoints")
+            opening = f"fairseq-train gets, before your options: {' '.join(more)}"
+            metric = _value_of(words, "--best-checkpoint-metric") or "loss"
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
 
         def refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
@@ -90,60 +90,60 @@ def run(name: str, given: Sequence[str], user_dir: str) -> int:
     return 0
 
 
-def added(name: str, given: Sequence[str], user_dir: str) -> list[str]:
-    """What is put before the arguments of a command.
+def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
+    """The options that are put before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task say what the task is; a command for other models. DataError: the checkpoint
-        is none of ours, or as `read_checkpoint` says.
+        OptionError: neither data nor --task tell the task; a command for other models.
+        DataError: the checkpoint is none of ours, or as `read_checkpoint`.
     """
-    found = [f"--user-dir={user_dir}"]
-    task, path, data = _said(given, "--task"), _said(given, "--path"), _data(given)
-    if task is not None and not _is_own(task):
-        return found
-    found.append(ANY_SIZE)
+    prepended = [f"--user-dir={user_dir}"]
+    task, path, data = _value_of(arguments, "--task"), _value_of(arguments, "--path"), _data(arguments)
+    if task is not None and not _is_ours(task):
+        return prepended
+    prepended.append(ANY_SIZE)
     if name != "train" and path:
-        found += _of_checkpoint(name, utils.split_paths(path)[0], given, data)
+        prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
     else:
-        task = task or _task_of(data, _said(given, "--prior"))
-        found.append(f"--task={task}")
+        task = task or _task_of(data, _value_of(arguments, "--prior"))
+        prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
-        found += _unless_said(given, ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
-    return found + (_unless_said(given, (BATCHES,)) if name == "validate" else [])
+        prepended += _defaults(arguments, ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
+    return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
 
 
-def _said(given: Sequence[str], *names: str) -> str | None:
-    """The value of an option, the last one; None where it was not given."""
-    found = None
-    for i, word in enumerate(given):
+def _value_of(arguments: Sequence[str], *names: str) -> str | None:
+    """The value of an option, the last one; None where it is absent."""
+    last = None
+    for i, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if name in names:
-            found = value if equals else " ".join(given[i + 1 : i + 2])
-    return found
+            last = value if equals else " ".join(arguments[i + 1 : i + 2])
+    return last
 
 
-def _unless_said(given: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:
-    """Those of the options of which neither the first nor another one that keeps it out was said."""
-    found: list[str] = []
+def _defaults(arguments: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:
+    """Those of the options that are absent from the arguments, with all others that would replace them."""
+    defaults: list[str] = []
     for words, *others in options:
-        if _said(given, words.split()[0], *others) is None:
-            found += words.split()
-    return found
+        if _value_of(arguments, words.split()[0], *others) is None:
+            defaults += words.split()
+    return defaults
 
 
-def _data(given: Sequence[str]) -> str | None:
+def _data(arguments: Sequence[str]) -> str | None:
     """The data folder, or several: the first word that is a folder with dictionaries, which a prior's folder lacks."""
-    for word in given:
+    for word in arguments:
         folder = utils.split_paths(word)[0] if word else ""
         if os.path.isdir(folder) and any(name.startswith("dict.") for name in os.listdir(folder)):
             return word
     return None
 
 
-def _is_own(task: str) -> bool:
+def _is_ours(task: str) -> bool:
     kind = find_task(task)
-    return kind is None or issubclass(kind, OwnTask)  # fairseq says that there is none
+    return kind is None or issubclass(kind, PluginTask)  # fairseq says that there is none
 
 
 def _task_of(data: str | None, prior: str | None) -> str:
@@ -163,11 +163,11 @@ def _task_of(data: str | None, prior: str | None) -> str:
     return "llrnn_language_modeling" if one else "llrnn_translation"
 
 
-def _of_checkpoint(name: str, path: str, given: Sequence[str], data: str | None) -> list[str]:
+def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | None) -> list[str]:
     """The task of a checkpoint, how it reads text, and the prior. Raises as `added`."""
     state = read_checkpoint(path)
     task = name_of(state["cfg"], "task")
-    if find_task(task) is None or not _is_own(task):
+    if find_task(task) is None or not _is_ours(task):
         raise DataError(
             f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or say "
             "which --task it is for"
@@ -175,24 +175,24 @@ def _of_checkpoint(name: str, path: str, given: Sequence[str], data: str | None)
     kind = KINDS.get(task)
     if kind is not None and name in kind.refused:
         raise OptionError(f"{path}: expected a model for llrnn {name}, found one of {task}; use {kind.refused[name]}")
-    found = [f"--task={task}"]
+    prepended = [f"--task={task}"]
     try:
         options = state["cfg"]["task"]
         for option in () if kind is None else kind.recorded:
             value: Any = getattr(options, option, None)
             if value is not None and value is not False:
                 word = f"--{option.replace('_', '-')}"
-                found.append(word if value is True else f"{word}={value}")
-        if hasattr(options, "prior") and _said(given, "--prior") is None:
-            found.append(f"--prior={prior_of_state(path, state, data or '')}")
+                prepended.append(word if value is True else f"{word}={value}")
+        if hasattr(options, "prior") and _value_of(arguments, "--prior") is None:
+            prepended.append(f"--prior={prior_of_state(path, state, data or '')}")
     except OmegaConfBaseException as error:
         raise DataError(f"{path}: expected options with values, found others ({error}); use a whole one") from None
-    return found
+    return prepended
 
 
 def _next(arguments: Sequence[str], checkpoint: Path) -> str:
     """What to type after a training with these arguments; empty where its task is none of ours, or none is known."""
-    data, kind = _data(arguments), KINDS.get(_said(arguments, "--task") or "")
+    data, kind = _data(arguments), KINDS.get(_value_of(arguments, "--task") or "")
     if data is None or kind is None:
         return ""
     has_test = any(name.startswith("test.") for name in os.listdir(utils.split_paths(data)[0]))

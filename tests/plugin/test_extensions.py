@@ -10,7 +10,7 @@ from torch import nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.models import extensions, source_side
-from fairseq_llrnn.plugin.models.extensions import Extension, given_options, of_heads
+from fairseq_llrnn.plugin.models.extensions import Extension, non_default_options, of_heads
 
 
 class Makes(Extension):
@@ -40,8 +40,8 @@ class SomeConfig(FairseqDataclass):
 
 
 def test_options_are_given_that_differ_from_their_defaults() -> None:
-    assert given_options(SomeConfig(), SomeConfig) == given_options(Namespace(), SomeConfig) == {}
-    assert given_options(Namespace(width=0, path="", once=False), SomeConfig) == {"width": 0, "path": ""}
+    assert non_default_options(SomeConfig(), SomeConfig) == non_default_options(Namespace(), SomeConfig) == {}
+    assert non_default_options(Namespace(width=0, path="", once=False), SomeConfig) == {"width": 0, "path": ""}
 
 
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
@@ -51,5 +51,5 @@ def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension
     two.append(Makes(masses=nn.Identity()))
     with pytest.raises(OptionError, match="one makes the masses of a model, found several that do; leave one"):
         of_heads(Namespace(), None)
-    with pytest.raises(OptionError, match="one says what the encoder reads, found several; leave one out"):
+    with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):
         source_side.source_embedding(Namespace(), None, 4)

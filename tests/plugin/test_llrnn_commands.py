@@ -136,7 +136,7 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     done = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place)
     opening, *epochs, best, valid, checkpoint, after = told(done)
     assert opening == (
-        f"fairseq-train gets, before what you say: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
+        f"fairseq-train gets, before your options: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
         "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
         "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --no-epoch-checkpoints"
     )

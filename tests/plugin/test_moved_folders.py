@@ -89,9 +89,9 @@ def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplo
     )  # fmt: skip
     assert [record.message for record in caplog.records] == [
         f"{moved}/checkpoints/best.pt: its data folder is no longer 'data-bin' seen from here; "
-        "'elsewhere/renamed/data-bin' is taken",
+        "'elsewhere/renamed/data-bin' is used",
         f"{moved}/checkpoints/best.pt: its prior is no longer 'data-bin/prior' seen from here; "
-        "'elsewhere/renamed/data-bin/prior' is taken",
+        "'elsewhere/renamed/data-bin/prior' is used",
     ]
 
 
@@ -155,4 +155,4 @@ def test_commands_find_them(shell: Shell, project: Path, world: World, tmp_path:
     """Those that load what the checkpoint recorded, and those whose task is on the command line."""
     path, text = project / "checkpoints" / "best.pt", world.text("test")[0] + "\n"
     here = shell.run("llrnn", "score", "--path", path, "--json", stdin=text)
-    assert "data-bin/prior' is taken" in here.err and "data-bin' is taken" in here.err
+    assert "data-bin/prior' is used" in here.err and "data-bin' is used" in here.err

@@ -40,10 +40,10 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
         except (LLRNNError, FileNotFoundError, PermissionError):
             raise
         except Exception as error:  # MemoryError, too
-            said = _overrides(arg_overrides)
-            if said and _can(lambda: read(None)):
+            shown = _overrides(arg_overrides)
+            if shown and _can(lambda: read(None)):
                 raise OptionError(
-                    f"--model-overrides {said}: expected options of the model in {path} and values "
+                    f"--model-overrides {shown}: expected options of the model in {path} and values "
                     f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({in_one_line(error)}); "
                     "correct them"
                 ) from None
@@ -53,19 +53,19 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def no_such_model(path: str, error: Exception) -> DataError:
-    """What to say of a checkpoint whose model cannot be built from its options."""
+    """The error for a checkpoint whose model cannot be built from its options."""
     return DataError(
         f"{path}: expected weights that fit the model which its options describe, found {in_one_line(error)}; use a "
         "whole checkpoint, saved by this version"
     )
 
 
-def _overrides(found: Any) -> str:
-    """What a user said with --model-overrides. fairseq-validate puts all of its options beside it."""
-    if isinstance(found, dict) and "model_overrides" in found:
-        said = str(found["model_overrides"])
-        return "" if said == "{}" else said[:200]
-    return "" if found is None or found == {} else repr(found)[:200]
+def _overrides(overrides: Any) -> str:
+    """The value of --model-overrides. fairseq-validate puts all of its options beside it."""
+    if isinstance(overrides, dict) and "model_overrides" in overrides:
+        text = str(overrides["model_overrides"])
+        return "" if text == "{}" else text[:200]
+    return "" if overrides is None or overrides == {} else repr(overrides)[:200]
 
 
 def _can(call: Callable[[], object]) -> bool:
@@ -77,7 +77,7 @@ def _can(call: Callable[[], object]) -> bool:
 
 
 def in_one_line(error: Exception) -> str:
-    """Its kind, and what it says, shortened."""
+    """The kind of an error, and its message, shortened."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
@@ -93,8 +93,8 @@ def _diagnosis(path: str, error: Exception) -> str:
     if is_text(path):
         return f"{path}: expected a checkpoint, found a text; give the .pt file that training wrote"
     if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
-        found = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
-        reason = found[0].partition(". ")[0][:160] if found else type(error).__name__
+        lines = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
+        reason = lines[0].partition(". ")[0][:160] if lines else type(error).__name__
         return (
             f"{path}: refused: expected a checkpoint that fairseq saved, found a damaged one or another kind of file "
             f"({reason}); nothing of it was executed. Copy it again, or use an earlier one"
@@ -109,8 +109,7 @@ def _diagnosis(path: str, error: Exception) -> str:
 def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError.
 
-    Where its second argument puts other options in the place of the checkpoints' own, whatever then fails is said to be
-    theirs.
+    Where its second argument puts other options in the place of the checkpoints' own, the error is about these.
     """
 
     @functools.wraps(load)
@@ -120,12 +119,12 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return load(paths, arg_overrides, *args, **passed_on)
         except OF_OPTIONS as error:
-            found = str(error).splitlines()
-            is_misfit = bool(found) and found[0].startswith("Error(s) in loading state_dict")
-            why = found[1].strip() if is_misfit and len(found) > 1 else in_one_line(error)
-            if said := _overrides(arg_overrides):
+            lines = str(error).splitlines()
+            is_misfit = bool(lines) and lines[0].startswith("Error(s) in loading state_dict")
+            why = lines[1].strip() if is_misfit and len(lines) > 1 else in_one_line(error)
+            if overrides := _overrides(arg_overrides):
                 raise OptionError(
-                    f"--model-overrides {said}: expected options with which {':'.join(paths)} can be "
+                    f"--model-overrides {overrides}: expected options with which {':'.join(paths)} can be "
                     f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
                 ) from None
             if not is_misfit:
@@ -153,14 +152,14 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return load(cfg, trainer, **passed_on)
         except Exception as error:
-            found = str(error.__context__).splitlines()
-            is_misfit = len(found) > 1 and found[0].startswith("Error(s) in loading state_dict")
+            lines = str(error.__context__).splitlines()
+            is_misfit = len(lines) > 1 and lines[0].startswith("Error(s) in loading state_dict")
             if not (is_misfit and str(error).startswith("Cannot load model parameters")):
                 raise
             path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
-            others = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
+            others = f" (and {len(lines) - 2} more)" if len(lines) > 2 else ""
             raise DataError(
-                f"{path}: expected weights that fit the model of this training, found {found[1].strip()}{others}; give "
+                f"{path}: expected weights that fit the model of this training, found {lines[1].strip()}{others}; give "
                 "--arch and the sizes with which the checkpoint was trained, or another checkpoint"
             ) from None
 

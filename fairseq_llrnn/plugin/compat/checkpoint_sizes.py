@@ -127,16 +127,16 @@ def check_tensors(path: str, state: Any) -> None:
         raise DataError(f"{path}: refused: expected weights with names, found other keys; use one that fairseq saved")
     rest, seen = [state], set[int]()
     while rest:
-        found = rest.pop()
-        if isinstance(found, Tensor):
-            if not _is_whole(found):
+        value = rest.pop()
+        if isinstance(value, Tensor):
+            if not _is_whole(value):
                 raise DataError(
                     f"{path}: refused: expected tensors with all their numbers, found one of shape "
-                    f"{tuple(found.shape)} without them; use one that fairseq saved"
+                    f"{tuple(value.shape)} without them; use one that fairseq saved"
                 )
-        elif isinstance(found, dict | list | tuple) and id(found) not in seen:  # a pickle may go in circles
-            seen.add(id(found))
-            rest.extend(found.values() if isinstance(found, dict) else found)
+        elif isinstance(value, dict | list | tuple) and id(value) not in seen:  # a pickle may go in circles
+            seen.add(id(value))
+            rest.extend(value.values() if isinstance(value, dict) else value)
     if isinstance(weights, dict):
         check_numbers({name: weight for name, weight in weights.items() if COUNTS not in name}, path)
 
@@ -201,7 +201,7 @@ class _Sizes(TorchFunctionMode):
             raise self._error(f"a tensor of {numbers:,} numbers")
 
     def count(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        """To be called with every parameter that a module gets."""
+        """The hook for every parameter that a module registers."""
         if parameter is None or _counts[-1] is not self:
             return
         self.numbers, self.tensors = self.numbers + parameter.numel(), self.tensors + 1
@@ -210,6 +210,6 @@ class _Sizes(TorchFunctionMode):
         if self.tensors > REPEATED * len(self.stored) + BESIDE_TENSORS:
             raise self._error(f"more than {self.tensors:,} tensors")
 
-    def _error(self, found: str) -> ValueError:
+    def _error(self, size: str) -> ValueError:
         numbers, tensors = sum(self.stored), len(self.stored)
-        return ValueError(f"a model of {found}, where the checkpoint holds {numbers:,} numbers in {tensors:,} tensors")
+        return ValueError(f"a model of {size}, where the checkpoint holds {numbers:,} numbers in {tensors:,} tensors")

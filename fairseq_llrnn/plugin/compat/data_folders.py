@@ -41,9 +41,9 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
     folder = data_folder(data)
     missing = [name for name in dictionaries if not os.path.isfile(os.path.join(folder, name))]
     if missing or not os.path.isdir(folder):
-        found = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"
+        problem = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"
         raise DataError(
-            f"{folder}: expected the data folder that fairseq-preprocess made, found {found}; check its name, or "
+            f"{folder}: expected the data folder that fairseq-preprocess made, found {problem}; check its name, or "
             "preprocess the text first"
         )
     for name in dictionaries:
@@ -61,8 +61,8 @@ def check_folders(data: str, dictionaries: Sequence[str]) -> None:
         if not os.path.isdir(folder):
             raise DataError(f"{folder}: expected one of the data folders {data}, found none there; check its name")
         for name in dictionaries:
-            own, expected = (_words(os.path.join(place, name)) for place in (folder, first))
-            if own is not None and own != expected:
+            words, expected = (_words(os.path.join(place, name)) for place in (folder, first))
+            if words is not None and words != expected:
                 raise DataError(
                     f"{os.path.join(folder, name)}: expected the words of {os.path.join(first, name)}, in the same "
                     "order, found others; make all data folders with the dictionaries of the first (fairseq-preprocess "

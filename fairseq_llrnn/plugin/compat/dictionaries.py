@@ -70,12 +70,12 @@ def _compare(path: str, file: str, expected: Sequence[str]) -> None:
     if not os.path.isfile(file):
         return
     try:
-        found = load_dictionary(file).symbols
+        symbols = load_dictionary(file).symbols
     except DataError:  # it is not what the training read
         return
-    if len(found) != len(expected):
+    if len(symbols) != len(expected):
         return
-    for number, (theirs, ours) in enumerate(zip(found, expected, strict=True)):
+    for number, (theirs, ours) in enumerate(zip(symbols, expected, strict=True)):
         if theirs != ours:
             raise DataError(
                 f"{path}: expected a model over the words of the data at hand, found one that was trained with another "
@@ -116,28 +116,28 @@ class OpenDictionary(Dictionary):
         return self._words.symbols[index] if index < len(self._words.symbols) else self.unk_word
 
     def index(self, sym: str) -> int:
-        found = self._index(sym)
-        return self.unk() if found is None else found
+        token = self._index(sym)
+        return self.unk() if token is None else token
 
     def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
-        """As fairseq's; where there is a marker, with marks. What is behind a tab is said to it of this line."""
+        """As fairseq's; where there is a marker, with marks. It gets the cells behind tabs of this line."""
         if self.marker is None:
             whole: Tensor = super().encode_line(line, *args, **options)
             return whole
         text, *cells = line.rstrip("\n").split("\t")
         tokens: Tensor = super().encode_line(text, *args, **options)
-        made = self.marker.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
-        return torch.tensor(made, dtype=torch.long)
+        marked = self.marker.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])
+        return torch.tensor(marked, dtype=torch.long)
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
         """The id of a word. The dictionary never grows, as fairseq's does while it prints translations."""
         return self.index(word)
 
 
-def known_words(tokens: Tensor, dictionary: Dictionary) -> Tensor:
+def with_unk(tokens: Tensor, dictionary: Dictionary) -> Tensor:
     """The tokens with <unk> for strings outside the dictionary, without marks: all that a table of rows can read."""
-    own = plain(tokens)
-    return own.masked_fill(own >= len(dictionary), dictionary.unk())
+    tokens = plain(tokens)
+    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 def open_source(dictionary: Dictionary, prior: Prior) -> OpenDictionary:

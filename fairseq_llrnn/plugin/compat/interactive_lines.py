@@ -81,7 +81,7 @@ class _Lines:
         if "inference_step" not in vars(task):
             task.inference_step = self._surviving(task.inference_step)
 
-        def made(some: Sequence[str]) -> list[Any]:
+        def make(some: Sequence[str]) -> list[Any]:
             for line in some:
                 if marker is not None and line.lstrip(" ").startswith("\t"):
                     raise DataError(
@@ -91,15 +91,15 @@ class _Lines:
             return list(self.make_batches([line.strip() for line in some], cfg, task, max_positions, encode_fn))
 
         try:
-            found = made(lines)
+            batches = make(lines)
         except LLRNNError:
-            found = []
+            batches = []
             for place, line in enumerate(lines):
                 try:
-                    found += [batch._replace(ids=batch.ids + place) for batch in made([line])]
+                    batches += [batch._replace(ids=batch.ids + place) for batch in make([line])]
                 except LLRNNError as error:
                     self._refuse(self.before + place, error)
-        for batch in found:
+        for batch in batches:
             self.ids = (self.before + batch.ids).tolist()
             yield batch
 
@@ -125,9 +125,9 @@ class _Lines:
         return each
 
     def _refuse(self, number: int, error: LLRNNError) -> None:
-        said = f"sentence {number + 1} of the input: {str(error).removeprefix('a sentence of the input: ')}"
-        print(f"fairseq_llrnn: error: {said}", file=sys.stderr, flush=True)
-        self.refused.append(said)
+        message = f"sentence {number + 1} of the input: {str(error).removeprefix('a sentence of the input: ')}"
+        print(f"fairseq_llrnn: error: {message}", file=sys.stderr, flush=True)
+        self.refused.append(message)
 
 
 @contextmanager

@@ -44,8 +44,8 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     has_dictionaries,
     is_prior,
     places_of,
+    report_moved,
     save_dir_of,
-    say_found,
     search,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
@@ -119,26 +119,26 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     """
     data_option, prior_option = places.options.format("data"), places.options.format("prior")
     takes_prior = hasattr(task, "prior")
-    for part, given in (("prior", places.prior), *places.code.items()):
-        if given is not None and not takes_prior:
+    for part, place in (("prior", places.prior), *places.code.items()):
+        if place is not None and not takes_prior:
             option = places.options.format(part)
             raise OptionError(
-                f"{option} {given}: expected a model that was trained with a prior, found {path}, which was not; leave "
+                f"{option} {place}: expected a model that was trained with a prior, found {path}, which was not; leave "
                 f"{option} out"
             )
     recorded = str(task.data)
     prior, other_priors = places.prior, ""
     if takes_prior and prior is None:
         was = prior_folder(task.prior, places.data or recorded)
-        found = _find_prior(path, state, task.prior, recorded, places.data or recorded)
-        prior, other_priors = str(found.found or was), found.nor_in(was)
+        of_prior = _find_prior(path, state, task.prior, recorded, places.data or recorded)
+        prior, other_priors = str(of_prior.folder or was), of_prior.nor_in(was)
     folder, other_folders = data_folder(places.data or recorded), ""
     if places.data is None and state is not None:
         of_data = _find_data(path, state, task, Path(prior) if prior else None)
         other_folders = of_data.nor_in(folder)
-        if of_data.found is not None:
-            say_found(path, "data folder", folder, of_data.found)
-            folder = str(of_data.found)
+        if of_data.folder is not None:
+            report_moved(path, "data folder", folder, of_data.folder)
+            folder = str(of_data.folder)
     names = dictionaries_of(task, folder)
     missing = [f"no {name}" for name in names if not os.path.isfile(os.path.join(folder, name))]
     if not names:
@@ -158,7 +158,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
                 f"{path} was trained with the prior {prior!r}, but there is none seen from here"
                 f"{other_priors}; give its folder with {prior_option} DIR"
             )
-        say_found(path, "prior", was, Path(str(prior)))
+        report_moved(path, "prior", was, Path(str(prior)))
     take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder
@@ -188,14 +188,14 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
     task = state["cfg"].get("task")
     named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
     was = prior_folder(named, recorded)
-    found = _find_prior(path, state, named, recorded, data or recorded)
-    if found.found is None:
+    result = _find_prior(path, state, named, recorded, data or recorded)
+    if result.folder is None:
         raise OptionError(
             f"--prior: expected the prior that {path} was trained with, found none in {was!r}"
-            f"{found.nor_in(was)}; give its folder"
+            f"{result.nor_in(was)}; give its folder"
         )
-    say_found(path, "prior", was, found.found)
-    return str(found.found)
+    report_moved(path, "prior", was, result.folder)
+    return str(result.folder)
 
 
 def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
@@ -233,8 +233,8 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
         than that of the training.
     """
     for code in load_all("user_code"):
-        given = len(code.files(places.code.get(code.OPTION)))
-        code.check(places.options.format(code.OPTION), path, state["model"], given)
+        num_files = len(code.files(places.code.get(code.OPTION)))
+        code.check(places.options.format(code.OPTION), path, state["model"], num_files)
     state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
     try:
         with safe_loading(), no_larger_than(state["model"]):

@@ -28,10 +28,10 @@ Fits = Callable[[Path], str | None]  # why a folder is not the one; None: it is
 
 @dataclass(frozen=True)
 class Search:
-    """What was found, and where else it was looked for."""
+    """A folder that was looked for, and the places where it was not."""
 
-    found: Path | None
-    looked: tuple[str, ...]  # the places, each with what is wrong with it
+    folder: Path | None
+    looked: tuple[str, ...]  # the other places, each with its problem
 
     def nor_in(self, recorded: str) -> str:
         """The places but `recorded` in brackets, for an error; "" where there are none."""
@@ -97,11 +97,11 @@ def is_prior(fingerprint: str | None) -> Fits:
         if not os.path.isfile(folder / JSON_FILE):
             return ""
         try:
-            found = read_description(folder).get(FINGERPRINT)
+            recorded = read_description(folder).get(FINGERPRINT)
         except LLRNNError:
             return " (a damaged prior)"
-        # one that does not say it is compared when its weights are loaded
-        return None if fingerprint is None or found in (None, fingerprint) else " (another prior)"
+        # a prior without a fingerprint is compared when its weights are loaded
+        return None if fingerprint is None or recorded in (None, fingerprint) else " (another prior)"
 
     return fits
 
@@ -113,7 +113,7 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
         try:
             description = read_description(prior)
             hashes = [description.get(SOURCE_HASH), description["dictionary_sha256"]]
-        except LLRNNError:  # who loads it says what is wrong
+        except LLRNNError:  # reported when it is loaded
             pass
 
     def fits(folder: Path) -> str | None:
@@ -131,7 +131,7 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
     return fits
 
 
-def say_found(checkpoint: str, what: str, recorded: str, found: Path) -> None:
-    """Tell the user what is taken in the place of what the checkpoint recorded."""
-    if os.path.abspath(recorded) != os.path.abspath(found):
-        logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(found)!r} is taken")
+def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> None:
+    """Warn where another folder is used than the one that the checkpoint recorded."""
+    if os.path.abspath(recorded) != os.path.abspath(folder):
+        logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(folder)!r} is used")

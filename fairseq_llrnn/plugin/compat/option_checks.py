@@ -56,8 +56,8 @@ def _are_files(paths: str) -> bool:
 
 
 def _are_betas(text: object) -> bool:
-    found = _literal(str(text))
-    return isinstance(found, (tuple, list)) and len(found) == 2 and all(_is_number(x) and 0 <= x < 1 for x in found)
+    value = _literal(str(text))
+    return isinstance(value, (tuple, list)) and len(value) == 2 and all(_is_number(x) and 0 <= x < 1 for x in value)
 
 
 def _is_number(value: object) -> bool:
@@ -180,10 +180,10 @@ def check_when_parsed(parser: ArgumentParser) -> None:
     parse = parser.parse_known_args
 
     def parse_and_check(*args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
-        found, rest = parse(*args, **kwargs)
+        namespace, rest = parse(*args, **kwargs)
         if not rest:  # what it does not know may be one of these, misspelt
-            check_options(found)
-        return found, rest
+            check_options(namespace)
+        return namespace, rest
 
     parser.parse_known_args = parse_and_check  # type: ignore[method-assign]
 
@@ -196,8 +196,8 @@ def check_options(args: Namespace) -> None:
         if name in FILES_OF_PARTS and _in_parts(values):
             continue
         if value is not None and not fits(value):
-            found = "nothing" if value == NO_VALUE.get(name) else _shown(value)
-            raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {found}")
+            shown = "nothing" if value == NO_VALUE.get(name) else _shown(value)
+            raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {shown}")
     _check_together(values)
     _check_splits(values)
 
@@ -237,8 +237,9 @@ def _check_together(values: dict[str, Any]) -> None:
             f"--nbest {values.get('nbest')}: expected as many as --beam {beam} with --sampling; make them equal"
         )
     if not values.get("sampling"):
-        given = {name: values.get(name) for name in ("sampling_topk", "sampling_topp") if (values.get(name) or -1) > 0}
-        refuse_idle(given, "expected --sampling beside it; add that, or leave both out")
+        sizes = {name: values.get(name) for name in ("sampling_topk", "sampling_topp")}
+        positive = {name: value for name, value in sizes.items() if (value or -1) > 0}
+        refuse_idle(positive, "expected --sampling beside it; add that, or leave both out")
     if beam is not None and groups > 0 and beam % groups:
         raise OptionError(f"--diverse-beam-groups {groups}: expected a divisor of --beam {beam}; change one of them")
     size, buffer = values.get("batch_size"), values.get("buffer_size")

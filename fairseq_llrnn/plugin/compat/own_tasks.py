@@ -1,9 +1,8 @@
-"""Each checkpoint of our tasks is looked at before fairseq builds its model.
+"""Loads and saves checkpoints of our tasks safely; calls for other tasks are fairseq's own.
 
-Where no task is given, as by fairseq-validate, the task is built from the first one's own options: what moved since is
-found again. Where there is a task, the model must be over its words (dictionaries.py).
-
-Which of fairseq's calls load and save checkpoints for our tasks: those do it safely, all others are fairseq's own.
+Each checkpoint of our tasks is checked before fairseq builds its model. Where no task is given, as by fairseq-validate,
+the task is built from the first one's options, and files that moved are looked for (moved_folders.py). Where there is a
+task, the model must be over its words (dictionaries.py).
 
 fairseq's functions that load and save checkpoints are told for which task. Where that is one of ours, the call runs in
 safe_checkpoints.safe_loading or whole_checkpoints.whole_saving; where it is another one, fairseq's function is called
@@ -72,20 +71,20 @@ def look_at_each(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     return wrapper
 
 
-def _find_what_moved(path: str, state: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Of a checkpoint that names a prior. given: --model-overrides."""
+def _find_what_moved(path: str, state: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Of a checkpoint that names a prior. overrides: of --model-overrides."""
     cfg = state.get("cfg")
     task = None if cfg is None else cfg.get("task")
     if task is not None and hasattr(task, "prior") and hasattr(task, "data"):
-        places = Places(given.get("data"), given.get("prior"), source_prior=given.get("source_prior"))
+        places = Places(overrides.get("data"), overrides.get("prior"), source_prior=overrides.get("source_prior"))
         take_places(path, task, places, state)
 
 
 Load = Callable[..., Any]
 
 
-def load_safely_for(own: type[FairseqTask]) -> None:
-    """From here on, fairseq loads and saves checkpoints safely for tasks of the class `own`. Once is enough."""
+def load_safely_for(task_class: type[FairseqTask]) -> None:
+    """From here on, fairseq loads and saves checkpoints safely for tasks of a class. Once is enough."""
     safely: tuple[tuple[str, Callable[[Load], Load], Callable[[], AbstractContextManager[None]]], ...] = (
         ("save_checkpoint", lambda save: save, whole_saving),  # these two are fairseq-train's
         ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(load)), safe_loading),
@@ -94,11 +93,11 @@ def load_safely_for(own: type[FairseqTask]) -> None:
     )
     for name, wrap, within in safely:
         call = getattr(checkpoint_utils, name)
-        setattr(checkpoint_utils, name, _dispatch(own, call, wrap(call), within))
+        setattr(checkpoint_utils, name, _dispatch(task_class, call, wrap(call), within))
 
 
 def _dispatch(
-    own: type[FairseqTask], load: Load, load_own: Load, within: Callable[[], AbstractContextManager[None]]
+    task_class: type[FairseqTask], load: Load, load_ours: Load, within: Callable[[], AbstractContextManager[None]]
 ) -> Load:
     signature = inspect.signature(load)
 
@@ -106,22 +105,22 @@ def _dispatch(
     def wrapper(*args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         call = signature.bind(*args, **options)
         call.apply_defaults()
-        if not _is_own(own, **call.arguments):
+        if not _is_ours(task_class, **call.arguments):
             return load(*args, **options)
         with within():
-            return load_own(*args, **options)
+            return load_ours(*args, **options)
 
     return wrapper
 
 
-def _is_own(own: type[FairseqTask], *, trainer: Any = None, task: Any = None, **of_ensemble: Any) -> bool:
+def _is_ours(task_class: type[FairseqTask], *, trainer: Any = None, task: Any = None, **of_ensemble: Any) -> bool:
     if trainer is not None:
         task = trainer.task
-    return isinstance(task, own) if task is not None else in_command() or _of_own_task(own, **of_ensemble)
+    return isinstance(task, task_class) if task is not None else in_command() or _of_our_task(task_class, **of_ensemble)
 
 
-def _of_own_task(
-    own: type[FairseqTask],
+def _of_our_task(
+    task_class: type[FairseqTask],
     *,
     filenames: list[str],
     state: dict[str, Any] | None,
@@ -129,7 +128,7 @@ def _of_own_task(
     num_shards: int,
     **_: Any,
 ) -> bool:
-    """Whether the first checkpoint says that it is of one of our tasks. What cannot be read safely is fairseq's."""
+    """Whether the first checkpoint names one of our tasks. One that cannot be read safely is left to fairseq."""
     if state is None:
         path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filenames[0], suffix, 0, num_shards)
         try:
@@ -138,11 +137,11 @@ def _of_own_task(
         except (DataError, OSError):
             return False
     kinds = map(find_task, _task_names(state))
-    return any(kind is not None and issubclass(kind, own) for kind in kinds)
+    return any(kind is not None and issubclass(kind, task_class) for kind in kinds)
 
 
 def _task_names(state: dict[str, Any]) -> list[str]:
-    """What the options in a checkpoint, old ones and new ones, call its task."""
+    """The names of a checkpoint's task in its options, old ones and new ones."""
     try:
         cfg = state.get("cfg")
         task = cfg.get("task") if cfg is not None and OmegaConf.is_dict(cfg) else None

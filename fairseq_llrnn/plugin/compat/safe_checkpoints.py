@@ -115,13 +115,13 @@ def refuse_lost_systems(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's load_checkpoint_to_cpu: a model that needs a deleted system is refused, with the system's name."""
 
     @functools.wraps(load)
-    def wrapper(path: str, *given: Any, **options: Any) -> Any:  # as of load_checkpoint_to_cpu
-        state = load(path, *given, **options)
+    def wrapper(path: str, *more: Any, **options: Any) -> Any:  # as of load_checkpoint_to_cpu
+        state = load(path, *more, **options)
         cfg, args = state.get("cfg"), state.get("args")
         for part, option in (("task", "task"), ("model", "arch")):
             of_part = cfg.get(part) if OmegaConf.is_dict(cfg) or isinstance(cfg, dict) else None
-            own = of_part.get("_name") if isinstance(of_part, dict) else getattr(of_part, "_name", None)
-            name = own or getattr(args, option, None)
+            recorded = of_part.get("_name") if isinstance(of_part, dict) else getattr(of_part, "_name", None)
+            name = recorded or getattr(args, option, None)
             if reason := lost(str(name)):
                 raise DataError(f"{path}: expected a model that can be built, found the {part} {name}; {reason}")
         model: Any = cfg.get("model") if OmegaConf.is_dict(cfg) or isinstance(cfg, dict) else args
@@ -130,8 +130,8 @@ def refuse_lost_systems(load: Callable[..., Any]) -> Callable[..., Any]:
         named = model if isinstance(model, dict) else vars(model) if isinstance(model, argparse.Namespace) else {}
         for option, value in named.items():
             if reason := lost(str(value)):
-                said = f"--{str(option).replace('_', '-')} {value}"
-                raise DataError(f"{path}: expected a model that can be built, found {said}; {reason}")
+                shown = f"--{str(option).replace('_', '-')} {value}"
+                raise DataError(f"{path}: expected a model that can be built, found {shown}; {reason}")
         return state
 
     return wrapper

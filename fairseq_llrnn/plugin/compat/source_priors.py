@@ -12,8 +12,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.moved_folders import (
     is_prior,
     places_of,
+    report_moved,
     save_dir_of,
-    say_found,
     search,
     source_fingerprint_in,
 )
@@ -21,7 +21,7 @@ from fairseq_llrnn.source_embedding import OPTION
 
 
 def take_source_prior(
-    path: str, task: Any, given: str | None, option: str, state: Mapping[str, Any] | None
+    path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any] | None
 ) -> None:
     """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
 
@@ -33,27 +33,27 @@ def take_source_prior(
     """
     recorded = getattr(task, "source_prior", None)
     if recorded is None:
-        if given is not None:
+        if folder is not None:
             raise OptionError(
-                f"{option} {given}: expected a model that was trained with a source prior, found {path}, which was "
+                f"{option} {folder}: expected a model that was trained with a source prior, found {path}, which was "
                 f"not; leave {option} out"
             )
-    elif given is not None:
-        task.source_prior = given
+    elif folder is not None:
+        task.source_prior = folder
     else:
         recorded = str(recorded)
-        found = (
+        result = (
             search([Path(recorded)], is_prior(None))
             if state is None
             else search(places_of(recorded, save_dir_of(state), path), is_prior(source_fingerprint_in(state, path)))
         )
-        if found.found is None:
+        if result.folder is None:
             raise OptionError(
                 f"{path} was trained with the source prior {recorded!r}, but there is none seen from here"
-                f"{found.nor_in(recorded)}; give its folder with {option} DIR"
+                f"{result.nor_in(recorded)}; give its folder with {option} DIR"
             )
-        say_found(path, "source prior", recorded, found.found)
-        task.source_prior = str(found.found)
+        report_moved(path, "source prior", recorded, result.folder)
+        task.source_prior = str(result.folder)
 
 
 def source_prior_of_model(path: str, state: Mapping[str, Any]) -> str | None:

@@ -20,22 +20,22 @@ COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes hav
 
 
 class PlainErrors:
-    """An exception hook that says our errors in one line, and leaves all others to the hook before it."""
+    """An exception hook that prints our errors in one line, and leaves all others to the hook before it."""
 
     def __init__(self, before: Hook) -> None:
         self.before = before
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        said = what_users_did(error)
-        if said is None:
+        message = what_users_did(error)
+        if message is None:
             self.before(kind, error, trace)
         else:
-            print(f"fairseq_llrnn: error: {said}", file=sys.stderr)
+            print(f"fairseq_llrnn: error: {message}", file=sys.stderr)
             leave_if_others_run(1)
 
 
 def what_users_did(error: BaseException) -> str | None:
-    """What an error of ours says, also where another one was raised while it was handled; None where there is none."""
+    """The message of an error of ours, also where another one was raised while it was handled; None: there is none."""
     ours: BaseException | None = error
     while ours is not None and not isinstance(ours, LLRNNError):
         ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
@@ -43,7 +43,7 @@ def what_users_did(error: BaseException) -> str | None:
 
 
 def leave_if_others_run(status: int) -> None:
-    """End the process at once if threads are left that nobody waits for.
+    """End the process at once if daemon threads are left.
 
     fairseq reads batches ahead in such a thread. Python stops them where they are, which inside torch's C++ is an abort
     (`terminate called …`) or no end at all.
@@ -65,7 +65,7 @@ def enter_command() -> None:
 
 
 def say_errors_plainly() -> None:
-    """From here on, errors of ours that nobody catches are one line."""
+    """From here on, errors of ours that are not caught are one line."""
     if not isinstance(sys.excepthook, PlainErrors):
         sys.excepthook = PlainErrors(sys.excepthook)
 

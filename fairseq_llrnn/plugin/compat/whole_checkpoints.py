@@ -84,13 +84,13 @@ def write_whole(path: Path, write: Callable[[Any], None], advice: str = GO_ON) -
                 write(watched.over(file))
             return
         except (OSError, RuntimeError) as error:  # torch reports a disk's error as the latter
-            found = watched.error or error
-            number = getattr(found, "errno", None)
-            if number is None and isinstance(found, RuntimeError) and "write" not in str(found).lower():
+            cause = watched.error or error
+            number = getattr(cause, "errno", None)
+            if number is None and isinstance(cause, RuntimeError) and "write" not in str(cause).lower():
                 raise
             if number in FULL or attempt == ATTEMPTS - 1:
                 raise DataError(
-                    f"{path}: the checkpoint cannot be written ({getattr(found, 'strerror', None) or found}); {advice}"
+                    f"{path}: the checkpoint cannot be written ({getattr(cause, 'strerror', None) or cause}); {advice}"
                 ) from None
         time.sleep(PAUSE)
 
@@ -137,13 +137,13 @@ def go_on_from_newest_whole(load: Callable[..., Any]) -> Callable[..., Any]:
         if is_first:
             remove_leftovers(Path(cfg.save_dir), lambda name: name.startswith("checkpoint"))
         if cfg.restore_file == LAST and not trainer.checkpoint_suffix:
-            cfg = _found(cfg, is_first)
+            cfg = _with_newest_whole(cfg, is_first)
         return load(cfg, trainer, **passed_on)
 
     return wrapper
 
 
-def _found(cfg: Any, is_first: bool) -> Any:
+def _with_newest_whole(cfg: Any, is_first: bool) -> Any:
     """fairseq's options of checkpoints, with the newest whole one as the one to restore, if the last one is not."""
     folder = Path(cfg.save_dir)
     last = folder / LAST
@@ -172,8 +172,8 @@ def _found(cfg: Any, is_first: bool) -> Any:
 
 def newest_whole(paths: list[Path]) -> Path | None:
     """Of checkpoints, the whole one with the most updates; of those, the one that was written last."""
-    known = [(updates, path.stat().st_mtime_ns, path) for path in paths if (updates := _updates(path)) is not None]
-    return next((path for _, _, path in sorted(known, reverse=True) if damage(str(path)) is None), None)
+    readable = [(updates, path.stat().st_mtime_ns, path) for path in paths if (updates := _updates(path)) is not None]
+    return next((path for _, _, path in sorted(readable, reverse=True) if damage(str(path)) is None), None)
 
 
 def _updates(path: Path) -> int | None:

@@ -75,9 +75,10 @@ def _languages(folder: str) -> tuple[str, str]:
             "their .idx), found none; run fairseq-preprocess with --source-lang, --target-lang and --trainpref"
         )
     if len(pairs) > 1:
-        found = ", ".join("-".join(pair) for pair in sorted(pairs))
+        listed = ", ".join("-".join(pair) for pair in sorted(pairs))
         raise OptionError(
-            f"--lexical-translation {folder}: expected one language pair, found {found}; give a folder with one of them"
+            f"--lexical-translation {folder}: expected one language pair, found {listed}; give a folder with one of "
+            "them"
         )
     return pairs.pop()
 

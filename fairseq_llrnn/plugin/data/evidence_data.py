@@ -118,12 +118,12 @@ class UnknownAliases(ChangedPairs):
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
         source = pair["source"].numpy()
-        known = np.where(source < len(self.alias), source, 0)  # an open id has no alias, and neither has <s>
-        copied = np.unique(source[np.isin(self.target[known], pair["target"].numpy()) & (self.target[known] >= 0)])
+        words = np.where(source < len(self.alias), source, 0)  # an open id has no alias, and neither has <s>
+        copied = np.unique(source[np.isin(self.target[words], pair["target"].numpy()) & (self.target[words] >= 0)])
         if len(copied) == 0:
             return pair
         draws = np.random.default_rng((self.seed, self.epoch, int(index))).random(len(copied))
         chosen = copied[draws < self.share]
         if len(chosen) == 0:
             return pair
-        return pair | {"source": torch.from_numpy(np.where(np.isin(source, chosen), self.alias[known], source))}
+        return pair | {"source": torch.from_numpy(np.where(np.isin(source, chosen), self.alias[words], source))}

@@ -68,12 +68,12 @@ class InventedEvidence(ChangedPairs):
         return pair | {"source": torch.from_numpy(source), "target": torch.from_numpy(target)}
 
     def _words(self, prior: Prior, seed: int) -> list[str]:
-        """Invented strings that neither side knows."""
-        known: Container[str] = {*prior.symbols, *prior.source_symbols}
+        """Invented strings that are in the vocabulary of neither side."""
+        vocabulary: Container[str] = {*prior.symbols, *prior.source_symbols}
         if isinstance(self.table, PieceTable):
             pieces = self.table.convention
-            known = self.table.known_words | {pieces.bare(symbol) for symbol in prior.symbols}
-        return invented_words(self.table.rules, known, seed)
+            vocabulary = self.table.known_words | {pieces.bare(symbol) for symbol in prior.symbols}
+        return invented_words(self.table.rules, vocabulary, seed)
 
     def _in_pieces(self, word: str) -> list[int] | None:
         """The source ids of an invented word; None where the pieces cannot spell it."""
@@ -85,8 +85,8 @@ class InventedEvidence(ChangedPairs):
 
     def _aligned(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The places (P, 2) of source words and their translations, each the only one of its kind in its sentence."""
-        known = (source < len(self.translation)) & self._are_words(source, self.table.source_words)
-        becomes = np.where(known, self.translation[np.where(known, source, 0)], -1)  # shape: (L,)
+        in_table = (source < len(self.translation)) & self._are_words(source, self.table.source_words)
+        becomes = np.where(in_table, self.translation[np.where(in_table, source, 0)], -1)  # shape: (L,)
         words, counts = np.unique(becomes[becomes >= 0], return_counts=True)
         once = words[counts == 1]
         in_dictionary = target < len(self.unit_of)
@@ -102,6 +102,6 @@ class InventedEvidence(ChangedPairs):
         """Which tokens of a sentence (L,) are whole words: bool (L,)."""
         if words.convention is None:
             return np.ones(len(sentence), dtype=bool)
-        found = np.zeros(len(sentence), dtype=bool)
-        found[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
-        return found
+        whole = np.zeros(len(sentence), dtype=bool)
+        whole[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
+        return whole

@@ -14,15 +14,15 @@ import torch
 from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
 
 from fairseq_llrnn.open_vocabulary.table import OpenTable
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs
 from fairseq_llrnn.prior.prior import Prior
 
 STREAM = 2  # its random numbers are others than those of the evidence's data
 
 
-class KnownWords(BaseWrapperDataset):
-    """fairseq's samples with <unk> for strings beyond the dictionary, for who looks at all words of it."""
+class WithUnk(BaseWrapperDataset):
+    """fairseq's samples with <unk> for strings beyond the dictionary."""
 
     def __init__(self, dataset: FairseqDataset, dictionary: Dictionary) -> None:
         super().__init__(dataset)
@@ -30,7 +30,7 @@ class KnownWords(BaseWrapperDataset):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
-        return pair | {side: known_words(pair[side], self.dictionary) for side in ("source", "target")}
+        return pair | {side: with_unk(pair[side], self.dictionary) for side in ("source", "target")}
 
 
 class RareWordAliases(ChangedPairs):
@@ -39,7 +39,8 @@ class RareWordAliases(ChangedPairs):
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
         """
         Args:
-            table: of the prior. translates: whether the source is of another language, and not what came before.
+            table: of the prior.
+            translates: whether the source is of another language, and not the words before the target.
         """
         super().__init__(dataset, 1.0, seed)
         self.evidence = prior.offers() if translates else None
@@ -49,7 +50,7 @@ class RareWordAliases(ChangedPairs):
         rare = np.flatnonzero(shares > 0)
         self.alias = np.zeros(len(shares), dtype=np.int64)
         self.alias[rare] = table.aliases(rare)
-        table.log_probs(self.alias[rare])  # all of them asked at once
+        table.log_probs(self.alias[rare])  # computed at once
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]

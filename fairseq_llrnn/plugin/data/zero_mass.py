@@ -112,12 +112,12 @@ def refuse_beginning(
     Args:
         ids: (B,) the sentences' numbers, from zero; None where they are not known.
     """
-    found = first_forbidden(log_share, beginning, dictionary.pad())
-    if found is not None:
-        sentence = "a sentence" if ids is None else f"sentence {int(ids[found.row]) + 1}"
+    forbidden = first_forbidden(log_share, beginning, dictionary.pad())
+    if forbidden is not None:
+        sentence = "a sentence" if ids is None else f"sentence {int(ids[forbidden.row]) + 1}"
         fix = "fix the grammar" if _is_grammar(prior) else _how_to_fix_prior(prior)
         raise DataError(
-            f"the background gives word {dictionary[found.token]!r} no mass, but the beginning that {sentence} must "
-            f"have has it at position {found.position}, in {dictionary.string(found.around)!r}; begin with other "
-            f"words, or {fix}"
+            f"the background gives word {dictionary[forbidden.token]!r} no mass, but the beginning that {sentence} "
+            f"must have has it at position {forbidden.position}, in {dictionary.string(forbidden.around)!r}; begin "
+            f"with other words, or {fix}"
         )

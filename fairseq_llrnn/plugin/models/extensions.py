@@ -54,16 +54,16 @@ class TaskExtension:
         """A data set as the model is to see it. first: that of the first folder, as it was read."""
         return data
 
-    def encoder(self, made: Any) -> Any:
-        """A tokeniser, or an encoder of pieces, as the model's lines need it; None where a run has none."""
-        return made
+    def encoder(self, tokenizer: Any) -> Any:
+        """A tokeniser, or an encoder of pieces, changed as the model's lines need it; None where a run has none."""
+        return tokenizer
 
 
 class Extension:
-    """An idea that models can have. Each method answers "nothing"; who knows better overrides it.
+    """An idea that models can have. Each method answers "nothing" unless it is overridden.
 
     Attributes:
-        options: by place, a dataclass of options; their defaults, as older checkpoints have them, ask for nothing.
+        options: by place, a dataclass of options; with their defaults, as in older checkpoints, nothing happens.
         modules: by the names that its modules have in a head, what messages expect where a checkpoint has them, and the
             model does not: "--option: expected this option".
     """
@@ -157,18 +157,19 @@ def takes(*places: str) -> Callable[[Config], Config]:
 def options_of(*places: str) -> list[Field[Any]]:
     """The options that extensions have for these places, each once."""
     kinds = [extension.options[place] for extension in EXTENSIONS for place in places if place in extension.options]
-    return list({option.name: option for kind in kinds for option in own_options(kind)}.values())
+    return list({option.name: option for kind in kinds for option in declared_options(kind)}.values())
 
 
-def own_options(kind: type[FairseqDataclass]) -> list[Field[Any]]:
+def declared_options(kind: type[FairseqDataclass]) -> list[Field[Any]]:
     """The options of a dataclass without fairseq's own field."""
     return [option for option in fields(kind) if not option.name.startswith("_")]
 
 
-def given_options(args: Args, kind: type[FairseqDataclass]) -> dict[str, Any]:
-    """The options of a dataclass, by name, that say something else than their defaults; older checkpoints lack some."""
-    values = {option.name: getattr(args, option.name, option.default) for option in own_options(kind)}
-    return {option.name: values[option.name] for option in own_options(kind) if values[option.name] != option.default}
+def non_default_options(args: Args, kind: type[FairseqDataclass]) -> dict[str, Any]:
+    """The options of a dataclass, by name, whose values are not their defaults; older checkpoints lack some."""
+    options = {option.name: option.default for option in declared_options(kind)}
+    values = {name: getattr(args, name, default) for name, default in options.items()}
+    return {name: value for name, value in values.items() if value != options[name]}
 
 
 def check_sizes(args: Args, *names: str) -> None:
@@ -192,18 +193,18 @@ def expected_modules() -> dict[str, str]:
 
 def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
     """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.of_head`."""
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
         more = extension.of_head(args, task, beside)
-        classes = [*given.pop("classes", ()), *more.pop("classes", ())]
-        refuse_two(given, more)
-        given |= {**more, "classes": classes} if classes else more
-    return given
+        classes = [*arguments.pop("classes", ()), *more.pop("classes", ())]
+        refuse_two(arguments, more)
+        arguments |= {**more, "classes": classes} if classes else more
+    return arguments
 
 
-def refuse_two(given: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+def refuse_two(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
     """Raise OptionError where two options make the same part of a head."""
-    if clash := sorted(given.keys() & more.keys()):
+    if clash := sorted(arguments.keys() & more.keys()):
         raise OptionError(
             f"expected options of which one makes the {clash[0]} of a model, found several that do; leave one out"
         )

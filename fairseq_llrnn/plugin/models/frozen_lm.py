@@ -36,7 +36,7 @@ from fairseq_llrnn.registry import load_all
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
 GZIP = b"\x1f\x8b"  # how such files begin
-SAID = "--background model:"  # how errors call it
+OPTION = "--background model:"  # in messages
 
 
 class GeneralModel:
@@ -63,8 +63,8 @@ class GeneralModel:
             )
         self._follow(previous.device)
         # strings outside our dictionary, which evidence has ids for, are unknown here
-        known = previous < len(self.index)
-        read = self.index[previous.where(known, 0)].where(known, self.shared.unknown)  # shape: (B, T)
+        in_dictionary = previous < len(self.index)
+        read = self.index[previous.where(in_dictionary, 0)].where(in_dictionary, self.shared.unknown)  # shape: (B, T)
         decoder = self.model.decoder
         if last and isinstance(decoder, LogLinearDecoder):  # which answers for the last position only, in a search
             output = decoder(read, incremental_state={})
@@ -95,7 +95,7 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     for code in load_all("user_code"):
         if code.trained(state["model"]):
             raise DataError(
-                f"{SAID}{checkpoint}: expected a model without --{code.OPTION}, found one that was trained with it, "
+                f"{OPTION}{checkpoint}: expected a model without --{code.OPTION}, found one that was trained with it, "
                 "which no background can be told; give another one"
             )
     task = state["cfg"].task
@@ -136,7 +136,7 @@ def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.n
         raise DataError(f"{dictionary}: expected text, found a compressed file; unpack it")
     task.data = str(files.paths[DICTIONARY].parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
-        task.prior = str(files.prior)  # missing is said by who reads it
+        task.prior = str(files.prior)  # where it is missing, the model's task refuses it
     model, _ = build_model(checkpoint, state)
     return GeneralModel(model, compare_words(files, symbols, allowed))
 
@@ -151,7 +151,7 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
     shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)
     if shared.known == 0:
         raise DataError(
-            f"{SAID} expected a model over words of the dictionary, found none among its "
+            f"{OPTION} expected a model over words of the dictionary, found none among its "
             f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); give a model of the same "
             "language and tokenisation"
         )
@@ -165,18 +165,18 @@ def _check_kind(path: str, cfg: object) -> None:
     is_language_model = model_class is not None and issubclass(model_class, FairseqLanguageModel)
     if not is_language_model or task not in (STOCK_TASK, OUR_TASK):
         raise DataError(
-            f"{SAID}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of task "
-            f"{task!r}; give the checkpoint of one"
+            f"{OPTION}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of "
+            f"task {task!r}; give the checkpoint of one"
         )
     options = cfg.task  # type: ignore[attr-defined]
     for name in ("add_bos_token", "self_target", "past_target"):
         if getattr(options, name, False):
             raise DataError(
-                f"{SAID}{path}: expected a model that predicts the next word after </s>, found one trained with "
+                f"{OPTION}{path}: expected a model that predicts the next word after </s>, found one trained with "
                 f"--{name.replace('_', '-')}; train it without"
             )
     if getattr(options, "output_dictionary_size", -1) >= 0:
         raise DataError(
-            f"{SAID}{path}: expected a model that predicts all words of its dictionary, found one trained with "
+            f"{OPTION}{path}: expected a model that predicts all words of its dictionary, found one trained with "
             "--output-dictionary-size; train it without"
         )

@@ -20,7 +20,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    OwnModel,
+    LogLinearModel,
 )
 from fairseq_llrnn.plugin.models.options import DecoderConfig, build_head, check_decoder, prior_of
 
@@ -55,7 +55,7 @@ class LogBilinearDecoder(LogLinearDecoder):
 
 
 @registered(register_model, "llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
-class LLRNNLogBilinearModel(OwnModel, FairseqLanguageModel):
+class LLRNNLogBilinearModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a log-bilinear network (Mnih & Hinton 2007)."""
 
     decoder: LogBilinearDecoder

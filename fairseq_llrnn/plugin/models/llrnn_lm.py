@@ -8,7 +8,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.models.options import (
     RecurrentDecoderConfig,
     build_head,
@@ -32,7 +32,7 @@ WIDEST_WINDOW = 1000  # every position is read with as many words
 
 
 @registered(register_model, "llrnn_lm", dataclass=LLRNNLanguageModelConfig)
-class LLRNNLanguageModel(OwnModel, FairseqLanguageModel):
+class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
     decoder: RecurrentDecoder

@@ -23,7 +23,7 @@ from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, check_dropouts, check_sizes, input_of, takes
-from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
@@ -62,7 +62,7 @@ class LLRNNTransformerConfig(FairseqDataclass):
 
 
 @registered(register_model, "llrnn_transformer")
-class LLRNNTransformerModel(OwnModel, TransformerModel):
+class LLRNNTransformerModel(LogLinearModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
     decoder: TransformerLogLinearDecoder

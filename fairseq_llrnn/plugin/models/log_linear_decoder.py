@@ -190,12 +190,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
     def search(self, incremental_state: IncrementalState) -> Search:
-        """What is remembered of a search, from its first step on: this decoder's own part of fairseq's dictionary."""
-        found = self.get_incremental_state(incremental_state, "search")
-        if found is None:
-            found = {"search": Search()}
-            self.set_incremental_state(incremental_state, "search", found)
-        search: Search = found["search"]
+        """The state of a search, from its first step on: this decoder's part of fairseq's dictionary."""
+        entry = self.get_incremental_state(incremental_state, "search")
+        if entry is None:
+            entry = {"search": Search()}
+            self.set_incremental_state(incremental_state, "search", entry)
+        search: Search = entry["search"]
         return search
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
@@ -247,7 +247,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return TargetProbs(of_targets if log_probs else of_targets.exp(), sample["target"])
 
     def _some_positions(self, hidden: Tensor) -> Batch:
-        """What --softmax-batch asks for: hidden states (1, n, H) of a batch, and nobody says of which positions."""
+        """The batch of --softmax-batch: hidden states (1, n, H), of positions that are not given."""
         if self.head.reads_context:
             raise OptionError(
                 "--softmax-batch: not supported with this prior, whose background is another one at every "
@@ -263,9 +263,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
-        own = {source.option for source in self.head.sources}  # which say themselves what must be there
+        of_sources = {source.option for source in self.head.sources}  # these check their weights themselves
         for code in load_all("user_code"):
-            if (option := f"--{code.OPTION}") not in own:
+            if (option := f"--{code.OPTION}") not in of_sources:
                 code.check(option, "the checkpoint", state_dict, 0)
         self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
         return state_dict
@@ -305,7 +305,7 @@ class TargetProbs:
         return self.of_targets.unsqueeze(2)
 
 
-class OwnModel(BaseFairseqModel):
+class LogLinearModel(BaseFairseqModel):
     """A model that ends in a log-linear layer over the prior of its task."""
 
     @classmethod

@@ -172,13 +172,13 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
     Args:
         task, beside: as of `build_head`.
     """
-    given = of_heads(args, task, beside)
+    arguments = of_heads(args, task, beside)
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
-        refuse_two(given, {"masses": learned_temperature})
-        given["masses"] = learned_temperature
-    return given
+        refuse_two(arguments, {"masses": learned_temperature})
+        arguments["masses"] = learned_temperature
+    return arguments
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:

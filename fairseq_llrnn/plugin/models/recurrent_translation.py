@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.models.extensions import check_sizes
-from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, OwnModel, short_products
+from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, LogLinearModel, short_products
 from fairseq_llrnn.plugin.models.options import LEXICAL_WARMUP, RecurrentDecoderConfig, dropouts
 from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
 from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
@@ -98,7 +98,7 @@ def recurrent_reader(
     )
 
 
-class RecurrentTranslationModel(OwnModel, FairseqEncoderDecoderModel):
+class RecurrentTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent decoder."""
 
     encoder: SourceEncoder

@@ -1,4 +1,4 @@
-"""What our encoders read with: a table with a row per word, features of a source prior, what extensions have."""
+"""Embeddings of our encoders: a table with a row per word, features of a source prior, those of extensions."""
 
 from argparse import Namespace
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, SOURCE, takes
 from fairseq_llrnn.source_embedding import SourceEmbedding
 
@@ -22,16 +22,16 @@ class SourceConfig(FairseqDataclass):
 
 
 def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
-    """What the encoder reads with, by --source-prior and extensions; None: a table with a row per word.
+    """The embedding of the encoder, by --source-prior and extensions; None: a table with a row per word.
 
     Args:
         size: the width of its vectors.
     """
-    made = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
-    found = [embedding for embedding in made if embedding is not None]
-    if len(found) > 1:
-        raise OptionError("expected options of which one says what the encoder reads, found several; leave one out")
-    beside = found[0] if found else None
+    by_extension = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
+    embeddings = [embedding for embedding in by_extension if embedding is not None]
+    if len(embeddings) > 1:
+        raise OptionError("expected one option for the embedding of the encoder, found several; leave one out")
+    beside = embeddings[0] if embeddings else None
     prior = getattr(task, "source_prior", None)
     return beside if prior is None else SourceEmbedding(prior, size, beside)
 
@@ -43,4 +43,4 @@ def reads_strings(embedding: nn.Module) -> bool:
 
 def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
     """Source tokens as an encoder's embedding can read them."""
-    return plain(tokens) if reads_strings(embedding) else known_words(tokens, dictionary)
+    return plain(tokens) if reads_strings(embedding) else with_unk(tokens, dictionary)

@@ -20,7 +20,7 @@ from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.plugin.announced import find_model, find_task
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -30,7 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     read_checkpoint,
     take_places,
 )
-from fairseq_llrnn.plugin.models.log_linear_decoder import OwnModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
@@ -72,7 +72,7 @@ class LanguageModelExplainer(Explainer):
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
         read = encode(self.task.dictionary, words)
-        tokens = known_words(read, self.task.dictionary)
+        tokens = with_unk(read, self.task.dictionary)
         previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
         _, extra = self.model.decoder.extract_features(previous)
         return _with_terms(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
@@ -100,7 +100,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.source_dictionary
         if reads_strings(self.model.encoder):
             return list(source)
-        return [dictionary[token] for token in known_words(encode(dictionary, source), dictionary).tolist()[:-1]]
+        return [dictionary[token] for token in with_unk(encode(dictionary, source), dictionary).tolist()[:-1]]
 
     def unknown_evidence(self, source: Sequence[str]) -> set[str]:
         """Those of the source words that the dictionary lacks, and that the prior numbers, as it does evidence."""
@@ -129,9 +129,9 @@ class TranslationExplainer(Explainer):
             OptionError: the source is longer than the model allows.
         """
         generator = self.task.build_generator([self.model], GenerationConfig(beam=BEAM))
-        found = self.task.inference_step(generator, [self.model], {"net_input": _as_batch(self._read(source))})
+        hypotheses = self.task.inference_step(generator, [self.model], {"net_input": _as_batch(self._read(source))})
         dictionary = self.task.target_dictionary
-        return [dictionary[token] for token in found[0][0]["tokens"].tolist()[:-1]]
+        return [dictionary[token] for token in hypotheses[0][0]["tokens"].tolist()[:-1]]
 
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
@@ -148,7 +148,7 @@ class TranslationExplainer(Explainer):
         tokens = self.task.as_written(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
         if not prior.brings_strings:
-            tokens = known_words(tokens, dictionary)
+            tokens = with_unk(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it
             _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
@@ -156,13 +156,13 @@ class TranslationExplainer(Explainer):
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         offered = torch.tensor([e.token != dictionary.unk_word for e in explained])
         outside = offered & (tokens >= len(dictionary))
-        known_source = known_words(read, self.task.source_dictionary)
+        source_words = with_unk(read, self.task.source_dictionary)
         lexical = prior.translations
-        said = source_evidence(
-            None if lexical is None else lexical.word_table, decoder.head.background, known_source,
-            known_words(tokens, dictionary), attention, top, outside,
+        of_source = source_evidence(
+            None if lexical is None else lexical.word_table, decoder.head.background, source_words,
+            with_unk(tokens, dictionary), attention, top, outside,
         )  # fmt: skip
-        return [replace(e, source=s) for e, s in zip(explained, said, strict=True)]
+        return [replace(e, source=s) for e, s in zip(explained, of_source, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:
         """Indices of the source's words and its end, with marks, (L,)."""
@@ -218,7 +218,7 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
     """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class, task_class = find_model(model), find_task(task)
-    if model_class is not None and issubclass(model_class, OwnModel) and task_class is not None:
+    if model_class is not None and issubclass(model_class, LogLinearModel) and task_class is not None:
         kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
         for kind in kinds:
             if issubclass(model_class, kind.model_class) and issubclass(task_class, kind.task_class):

@@ -167,17 +167,18 @@ class Scorer:
             data_utils.collate_tokens([targets[i] for i in numbers], pad, eos, left_pad, move).to(self.device)
             for move in (False, True)
         )  # shape: (B, T)
-        given: dict[str, Any] = {}
+        encoder: dict[str, Any] = {}  # arguments of the decoder
         if encoded is not None:
             order = torch.tensor(of_source, device=self.device)
-            given["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
+            encoder["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
         if isinstance(decoder, LogLinearDecoder):
-            hidden, extra = decoder.extract_features(previous, **given)  # shape: (B, T, H)
+            hidden, extra = decoder.extract_features(previous, **encoder)  # shape: (B, T, H)
             log_prob = decoder.head.target_log_probs(extra["batch"], target)  # shape: (B, T)
             for rows, background in extra["condition"].backgrounds:
                 self._note_strings(background, target[rows])
         else:
-            log_probs = self.model.get_normalized_probs(decoder(previous, **given), log_probs=True)  # shape: (B, T, V)
+            output = decoder(previous, **encoder)
+            log_probs = self.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
         totals: list[float] = log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
         return totals
@@ -231,8 +232,8 @@ def _check_kind(path: str, cfg: Any) -> None:
             if getattr(cfg.task, "add_bos_token", False):
                 raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
             return
-    known = " or ".join(name for tasks in TASKS.values() for name in tasks)
+    names = " or ".join(name for tasks in TASKS.values() for name in tasks)
     raise DataError(
-        f"{path}: expected a language or translation model of the task {known}, found {model!r} of task {task!r}; only "
+        f"{path}: expected a language or translation model of the task {names}, found {model!r} of task {task!r}; only "
         "these give the probability of a sentence"
     )

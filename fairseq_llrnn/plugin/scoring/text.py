@@ -17,7 +17,7 @@ from fairseq_llrnn.evaluation.line_batches import line_batches
 from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
@@ -56,16 +56,16 @@ class TextScorer:
 
     @torch.inference_mode()
     def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
-        """Lines of which only number and words are known, with their scores."""
+        """The lines of a batch, scored."""
         ids = [self._encode(line.words) for line in batch]
-        unknown = [known_words(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
+        unknown = [with_unk(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
         target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)
-        whole, known = self._log_probs(previous, target)
+        whole, of_words = self._log_probs(previous, target)
         scored = []
         for row, line in enumerate(batch):
             many = len(line.words)
-            log_probs = known[row, : many + 1].tolist()
-            spelt = (whole[row, :many] - known[row, :many]).tolist()
+            log_probs = of_words[row, : many + 1].tolist()
+            spelt = (whole[row, :many] - of_words[row, :many]).tolist()
             scored.append(replace(line, unknown=unknown[row].tolist(), log_probs=log_probs, spelt=spelt))
         return scored
 
@@ -73,7 +73,7 @@ class TextScorer:
         """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
         ids = encode(self.dictionary, words)
         if not self.opened:
-            return known_words(ids, self.dictionary)
+            return with_unk(ids, self.dictionary)
         strings = self.model.decoder.head.find(OpenWords)
         if strings is not None:
             for place, word in enumerate(words):
@@ -88,16 +88,16 @@ class TextScorer:
 
     def _log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """log p of the targets (B, T) in float64, and the same with <unk> in the place of strings."""
-        decoder, known = self.model.decoder, known_words(target, self.dictionary)
+        decoder, words = self.model.decoder, with_unk(target, self.dictionary)
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder.extract_features(previous)
-            of_known = decoder.head.target_log_probs(extra["batch"], known).double()
-            if bool((known == target).all()):
-                return of_known, of_known
-            return decoder.head.target_log_probs(extra["batch"], target).double(), of_known
+            of_words = decoder.head.target_log_probs(extra["batch"], words).double()
+            if bool((words == target).all()):
+                return of_words, of_words
+            return decoder.head.target_log_probs(extra["batch"], target).double(), of_words
         log_probs = self.model.get_normalized_probs(decoder(previous), log_probs=True)
-        of_known = log_probs.gather(2, known.unsqueeze(2)).squeeze(2).double()
-        return of_known, of_known
+        of_words = log_probs.gather(2, words.unsqueeze(2)).squeeze(2).double()
+        return of_words, of_words
 
 
 def load_text_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> TextScorer:

@@ -28,7 +28,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     IncrementalState,
@@ -121,14 +121,14 @@ def may_not_end(model: BaseFairseqModel) -> bool:
 def with_unknown_slots(answer: Tensor, background: Background, states: Tensor, unk: int) -> Tensor:
     """The log probabilities (N, V) of a model without slots in the columns of a background that has some, (N, V + J).
 
-    What it says of <unk>, it says of the unknown words of the source alike: each of their slots has an equal part.
+    The probability of <unk> is shared equally by the slots of the source's unknown words.
     """
-    vocabulary, found = answer.size(1), []
+    vocabulary, masks = answer.size(1), []
     for layer, each in layers_of(background, states, states.shape[:1]):
         if layer.source.unk is not None:
-            own = layer.own_words(layer.own(each))  # of words that leave a class below, that has the column
-            found.append(layer.source.unreadable(layer.contexts_of(each)) & (own.words >= vocabulary) & ~own.leave)
-    outside = torch.cat(found, dim=1)  # shape: (N, J)
+            words = layer.own_words(layer.own(each))  # of words that leave a class below, that has the column
+            masks.append(layer.source.unreadable(layer.contexts_of(each)) & (words.words >= vocabulary) & ~words.leave)
+    outside = torch.cat(masks, dim=1)  # shape: (N, J)
     many = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
     part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
@@ -156,14 +156,15 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         """As fairseq's; stock models read strings outside the dictionary as <unk>."""
         if not self.has_encoder():
             return None
-        known = net_input | {"src_tokens": known_words(net_input["src_tokens"], self.single_model.encoder.dictionary)}
-        return [model.encoder.forward_torchscript(net_input if is_ours(model) else known) for model in self.models]
+        source = with_unk(net_input["src_tokens"], self.single_model.encoder.dictionary)
+        inputs = [net_input if is_ours(model) else net_input | {"src_tokens": source} for model in self.models]
+        return [model.encoder.forward_torchscript(each) for model, each in zip(self.models, inputs, strict=True)]
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
         """As fairseq's, with <unk> for strings outside the dictionary."""
-        known = known_words(src_tokens, self.models[0].encoder.dictionary)
-        written = known_words(prev_output_tokens, self.models[0].decoder.dictionary)
-        result: Tensor = super().forward_align(known, src_lengths, written)
+        source = with_unk(src_tokens, self.models[0].encoder.dictionary)
+        written = with_unk(prev_output_tokens, self.models[0].decoder.dictionary)
+        result: Tensor = super().forward_align(source, src_lengths, written)
         return result
 
     def forward_decoder(
@@ -196,8 +197,8 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         """A model's own answer, of a stock one log probabilities (N, V), and its attention; encoder_outs: its own."""
         decoder = model.decoder
         if not is_ours(model):
-            known, alone = known_words(tokens, decoder.dictionary), EnsembleModel([model])
-            answer: tuple[Tensor, Tensor | None] = alone.forward_decoder(known, encoder_outs, [state], temperature)
+            words, alone = with_unk(tokens, decoder.dictionary), EnsembleModel([model])
+            answer: tuple[Tensor, Tensor | None] = alone.forward_decoder(words, encoder_outs, [state], temperature)
             return answer
         decoder.search(state).longest = self.session.longest
         encoder_out = encoder_outs[0] if encoder_outs else None

@@ -34,7 +34,7 @@ from fairseq_llrnn.plugin.search.columns import (
     is_ours,
     may_not_end,
 )
-from fairseq_llrnn.plugin.search.length import refuse_nothing_found, refuse_unreachable
+from fairseq_llrnn.plugin.search.length import refuse_no_hypothesis, refuse_unreachable
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
@@ -185,12 +185,12 @@ class ColumnGenerator(SequenceGenerator):
             refuse_unreachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
         self.session.begin(len(net_input["src_tokens"]), longest)
         try:
-            found: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
+            hypotheses: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
         except Exhausted:
-            found = [sorted(hypotheses, key=lambda h: -h["score"].item()) for hypotheses in self.session.finalized]
+            hypotheses = [sorted(each, key=lambda h: -h["score"].item()) for each in self.session.finalized]
         if longest is not None:
-            refuse_nothing_found(found, sample, longest)
-        return found
+            refuse_no_hypothesis(hypotheses, sample, longest)
+        return hypotheses
 
     def _background(self, net_input: dict[str, Tensor]) -> Background:
         """The leading model's, of these sources."""

@@ -1,10 +1,9 @@
-"""The translation of an empty line is an empty line: a source without words is not searched for one.
+"""Lengths of searches: sources without words, and whether any complete string is within the limit of length.
 
-Sizes: B sentences of a batch. fairseq's models would translate `</s>` alone, into whatever they find likely.
+The translation of an empty line is an empty line, without a search: fairseq's models would translate `</s>` alone into
+some likely sentence.
 
-Whether a search can end with complete strings at all, within its limit of length.
-
-Sizes: B sentences, L source length, t prefix length.
+Sizes: B sentences of a batch, L source length, t prefix length.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError
 
-Found = list[list[dict[str, Tensor]]]  # of every sentence, its hypotheses
-Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Found]
+Hypotheses = list[list[dict[str, Tensor]]]  # of every sentence, its hypotheses
+Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Hypotheses]
 
 
 def search_where_there_are_words(
     search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None, eos: int, pad: int
-) -> Found:
+) -> Hypotheses:
     """What `search` finds for a batch; one empty hypothesis, with certainty, for each source without words.
 
-    A sentence that must begin with a prefix, or hold given words, is searched for in any case.
+    A sentence with a prefix or with constraints is searched for in any case.
 
     Args:
         search: called with a batch, its prefixes and its constraints, for the other sentences of it.
@@ -43,12 +42,12 @@ def search_where_there_are_words(
     if not bool(empty.any()):
         return search(sample, prefix, constraints)
     others = (~empty).nonzero().flatten()
-    found = iter(
-        search(_rows(sample, others, len(source)), *(_row(given, others) for given in (prefix, constraints)))
+    searched = iter(
+        search(_rows(sample, others, len(source)), *(_row(tensor, others) for tensor in (prefix, constraints)))
         if len(others)
         else ()
     )
-    return [[_nothing(source, eos)] if is_empty else next(found) for is_empty in empty.tolist()]
+    return [[_nothing(source, eos)] if is_empty else next(searched) for is_empty in empty.tolist()]
 
 
 def _nothing(source: Tensor, eos: int) -> dict[str, Tensor]:
@@ -74,8 +73,8 @@ def _rows(batch: dict[str, Any], rows: Tensor, size: int) -> dict[str, Any]:
     return chosen | ({"nsentences": len(rows)} if "nsentences" in batch else {})
 
 
-def _row(given: Tensor | None, rows: Tensor) -> Tensor | None:
-    return None if given is None else given.index_select(0, rows.to(given.device))
+def _row(tensor: Tensor | None, rows: Tensor) -> Tensor | None:
+    return None if tensor is None else tensor.index_select(0, rows.to(tensor.device))
 
 
 NO_LENGTH = 1 << 30  # more than any limit of length
@@ -91,15 +90,15 @@ def refuse_unreachable(
     """
     source = sample["net_input"]["src_tokens"]
     prefix = source[:, :0] if prefix is None else prefix[:, : longest - 1]
-    given = ((prefix != pad) & (prefix != eos)).long().cumprod(1).sum(1)  # words that each must begin with
+    forced = ((prefix != pad) & (prefix != eos)).long().cumprod(1).sum(1)  # words of each prefix
     first = torch.arange(len(source), device=source.device) * (prefix.size(1) + 1)
-    state = background.flat_states(functional.pad(prefix, (1, 0)))[first + given]  # the first input is not read
-    needed = background.steps_to_end(state) + given
+    state = background.flat_states(functional.pad(prefix, (1, 0)))[first + forced]  # the first input is not read
+    needed = background.steps_to_end(state) + forced
     bad = (needed > longest) & ~(prefix == eos).any(1)
     if not bool(bad.any()):
         return
     row = int(bad.long().argmax())
-    begun = f", the {int(given[row]):,} given included," if given[row] else ""
+    begun = f", the {int(forced[row]):,} given included," if forced[row] else ""
     shortest = int(needed[row]) - 1
     advice = (
         "the background allows none of any length there; fix its grammar or automaton, or the beginning"
@@ -122,9 +121,9 @@ def _of_terms(background: Background, state: Tensor, row: int) -> str:
     return f" ({required:,} of them forms of its terms)" if required else ""
 
 
-def refuse_nothing_found(found: list[list[dict[str, Tensor]]], sample: dict[str, Any], longest: int) -> None:
+def refuse_no_hypothesis(results: list[list[dict[str, Tensor]]], sample: dict[str, Any], longest: int) -> None:
     """Raise DataError for a sentence without hypotheses, where an end was in reach; longest: as above."""
-    for row, hypotheses in enumerate(found):
+    for row, hypotheses in enumerate(results):
         if not hypotheses:
             raise DataError(
                 f"{_place(sample, row)}: expected a string that the background allows, found none of up to "

@@ -13,7 +13,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.search.columns import has_slots, with_unknown_slots
 
 
@@ -45,9 +45,9 @@ class _WithSlots:
 
     def __call__(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Any:
         return self.model(
-            known_words(src_tokens, self.model.encoder.dictionary),
+            with_unk(src_tokens, self.model.encoder.dictionary),
             src_lengths,
-            known_words(prev_output_tokens, self.model.decoder.dictionary),
+            with_unk(prev_output_tokens, self.model.decoder.dictionary),
         )
 
     def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:

@@ -24,7 +24,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
@@ -37,7 +37,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
-from fairseq_llrnn.plugin.tasks.own import OwnTask
+from fairseq_llrnn.plugin.tasks.own import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.
@@ -136,7 +136,7 @@ def criterion_name(cfg: Any) -> str:
     return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
 
 
-class PriorTask(OwnTask):
+class PriorTask(PluginTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
     prior: Prior
@@ -263,9 +263,9 @@ class PriorTask(OwnTask):
         written = prefix
         if self.prior.open_words is not None and not any(map(has_slots, models)):
             # strings outside the dictionary are <unk> to a search over its words
-            prefix = prefix_tokens = None if prefix is None else known_words(prefix, self.target_dictionary)
+            prefix = prefix_tokens = None if prefix is None else with_unk(prefix, self.target_dictionary)
             if sample.get("target") is not None:
-                sample = sample | {"target": known_words(sample["target"], self.target_dictionary)}
+                sample = sample | {"target": with_unk(sample["target"], self.target_dictionary)}
         if prefix is not None:
             ids = sample.get("id")  # of typed sentences, fairseq keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
@@ -276,11 +276,11 @@ class PriorTask(OwnTask):
                     refuse_forbidden(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:
                     refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
-        found: list[list[dict[str, Tensor]]] = super().inference_step(
+        hypotheses: list[list[dict[str, Tensor]]] = super().inference_step(
             generator, models, sample, prefix_tokens, constraints
         )
         if self.prior.open_words is not None and not isinstance(generator, SequenceScorer):
             from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 
-            spell_unknown(models, sample, found, written, random_of(generator))
-        return found
+            spell_unknown(models, sample, hypotheses, written, random_of(generator))
+        return hypotheses

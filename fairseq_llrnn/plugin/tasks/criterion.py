@@ -24,7 +24,7 @@ from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.dictionaries import known_words
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -171,7 +171,7 @@ class LogLinearCriterion(FairseqCriterion):
         if decoder.head.normaliser.rows_are_features:
             details["adaptor_norm"] = decoder.head.adaptor_norm(batch).masked_fill(~mask, 0.0).sum()
         self.kind_of = self.kind_of.to(target.device)
-        kind = self.kind_of[known_words(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
+        kind = self.kind_of[with_unk(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
         sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
         sizes = torch.bincount(kind, minlength=len(self.kinds))
         for i, name in enumerate(self.kinds):

@@ -74,9 +74,9 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""
         if self.prior.open_words is not None:
-            from fairseq_llrnn.plugin.data.rare_word_aliases import KnownWords
+            from fairseq_llrnn.plugin.data.rare_word_aliases import WithUnk
 
-            dataset = KnownWords(dataset, self.dictionary)
+            dataset = WithUnk(dataset, self.dictionary)
         return super().eval_lm_dataloader(dataset, *args, **kwargs)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:

@@ -1,4 +1,4 @@
-"""What every task of ours does, with a prior or without: it checks its options, and resumes exactly."""
+"""The base of all tasks of ours, with a prior or without: it checks its options, and resumes exactly."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, TaskExtension
 
 
-class OwnTask(FairseqTask):
+class PluginTask(FairseqTask):
     """A task whose checkpoints are read as data and written whole (compat/own_tasks.py)."""
 
     extensions: tuple[TaskExtension, ...] = ()
@@ -48,19 +48,19 @@ class OwnTask(FairseqTask):
     def extended(
         self, data: FairseqDataset, split: str, epoch: int, training: bool, read: Callable[..., None]
     ) -> FairseqDataset:
-        """What extensions make of a data set.
+        """A data set, changed by extensions.
 
         Args:
-            data: as the task would give it to the model. read: puts what an epoch reads among `datasets`, as it is: as
-                fairseq's `load_dataset`, which has done so.
+            data: as the task would give it to the model.
+            read: fairseq's `load_dataset`, which puts the data of an epoch among `datasets`, and has done so.
         """
-        own = self.datasets[split]
+        current = self.datasets[split]
 
         def first() -> FairseqDataset:
             if (epoch - 1) % self.folders:  # another folder's
                 read(split, 1, True)
-            found, self.datasets[split] = self.datasets[split], own
-            return found
+            first_data, self.datasets[split] = self.datasets[split], current
+            return first_data
 
         for extension in self.extensions:
             data = extension.changed_data(data, training, first)
@@ -74,10 +74,10 @@ class OwnTask(FairseqTask):
         """As `build_tokenizer`."""
         return self._encoder(super().build_bpe(args))
 
-    def _encoder(self, made: Any) -> Any:
+    def _encoder(self, encoder: Any) -> Any:
         for extension in self.extensions:
-            made = extension.encoder(made)
-        return made
+            encoder = extension.encoder(encoder)
+        return encoder
 
     def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         """No: every epoch makes its own batches, from the seed and its number.
@@ -134,10 +134,10 @@ class OwnTask(FairseqTask):
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
         try:
-            found = super().get_batch_iterator(*args, **options)
+            batches = super().get_batch_iterator(*args, **options)
             if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
-                self.batches_per_epoch = len(found)
-            return found
+                self.batches_per_epoch = len(batches)
+            return batches
         except AssertionError as error:
             if "max_tokens" not in str(error):
                 raise

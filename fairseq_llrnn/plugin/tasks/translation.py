@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
-from fairseq_llrnn.plugin.compat.dictionaries import known_words, open_source, open_target, open_words
+from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, with_unk
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.models.source_side import reads_strings
@@ -85,8 +85,8 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
                 "leave it out"
             )
         check_evidence_options(cfg)
-        known = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
-        check_first_folder(cfg.data, [f"dict.{language}.txt" for language in known])
+        languages = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
+        check_first_folder(cfg.data, [f"dict.{language}.txt" for language in languages])
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.warned_of = set()
         check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
@@ -163,8 +163,8 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
                 f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
                 "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
             )
-        given = self.cfg.source_prior is not None and not from_checkpoint
-        if given and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
+        reads_source_prior = self.cfg.source_prior is not None and not from_checkpoint
+        if reads_source_prior and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
             raise OptionError(
                 f"--source-prior: expected a model of ours, found {type(model).__name__}, whose encoder would not read "
                 "it; use an --arch of ours, as llrnn_lstm"
@@ -217,7 +217,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if not ours and not self.prior.brings_strings:
             # a table with a row per word has none for strings outside the dictionary
             net_input = sample["net_input"]
-            read = known_words(net_input["src_tokens"], self.source_dictionary)
+            read = with_unk(net_input["src_tokens"], self.source_dictionary)
             sample = sample | {"net_input": net_input | {"src_tokens": read}}
         if prefix_tokens is not None and prefix_tokens.size(1) > 0:
             empty = prefix_tokens[:, 0] == self.target_dictionary.eos()

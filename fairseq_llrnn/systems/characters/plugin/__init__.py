@@ -14,7 +14,7 @@ from torch import nn
 from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
 from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.plugin.announced import announce
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, given_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, non_default_options
 from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
@@ -76,7 +76,7 @@ class Characters(Extension):
         """Options of sizes hold for the source as well. Older checkpoints lack them."""
         options = _options(args, size, "input_characters")
         if options is None:
-            mode = given_options(args, CharacterConfig).get("character_mode")
+            mode = non_default_options(args, CharacterConfig).get("character_mode")
             refuse_idle({"character_mode": mode}, ALONE.format("--input-characters cnn", "it"))
             return None
         add = getattr(args, "character_mode", ONLY) == ADD
@@ -113,7 +113,7 @@ class Characters(Extension):
 
 def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:
     """reader: the option that says whether there is the network."""
-    given = given_options(args, CharacterSizes)
+    given = non_default_options(args, CharacterSizes)
     if getattr(args, reader, NONE) == NONE:
         readers = [name for name in READERS if hasattr(args, name)]
         if all(getattr(args, name) == NONE for name in readers):

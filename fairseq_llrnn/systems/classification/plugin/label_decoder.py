@@ -20,7 +20,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    OwnModel,
+    LogLinearModel,
 )
 from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
@@ -70,7 +70,7 @@ class LabelDecoder(LogLinearDecoder):
         return HiddenStates(encoder_out["summary"][0].unsqueeze(1))
 
 
-class LabelModel(OwnModel, FairseqEncoderDecoderModel):
+class LabelModel(LogLinearModel, FairseqEncoderDecoderModel):
     """p(label | text) ∝ b(text, label) exp(a(text)ᵀφ(label))."""
 
     encoder: TextEncoder

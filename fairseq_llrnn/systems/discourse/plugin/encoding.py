@@ -13,7 +13,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.fingerprint import in_hex
 from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
-from fairseq_llrnn.plugin.compat.moved_folders import places_of, save_dir_of, say_found, search
+from fairseq_llrnn.plugin.compat.moved_folders import places_of, report_moved, save_dir_of, search
 from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
 from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.source_embedding import OPTION
@@ -117,10 +117,10 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
             return " (a damaged dictionary)"
 
     found = search(places_of(recorded, save_dir_of(state), path), fits)
-    if found.found is None:
+    if found.folder is None:
         raise OptionError(
             f"{path} was trained with the data folder {recorded!r}, but its words are not there seen from here"
             f"{found.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
         )
-    say_found(path, "data folder", recorded, found.found)
-    return str(found.found)
+    report_moved(path, "data folder", recorded, found.folder)
+    return str(found.folder)

@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.own import OwnTask
+from fairseq_llrnn.plugin.tasks.own import PluginTask
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.discourse import OBJECTIVES
@@ -74,7 +74,7 @@ class DiscourseConfig(FairseqDataclass):
 
 
 @registered(register_task, NAME, dataclass=DiscourseConfig)
-class DiscourseTask(OwnTask):
+class DiscourseTask(PluginTask):
     """Which sentence comes first, which comes next, and how it goes on."""
 
     def __init__(self, cfg: DiscourseConfig, dictionary: Dictionary, words: OpenWords, prior: Prior | None) -> None:

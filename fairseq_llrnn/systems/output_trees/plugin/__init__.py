@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import refuse_idle
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, given_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, non_default_options
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
@@ -111,7 +111,7 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
     Raises:
         OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
     """
-    given = given_options(args, TreeConfig)
+    given = non_default_options(args, TreeConfig)
     if "output_tree" not in given:
         refuse_idle(given, "expected --output-tree beside it, found none; give it, or leave this option out")
         return None

@@ -78,8 +78,8 @@ class Terminology(TaskExtension):
             self.prior, forms, len(first), lambda number: first[number]["target"].numpy(), self.cfg.seed
         )
 
-    def encoder(self, made: Any) -> Any:
-        return None if made is None else BeforeTab(made)
+    def encoder(self, tokenizer: Any) -> Any:
+        return None if tokenizer is None else BeforeTab(tokenizer)
 
 
 class Encoder(Protocol):

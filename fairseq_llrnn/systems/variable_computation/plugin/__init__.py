@@ -16,7 +16,7 @@ from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.cells import find_cell
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, given_options
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, non_default_options
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 
@@ -76,7 +76,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     Raises:
         OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
     """
-    given = given_options(args, ComputationConfig)
+    given = non_default_options(args, ComputationConfig)
     if find_cell(args.cell).constant is None:
         refuse_idle(
             given,
