@@ -21,9 +21,9 @@ from fairseq.tasks import register_task
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.plugin.announced import announce
-from fairseq_llrnn.plugin.compat.own_tasks import load_safely_for
+from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely_for
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
-from fairseq_llrnn.plugin.tasks.own import PluginTask
+from fairseq_llrnn.plugin.tasks.task import PluginTask
 
 for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")

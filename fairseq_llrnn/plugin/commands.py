@@ -30,7 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS
-from fairseq_llrnn.plugin.tasks.own import PluginTask
+from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
 ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8

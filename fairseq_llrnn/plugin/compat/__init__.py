@@ -1,6 +1,6 @@
 """fairseq made safe and suitable.
 
-    own_tasks.py         all of it, for our tasks alone, and for each model that fairseq's commands load
+    task_checkpoints.py  all of it, for our tasks alone, and for each model that fairseq's commands load
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
     whole_checkpoints.py checkpoints are written whole, and the newest whole one is gone on from

@@ -3,8 +3,8 @@
 torch reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold
 argparse.Namespace, which carries plain values only, and numpy's arrays of numbers. We allow those, refuse code in
 options (safe_eval.py), and turn a refusal, or a damaged file, into one clear message. All of it lasts as long as the
-`with` block: fairseq, torch and Python are then as they were before. own_tasks.py says which of fairseq's calls run in
-such a block.
+`with` block: fairseq, torch and Python are then as they were before. task_checkpoints.py says which of fairseq's
+calls run in such a block.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def leave_if_others_run(status: int) -> None:
 def enter_command() -> None:
     """To be called when a command line names a task or criterion of ours: from then on, the process is such a command.
 
-    The next errors of ours are one line, and checkpoints of unknown tasks are read safely, too (own_tasks.py).
+    The next errors of ours are one line, and checkpoints of unknown tasks are read safely, too (task_checkpoints.py).
     """
     os.environ[COMMAND] = str(os.getpid())
     say_errors_plainly()

@@ -1,6 +1,6 @@
 """Tasks and criterion.
 
-    own.py                what all tasks do: check options, resume exactly
+    task.py               what all tasks do: check options, resume exactly
     base.py               what those with a prior do: load it, search
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation

@@ -37,7 +37,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
 from fairseq_llrnn.plugin.search.scorer import ColumnScorer
-from fairseq_llrnn.plugin.tasks.own import PluginTask
+from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
 # Options of fairseq-generate for models that refine a whole sentence, and their defaults.

@@ -15,8 +15,8 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.own import PluginTask
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
+from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 from fairseq_llrnn.systems.discourse.data import (

@@ -17,7 +17,7 @@ from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, TaskExtension
 
 
 class PluginTask(FairseqTask):
-    """A task whose checkpoints are read as data and written whole (compat/own_tasks.py)."""
+    """A task whose checkpoints are read as data and written whole (compat/task_checkpoints.py)."""
 
     extensions: tuple[TaskExtension, ...] = ()
     training_split: str | None = None  # the name of what training reads, once it is loaded
