@@ -3,7 +3,7 @@
     announce(register_task, "their.package.task", "their_task")          in a module that imports nothing heavy
 
     @registered(register_task, "their_task", dataclass=TheirConfig)      in their/package/task.py
-    class TheirTask(OwnTask): …
+    class TheirTask(PluginTask): …
 
 fairseq's registries are dictionaries, whose keys are the choices of --task, --arch, … and whose values are classes,
 dataclasses of their options, and functions of named architectures. Until a name is used, its value is an object that
