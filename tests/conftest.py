@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from built_once import own_copy
@@ -30,6 +31,9 @@ from trained_models import evidence_models as evidence_models
 from trained_models import source_prior as source_prior
 from trained_models import trained as trained
 from translation_world import TranslationWorld, make_translation_world
+
+if TYPE_CHECKING:
+    import torch
 
 # How long an example takes says nothing on machines that do something else as well.
 settings.register_profile("any machine", deadline=None)
@@ -116,6 +120,16 @@ def pytest_collection_finish() -> None:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def gpu() -> torch.device:
+    """A GPU; what asks for one is skipped where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use")
+    return torch.device("cuda")
 
 
 @pytest.fixture(scope="session")
