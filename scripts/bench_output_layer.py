@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How fast is the log-linear output layer? Forward and backward, against softmax and adaptive softmax.
 
-    python scripts/bench_output_layer.py [--quick] [--device cuda] [--dtype bfloat16] [--threads 1] [--memory both]
+    python scripts/bench_output_layer.py [--quick] [--threads 1] [--memory both]
+    python scripts/bench_output_layer.py --device cuda [--dtype bfloat16] [--words V …] [--positions N] [--width H]
 
 The layers, and what all of them read, are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 
@@ -9,7 +10,10 @@ The layers, and what all of them read, are those of timed_layers.py. N positions
     tree         the same layer over a tree of its signatures: the fastest of Huffman trees of three arities, clusters,
                  and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
                  256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
-    softmax      cross_entropy(linear(h, W, b)), sum
+    softmax      cross_entropy(linear(h, W, b)), sum; on a GPU also as torch.compile fuses it, and, where they are
+                 installed, the fused layers of Liger-Kernel and of cut-cross-entropy, whose logits do not lie in memory.
+                 The latter leaves out gradients that are too small for its precision, of random weights nearly all
+                 of them; "all gradients" says that it does not.
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
                  says that each tail cluster has a quarter of the dimensions of the one before. A search over
                  cutoffs and factors picks the fastest of all, and the fastest with H dimensions throughout
@@ -45,10 +49,10 @@ import timed_layers as layers
 from alive_tensors import Alive
 from kept_memory import add_memory_option, run_again, told
 from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns
-from timed_layers import Contestant, Setting, adaptives
+from timed_layers import Contestant, Setting, adaptives, fused
 
 HUGE = 1_000_000
-LOGITS_LIMIT = 2 << 30  # bytes; a softmax with larger logits is left out
+LOGITS_LIMIT = {"cpu": 2 << 30, "cuda": 16 << 30}  # bytes; a softmax with larger logits is left out
 BUDGET = 15.0  # seconds
 
 
@@ -101,11 +105,13 @@ def memory_child(result: Connection, words: int, args: argparse.Namespace) -> No
     # Without this glibc keeps freed blocks for later and the resident memory no longer tells what is in use.
     ctypes.CDLL(None).mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
     torch.set_num_threads(args.threads)
-    result.send(step_memory(Setting.of(words, args).log_linear()))
+    result.send(step_memory(Setting.of(words, args, args.positions, args.width).log_linear()))
 
 
 def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
-    """Peak bytes of a log-linear step, in a process of its own; None where the system does not tell."""
+    """Peak bytes of a log-linear step; on a CPU in a process of its own, None where the system does not tell."""
+    if args.device == "cuda":  # which cannot be used after a fork
+        return step_memory(Setting.of(words, args, args.positions, args.width).log_linear())
     if not Path("/proc/self/clear_refs").exists():
         return None
     # A fork has all modules loaded already. It is taken before torch starts its threads in this process.
@@ -127,11 +133,14 @@ def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
 
 def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     """Print one size's table; times of softmax (nan: left out) and the fastest adaptive over ours."""
-    setting = Setting.of(words, args)
+    setting = Setting.of(words, args, args.positions, args.width)
     ours = setting.log_linear()
-    contestants = [ours, *setting.trees(), *adaptives(setting)]
-    with_softmax = layers.N * words * torch.finfo(setting.dtype).bits // 8 <= LOGITS_LIMIT
+    contestants = [ours, *setting.trees(), *adaptives(setting), *fused(setting)]
+    limit = LOGITS_LIMIT[args.device]
+    with_softmax = args.positions * words * torch.finfo(setting.dtype).bits // 8 <= limit
     contestants += [setting.softmax()] if with_softmax else []
+    if args.device == "cuda":
+        contestants += [contestant.compiled() for contestant in (ours, contestants[-1])[: 1 + with_softmax]]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
@@ -142,7 +151,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
         line = f"  {contestant.name:<54}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}"
         print(f"{line}{peak / 1e6:>14,.1f}")
     if not with_softmax:
-        print(f"  softmax left out: its logits would take more than {LOGITS_LIMIT >> 30} GiB")
+        print(f"  softmax left out: its logits would take more than {limit >> 30} GiB")
     adaptive, tree = (min((n for n in seconds if kind in n), key=seconds.__getitem__) for kind in ("adaptive", "tree"))
     return {
         "softmax_over_loglinear": rounds.ratio("softmax", ours.name) if with_softmax else float("nan"),
@@ -153,7 +162,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
 
 
 def growth_of_time(args: argparse.Namespace) -> float:
-    small, large = (Setting.of(words, args).log_linear() for words in (layers.USUAL, HUGE))
+    small, large = (Setting.of(words, args, args.positions, args.width).log_linear() for words in (layers.USUAL, HUGE))
     small.name, large.name = "small", "large"
     rounds = take_turns([small, large], 31 if args.quick else 61)
     print(f"\nlog-linear, a step: {rounds.median('small') * 1e3:.1f} ms at V = {layers.USUAL:,}, ", end="")
@@ -166,6 +175,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; under 50 seconds")
     add_device_option(parser)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--words", type=int, nargs="+", help="V (default: 10,000, 42,500 and 200,000)")
+    parser.add_argument("--positions", type=int, default=layers.N, help="N (default: %(default)s)")
+    parser.add_argument("--width", type=int, default=layers.H, help="H (default: %(default)s)")
     add_threads_option(parser)
     add_memory_option(parser)
     args = parser.parse_args()
@@ -175,16 +187,17 @@ def main() -> int:
         return status
     small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
     torch.set_num_threads(args.threads)
-    sizes = f"N = {layers.N}, H = {layers.H}, M = {layers.M}"
+    sizes = f"N = {args.positions:,}, H = {args.width:,}, M = {layers.M:,}"
     print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
-    all_sizes = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)
+    usual = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)
+    all_sizes = tuple(args.words) if args.words else usual
     ratios = {words: compare(words, args) for words in all_sizes}
     growth = growth_of_time(args)
     if small and large:
         print(f"log-linear, peak memory of a step: {small / 2**20:.1f} MiB at V = {layers.USUAL:,}, ", end="")
         print(f"{large / 2**20:.1f} MiB at V = {HUGE:,} (tables and parameters not counted)")
     figures = {
-        **{name: round(ratio, 2) for name, ratio in ratios[layers.USUAL].items()},
+        **{name: round(ratio, 2) for name, ratio in ratios.get(layers.USUAL, ratios[all_sizes[0]]).items()},
         "growth_time": round(growth, 3),
         "growth_memory": round(large / small, 3) if small and large else None,
     }

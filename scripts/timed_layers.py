@@ -1,4 +1,4 @@
-"""Output layers over V words, to be timed side by side: ours, along trees, softmax, adaptive softmaxes.
+"""Output layers over V words, to be timed side by side: ours, along trees, softmax, fused and adaptive softmaxes.
 
 Sizes: N positions, H hidden, V words, M words with an identity of their own, S signatures, F features.
 
@@ -9,7 +9,7 @@ morphological ones over 60 features with Zipf-distributed sizes, the unigram as 
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -49,6 +49,10 @@ class Contestant:
         """Time of one forward and backward; gradients of the step before are dropped unmeasured."""
         self.drop_gradients()
         return timed(lambda: self.loss().backward(), self.hidden.device)
+
+    def compiled(self) -> "Contestant":
+        """The same, with its operations fused by torch.compile; it is compiled at the first step."""
+        return replace(self, name=f"{self.name}, compiled", loss=torch.compile(self.loss))
 
     def drop_gradients(self) -> None:
         self.hidden.grad = None
@@ -95,24 +99,26 @@ class Setting:
     words: int
     device: torch.device
     dtype: torch.dtype
+    positions: int = field(default_factory=lambda: N)
+    width: int = field(default_factory=lambda: H)
 
     @classmethod
-    def of(cls, words: int, args: argparse.Namespace) -> "Setting":
-        return cls(words, torch.device(args.device), getattr(torch, args.dtype))
+    def of(cls, words: int, args: argparse.Namespace, *size: int) -> "Setting":
+        return cls(words, torch.device(args.device), getattr(torch, args.dtype), *size)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(1)
         torch.manual_seed(1)
-        self.targets = torch.from_numpy(self.rng.choice(self.words, N, p=zipf(self.words))).to(self.device)
-        self.hidden = torch.randn(N, H, device=self.device).to(self.dtype).requires_grad_()
+        self.targets = torch.from_numpy(self.rng.choice(self.words, self.positions, p=zipf(self.words))).to(self.device)
+        self.hidden = torch.randn(self.positions, self.width, device=self.device).to(self.dtype).requires_grad_()
 
     def log_linear(self) -> Contestant:
         table = signature_table(self.rng)
         class_of = torch.from_numpy(classes_of_words(self.words, self.rng))
         log_unigram = torch.from_numpy(np.log(zipf(self.words)))
         background = StaticBackground(class_of, table.num_rows, log_unigram).float().to(self.device)
-        layer = LogLinearOutput(table, class_of, H).to(self.device, self.dtype)
-        state = background.start(N)
+        layer = LogLinearOutput(table, class_of, self.width).to(self.device, self.dtype)
+        state = background.start(self.positions)
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
@@ -124,8 +130,8 @@ class Setting:
     def tree(self, name: str, tree: Tree, rows: str = "free") -> Contestant:
         """Over the signatures of `log_linear`, with its parameters."""
         layer, background = self.prior
-        state = background.start(N)
-        nodes = TreeLayer(tree, H, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
+        state = background.start(self.positions)
+        nodes = TreeLayer(tree, self.width, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
@@ -151,26 +157,54 @@ class Setting:
         return chosen + [self.tree(f"{arity} nodes, filled", two_levels(len(masses), arity, True)) for arity in FILLED]
 
     def softmax(self) -> Contestant:
-        layer = nn.Linear(H, self.words).to(self.device, self.dtype)
+        layer = nn.Linear(self.width, self.words).to(self.device, self.dtype)
 
         def loss() -> Tensor:
             return functional.cross_entropy(layer(self.hidden), self.targets, reduction="sum")
 
         return Contestant("softmax", layer, loss, self.hidden)
 
-    def torch_adaptive(self, cutoffs: list[int], factor: float) -> Contestant:
-        layer = nn.AdaptiveLogSoftmaxWithLoss(H, self.words, cutoffs, div_value=factor)
+    def liger(self) -> Contestant:
+        """Softmax whose logits exist for a part of the positions at a time (Liger-Kernel), in Triton."""
+        from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
+
+        layer, fused = nn.Linear(self.width, self.words), LigerFusedLinearCrossEntropyLoss(reduction="sum")
         layer.to(self.device, self.dtype)
 
         def loss() -> Tensor:
-            return layer(self.hidden, self.targets).loss * N
+            return fused(layer.weight, self.hidden, self.targets, layer.bias)
+
+        return Contestant("softmax, Liger", layer, loss, self.hidden)
+
+    def cut(self, skips: bool) -> Contestant:
+        """Softmax whose logits are never written (Wijmans et al. 2024), in Triton; it has no bias.
+
+        Args:
+            skips: whether gradients that are smaller than the numbers of its precision are left out.
+        """
+        from cut_cross_entropy import linear_cross_entropy
+
+        layer = nn.Linear(self.width, self.words, bias=False).to(self.device, self.dtype)
+        least = "high" if skips else None
+
+        def loss() -> Tensor:
+            return linear_cross_entropy(self.hidden, layer.weight, self.targets, reduction="sum", filter_eps=least)
+
+        return Contestant(f"softmax, cut-cross-entropy{'' if skips else ', all gradients'}", layer, loss, self.hidden)
+
+    def torch_adaptive(self, cutoffs: list[int], factor: float) -> Contestant:
+        layer = nn.AdaptiveLogSoftmaxWithLoss(self.width, self.words, cutoffs, div_value=factor)
+        layer.to(self.device, self.dtype)
+
+        def loss() -> Tensor:
+            return layer(self.hidden, self.targets).loss * self.positions
 
         return Contestant(f"torch adaptive {cutoffs} /{factor:g}", layer, loss, self.hidden)
 
     def fairseq_adaptive(self, cutoffs: list[int], factor: float) -> Contestant:
         from fairseq.modules.adaptive_softmax import AdaptiveSoftmax
 
-        layer = AdaptiveSoftmax(self.words, H, list(cutoffs), dropout=0.0, factor=factor)
+        layer = AdaptiveSoftmax(self.words, self.width, list(cutoffs), dropout=0.0, factor=factor)
         layer.to(self.device, self.dtype)
 
         def loss() -> Tensor:
@@ -204,3 +238,17 @@ def adaptives(setting: Setting) -> list[Contestant]:
     except ImportError:
         print("(fairseq is not installed: torch's adaptive softmax alone)")
     return list({contestant.name: contestant for contestant in chosen}.values())
+
+
+def fused(setting: Setting) -> list[Contestant]:
+    """Softmaxes of other packages whose logits do not lie in memory, on a GPU, where they are installed."""
+    made: list[Contestant] = []
+    makers = [setting.liger]
+    if setting.dtype != torch.float32:  # its kernels have short products only
+        makers += [lambda: setting.cut(True), lambda: setting.cut(False)]
+    for make in makers if setting.device.type == "cuda" else []:
+        try:
+            made.append(make())
+        except ImportError as error:
+            print(f"(left out: {error})")
+    return made
