@@ -15,12 +15,14 @@ It changes nothing for other tasks: compat/ says what is done for ours alone. Us
 and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
+from fairseq import utils
 from fairseq.criterions import register_criterion
 from fairseq.models import register_model, register_model_architecture
 from fairseq.tasks import register_task
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.plugin.announced import announce
+from fairseq_llrnn.plugin.compat.counted_gpus import clip_where_gradients_are
 from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely_for
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
 from fairseq_llrnn.plugin.tasks.task import PluginTask
@@ -36,6 +38,7 @@ for module, names in {
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
 load_safely_for(PluginTask)
+utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)
 registry.load_all("plugins")
 
 

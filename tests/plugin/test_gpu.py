@@ -3,7 +3,7 @@
 All that a model reads was made on the CPU: what it keeps there, or makes there, shows as an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from shell import Shell
 from tiny_world import EVERY_SENTENCE, Setting, World, randomised
 from torch import Tensor
 from translation_world import TranslationWorld
+
+from fairseq_llrnn.plugin.compat.counted_gpus import clip_where_gradients_are
 
 SAMPLED = "sampled"  # draws other classes there
 PRECISIONS = ([], ["--fp16"], ["--memory-efficient-fp16"], ["--amp"], ["--bf16-products"])
@@ -42,7 +44,8 @@ def loss_and_gradients(setting: Setting, sample: dict[str, Any]) -> tuple[Tensor
     loss = setting.criterion(setting.model, sample)[0]
     loss.backward()
     named = setting.model.named_parameters()
-    return loss.detach().cpu(), {name: p.grad.cpu() for name, p in named if p.grad is not None}
+    # copies: where the model goes, its gradients go too
+    return loss.detach().cpu(), {name: p.grad.detach().clone().cpu() for name, p in named if p.grad is not None}
 
 
 def searched(setting: Setting, sample: dict[str, Any]) -> list[list[Tensor]]:
@@ -67,13 +70,25 @@ def test_every_kind_computes_what_it_computes_on_a_cpu(gpu: torch.device, lines:
             loss, found = loss_and_gradients(setting, sample)
             if name == SAMPLED:
                 continue
-            torch.testing.assert_close(loss, expected)
+            torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)  # a model as background is in float32
             if name != LEARNED:
                 torch.testing.assert_close(found, gradients, rtol=1e-5, atol=1e-6)
             torch.testing.assert_close(searched(setting, sample), hypotheses, rtol=1e-4, atol=1e-4)
         except (AssertionError, RuntimeError, TypeError, ValueError, IndexError) as error:
             wrong[name] = f"{type(error).__name__}: {error}"
     assert not wrong, "\n\n".join(f"{name}: {text}" for name, text in wrong.items())
+
+
+def test_the_norm_of_gradients_is_where_they_are() -> None:
+    """fairseq takes it to the first GPU that it sees, also with --cpu; here, another place stands for that."""
+    parameter = torch.nn.Parameter(torch.zeros(2, device="meta"))
+
+    def clip(params: Sequence[Tensor], max_norm: float, aggregate: Callable[[Tensor], Tensor]) -> Tensor:
+        return aggregate(torch.tensor(3.0))
+
+    clipped = clip_where_gradients_are(clip)
+    assert clipped([parameter], 1.0).device == parameter.device
+    assert clipped(iter([torch.zeros(2)]), 1.0, lambda norm: 2 * norm) == 6.0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS, ids=lambda options: " ".join(options) or "float32")

@@ -12,5 +12,5 @@
     dictionaries.py      a model over other words is refused; a dictionary with strings outside itself
     data_folders.py      data in several folders have the same words
     interactive_lines.py the lines of fairseq-interactive and of raw text, terms behind a tab among them
-    processes.py         several processes that train one model
+    counted_gpus.py      what fairseq concludes from the GPUs that it sees
 """

@@ -10,8 +10,8 @@ from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.compat.counted_gpus import refuse_separate_processes
 from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed
-from fairseq_llrnn.plugin.compat.processes import refuse_separate_processes
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, TaskExtension
 
