@@ -206,8 +206,8 @@ class Background(ExactBuffers):
             log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J); −inf where nothing is left.
         """
         weights = self.log_weights(state).expand(words.size(0), -1)
-        out = torch.zeros_like(weights, dtype=torch.bool).scatter_reduce(1, words, taken, reduce="amax")
-        masses = class_log_sums(weights.masked_fill(out, NEGATIVE_INFINITY), self.class_of, self.num_classes)
+        out = torch.zeros_like(weights).scatter_add(1, words, taken.to(weights.dtype))  # a GPU scatters no bool
+        masses = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
         return masses.gather(1, self.class_of[words])
 
     def log_mass(self, state: Tensor) -> Tensor:

@@ -40,6 +40,7 @@ class TinyModel(nn.Module):
         self.double()
 
     def forward(self, previous: Tensor, last: bool) -> Tensor:
+        self.to(previous.device)
         hidden, _ = self.network(self.embedding(previous))
         logits: Tensor = self.output(hidden[:, -1:] if last else hidden)
         return logits.log_softmax(-1)

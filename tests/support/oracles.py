@@ -44,7 +44,7 @@ class HashBackground(Background):
         self.register_buffer("table", table, persistent=False)
 
     def start(self, n: int) -> Tensor:
-        return torch.zeros((n, 2), dtype=torch.long)
+        return self.class_of.new_zeros((n, 2))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return torch.stack([state[:, 1], tokens + 1], dim=1)
