@@ -60,14 +60,7 @@ class SparseRows(nn.Module):
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients to it."""
-        return functional.embedding_bag(
-            self.indices,
-            weight,
-            self.offsets,
-            mode="sum",
-            per_sample_weights=self.values.to(weight.dtype),
-            include_last_offset=True,
-        )
+        return _sums(self.indices, weight, self.offsets, self.values)
 
     def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
         """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
@@ -76,15 +69,7 @@ class SparseRows(nn.Module):
             sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
         """
         entries, offsets, _ = self._entries(subset)
-        return functional.embedding_bag(
-            self.indices[entries],
-            weight,
-            offsets,
-            mode="sum",
-            per_sample_weights=self.values[entries].to(weight.dtype),
-            include_last_offset=True,
-            sparse=sparse,
-        )
+        return _sums(self.indices[entries], weight, offsets, self.values[entries], sparse)
 
     def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
         """Rows (K, H) and biases (K,) of different rows `subset` (K,); where it says −1, a row of zeros.
@@ -124,6 +109,14 @@ class SparseRows(nn.Module):
         return out.index_put((row, self.indices), self.values)
 
 
+def _sums(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
+    """A sparse matrix times `weight`; the entries of row i are those from offsets[i] on."""
+    return functional.embedding_bag(
+        indices, weight, offsets, mode="sum", per_sample_weights=values.to(weight.dtype), include_last_offset=True,
+        sparse=sparse,
+    )  # fmt: skip
+
+
 class _ComposeOnce(torch.autograd.Function):
     """Rows that are asked for once each, so that their gradients need not be sorted by feature."""
 
@@ -135,14 +128,7 @@ class _ComposeOnce(torch.autograd.Function):
         features, values = table.indices[entries], table.values[entries]
         ctx.save_for_backward(features, values, owner, subset)
         ctx.table, ctx.dtypes, ctx.sparse = table, (weight.dtype, bias.dtype), sparse
-        rows = functional.embedding_bag(
-            features,
-            weight,
-            offsets,
-            mode="sum",
-            per_sample_weights=values.to(weight.dtype),
-            include_last_offset=True,
-        )
+        rows = _sums(features, weight, offsets, values)
         of_bias = bias[features] * values.to(bias.dtype)
         return rows, bias.new_zeros(len(subset)).index_add_(0, owner, of_bias)
 
@@ -161,14 +147,7 @@ class _ComposeOnce(torch.autograd.Function):
             offsets, rows, by_column = table.by_feature()
             of_rows = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
             of_rows.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
-            grads[0] = functional.embedding_bag(
-                rows,
-                of_rows,
-                offsets,
-                mode="sum",
-                per_sample_weights=by_column.to(dtype),
-                include_last_offset=True,
-            )
+            grads[0] = _sums(rows, of_rows, offsets, by_column.to(dtype))
         elif ctx.needs_input_grad[0]:
             each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
             grads[0] = each.new_zeros(table.num_features, each.size(1)).index_add_(0, features, each)
