@@ -23,11 +23,12 @@ LEAST_COUNT = 2  # of the words of `unk`
 
 NETWORK = ("--arch", "llrnn_lm", "--decoder-layers", "2", "--tie-features")
 RECIPE = (
-    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0", "--lr", "0.002"),
-    *("--sample-break-mode", "eos", "--required-batch-size-multiple", "1", "--bf16-products"),
+    *("--criterion", "log_linear", "--optimizer", "adam", "--clip-norm", "1.0"),
+    *("--sample-break-mode", "eos", "--required-batch-size-multiple", "1"),
 )
+ON_A_CPU = ("--cpu", "--bf16-products")
 PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "3")
-HOUSEHOLD = ("--cpu", "--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "50")
+HOUSEHOLD = ("--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "50")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,10 @@ class Sizes:
     least: int = 1  # the dictionary of `open` has words of this count
     dropout: float = 0.4
     seed: int = 1
-    passes: int = 0  # over the text, while the learning rate falls linearly to 0; 0: it falls by the validation loss
+    passes: float = 0  # over the text, while the learning rate falls linearly to 0; 0: it falls by the validation loss
+    times: int = 1  # as many tokens in a batch as System.batch says
+    rate: float = 0.002  # of learning, at first
+    gpu: int = 0  # 1: where there is one; products are in float32 then
 
 
 @dataclass(frozen=True)
@@ -121,9 +125,10 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
         [
             *("fairseq-train", str(data), "--user-dir", user_dir, "--task", "llrnn_language_modeling", *NETWORK),
             *("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width), *RECIPE),
-            *("--tokens-per-sample", str(system.longest), "--max-tokens", str(system.batch)),
-            *("--dropout", str(sizes.dropout), "--seed", str(sizes.seed), "--save-dir", str(place / "model")),
-            *schedule(place, system, sizes), *HOUSEHOLD, *("--log-file", str(place / "train.log")),
+            *("--tokens-per-sample", str(system.longest), "--max-tokens", str(sizes.times * system.batch)),
+            *("--lr", str(sizes.rate), "--dropout", str(sizes.dropout), "--seed", str(sizes.seed)),
+            *("--save-dir", str(place / "model"), "--log-file", str(place / "train.log")),
+            *schedule(place, system, sizes), *HOUSEHOLD, *(() if sizes.gpu else ON_A_CPU),
         ],
     ]
 
@@ -133,9 +138,10 @@ def schedule(place: Path, system: System, sizes: Sizes) -> list[str]:
     if not sizes.passes:
         return [*PLATEAU, "--max-epoch", str(sizes.epochs)]
     tokens = sum(1 + len(line.split()) for line in lines_of(place / "train.txt"))
-    updates = str(math.ceil(sizes.passes * tokens / system.batch))  # batches are nearly full
+    updates = str(math.ceil(sizes.passes * tokens / (sizes.times * system.batch)))  # batches are nearly full
+    epochs = str(math.ceil(sizes.passes) + 1)
     falling = ["--lr-scheduler", "polynomial_decay", "--end-learning-rate", "0", "--warmup-updates", "100"]
-    return [*falling, "--total-num-update", updates, "--max-update", updates, "--max-epoch", str(sizes.passes + 1)]
+    return [*falling, "--total-num-update", updates, "--max-update", updates, "--max-epoch", epochs]
 
 
 def score_command(name: str, place: Path) -> list[str]:
