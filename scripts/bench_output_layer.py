@@ -11,9 +11,9 @@ The layers, and what all of them read, are those of timed_layers.py. N positions
                  and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
                  256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
     softmax      cross_entropy(linear(h, W, b)), sum; on a GPU also as torch.compile fuses it, and, where they are
-                 installed, the fused layers of Liger-Kernel and of cut-cross-entropy, whose logits do not lie in memory.
-                 The latter leaves out gradients that are too small for its precision, of random weights nearly all
-                 of them; "all gradients" says that it does not.
+                 installed, the layers of Liger-Kernel and of cut-cross-entropy, whose logits do not lie in memory. The
+                 latter leaves out gradients that are too small for its precision, of random weights nearly all of
+                 them; "all gradients" says that it does not.
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
                  says that each tail cluster has a quarter of the dimensions of the one before. A search over
                  cutoffs and factors picks the fastest of all, and the fastest with H dimensions throughout
@@ -140,7 +140,8 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     with_softmax = args.positions * words * torch.finfo(setting.dtype).bits // 8 <= limit
     contestants += [setting.softmax()] if with_softmax else []
     if args.device == "cuda":
-        contestants += [contestant.compiled() for contestant in (ours, contestants[-1])[: 1 + with_softmax]]
+        to_compile = (ours, contestants[-1]) if with_softmax else (ours,)
+        contestants += [compiled for contestant in to_compile for compiled in contestant.compiled()]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
