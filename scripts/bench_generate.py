@@ -37,7 +37,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,6 @@ from zipf_law import zipf
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.cli.main import main as llrnn
-from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 
@@ -105,8 +103,7 @@ def some_evidence(prior: Any) -> Any:
     symbols = prior.source_symbols
     mapping = {word: (f"tgt{i}" if i % 12 else word,) for i, word in enumerate(symbols) if i > 3 and i % 6 == 0}
     rules = EvidenceRules(("mapped",), mapping, {})
-    signatures = with_slot_features(prior.output, rules)
-    return replace(prior, output=signatures, input=signatures).with_part(EvidencePart(rules))
+    return prior.with_part(EvidencePart(rules))
 
 
 class System:

@@ -1,6 +1,7 @@
 """The source of dates in docs/guides/class-sources.md, whose strings no dictionary has: alone, and beside evidence."""
 
 import copy
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -128,6 +129,37 @@ def test_every_term_of_an_explanation_is_named(dates: ModuleType, evidence: bool
             kinds[said.token] = {name.partition(":")[0] for name, _ in said.own_features}
     assert kinds["2026-01-02"] == kinds["25/11/2026"] == {"Class"} and kinds["le"] == {"TOPFORM"}
     assert "Zoé" not in kinds and ("Evidence" in kinds["17"] if evidence else "17" not in kinds)
+
+
+def test_features_of_a_part_are_those_of_its_prior(dates: ModuleType, tmp_path: Path) -> None:
+    """No word has them, classes are learned by them, and a saved prior has to have them."""
+    prior, bare = build(), Prior.build(FRENCH, Recipe(top_words="all"))
+    names = ["Date:Dashes", "Date:Slashes", "Date:Points"]
+    assert [*prior.output.features.names] == [*bare.output.features.names, *names] and prior.input is prior.output
+    assert (prior.output.class_of == bare.output.class_of).all()
+    head, source, states, target, hidden = make(prior)
+    head.loss(hidden, target, source=source, source_states=states).backward()
+    learned = [head.output.weight.grad, head.output.bias.grad]
+    assert all(grad is not None and grad[-3:].flatten(1 - grad.dim()).any() for grad in learned)
+    read = replace(prior, input=bare.output)  # a network that reads other features
+    assert read.with_part(prior.parts[0]).input is bare.output
+    prior.save(tmp_path / "prior")
+    assert Prior.load(tmp_path / "prior").fingerprint == prior.fingerprint
+    described = json.loads((tmp_path / "prior" / "prior.json").read_text(encoding="utf-8"))
+    described["output_features"][-1] = "Date:Commas"
+    (tmp_path / "prior" / "prior.json").write_text(json.dumps(described), encoding="utf-8")
+    with pytest.raises(PriorError, match="the dates has no feature Date:Points; build it again"):
+        Prior.load(tmp_path / "prior")
+
+
+def test_the_row_of_a_class_is_that_of_its_features(dates: ModuleType) -> None:
+    """Slowly: a(K)ᵀφ, and P s."""
+    head, source, states, target, hidden = make(build())
+    adaptor = head.output.adaptor(hidden[:1, 0])[0]  # (F,)
+    at, string = states[0, 1:4].mean(0), head.prior.session.target.index("2026-11-25")
+    score = adaptor[head.prior.output.features.index["Date:Dashes"]] + hidden[0, 0] @ head.sources[0].pointer @ at
+    said = head.explain(hidden[:1, :1], torch.tensor([string]), source=source[:1], source_states=states[:1])[0]
+    assert dict(said.own_features)["Class:DateClasses"] == pytest.approx(score.item())
 
 
 def test_a_model_without_strings_says_unk_of_them_all_alike(dates: ModuleType) -> None:

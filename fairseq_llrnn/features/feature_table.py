@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,11 @@ class FeatureTable:
     def index(self) -> dict[str, int]:
         """name -> its number"""
         return {name: i for i, name in enumerate(self.names)}
+
+    def with_names(self, names: Iterable[str]) -> FeatureTable:
+        """The same rows over more features: those that are new come last, and no row has them."""
+        more = tuple(name for name in dict.fromkeys(names) if name not in self.index)
+        return replace(self, names=(*self.names, *more)) if more else self
 
     @property
     def num_rows(self) -> int:
@@ -215,6 +220,11 @@ class Signatures:
 
     class_of: np.ndarray  # (V,) int64, the signature of each word
     features: FeatureTable  # S rows: φ(σ)
+
+    def with_names(self, names: Iterable[str]) -> Signatures:
+        """As of the table."""
+        features = self.features.with_names(names)
+        return self if features is self.features else replace(self, features=features)
 
     @property
     def num_words(self) -> int:

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.features import with_slot_features
 from fairseq_llrnn.evidence.mapping_file import read_evidence_map
 from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, form_of
 from fairseq_llrnn.evidence.word_spans import WordSpans
@@ -112,7 +111,7 @@ def add_evidence(
     known_words: frozenset[str] | None = None,
     target_words: Mapping[str, int] | None = None,
 ) -> Prior:
-    """The prior with evidence, and with the features that slots have.
+    """The prior with evidence.
 
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
@@ -124,9 +123,6 @@ def add_evidence(
     check_translations(rules, prior)
     if pieces_of(prior) is not None and (known_words is None or (rules.asked and target_words is None)):
         raise ValueError("over pieces, evidence needs the words of the source, and terms those of the target")
-    output = with_slot_features(prior.output, rules)
-    same = prior.input is prior.output
-    prior = replace(prior, output=output, input=output if same else prior.input)
     return prior.with_part(EvidencePart(rules, known_words, target_words), source_symbols)
 
 

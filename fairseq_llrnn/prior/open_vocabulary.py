@@ -69,7 +69,7 @@ def add_open_vocabulary(
     many = len(classes.names)
     tokens = np.array([counts[word] for word in rare]) * shares
     masses = np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many  # a class may have no word yet
-    output = _with_names(prior, classes.names)
+    output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
     features = _class_rows(rows, classes.class_of, classes.names, output)
     strings = StringDistributions(
         CharacterNGrams.train(rare, classes.class_of, many),
@@ -125,13 +125,6 @@ def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> d
     told = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
     seen = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
     return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
-
-
-def _with_names(prior: Prior, names: tuple[str, ...]) -> FeatureTable:
-    """φ over more features: those of open classes come last, where no word of the dictionary has them."""
-    table = prior.output.features
-    needed = (NOT_TOP, *(f"{OPEN}:{name}" for name in names))
-    return replace(table, names=(*table.names, *(name for name in needed if name not in table.index)))
 
 
 def _class_rows(

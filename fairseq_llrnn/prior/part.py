@@ -147,6 +147,15 @@ class Part:
         """
         return below
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features of φ that classes of this part may have, and no word needs to: a prior with the part has them.
+
+        Each has weights of its own, a row of `weight` in `ClassSource.rows` and a number of `head.output.bias`, found
+        by `prior.output.features.index`.
+        """
+        return ()
+
     def class_source(self, head: Head) -> ClassSource | None:
         """What gives a head rows for classes of this part (output/class_source.py); None: it has no use for it."""
         return None

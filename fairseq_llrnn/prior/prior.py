@@ -156,12 +156,17 @@ class Prior:
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
         """The prior with one part more: the last one, but one that `is_base` comes before those that wrap others.
 
+        φ gets the part's features, which come last.
+
         Args:
             source_symbols: U, where the part brings them.
         """
+        output = self.output.with_names(part.feature_names)
         source = self.source_symbols if source_symbols is None else source_symbols
         place = sum(other.is_base for other in self.parts) if part.is_base else len(self.parts)
-        return replace(self, parts=(*self.parts[:place], part, *self.parts[place:]), source_symbols=source)
+        read = output if self.input is self.output else self.input
+        parts = (*self.parts[:place], part, *self.parts[place:])
+        return replace(self, output=output, input=read, parts=parts, source_symbols=source)
 
     def without(self, part: type[Part]) -> Prior:
         """The prior without any part of that class."""
@@ -355,7 +360,10 @@ class Prior:
                 name = entry["part"]
                 fields = {key: value for key, value in entry.items() if key != "part"}
                 part_saved = SavedPart(fields, saved.arrays_of(name), directory / name, prior, load_model)
-                prior = prior.with_part(part.read(part_saved))
+                read = part.read(part_saved)
+                if missing := set(read.feature_names) - prior.output.features.index.keys():
+                    raise ValueError(f"the {name} has no feature {', '.join(sorted(missing))}")
+                prior = prior.with_part(read)
             if "background" not in saved.description:
                 return prior
             bases = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]

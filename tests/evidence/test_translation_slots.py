@@ -18,7 +18,7 @@ from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import TranslationSlots, without_identity
@@ -77,7 +77,7 @@ def make_prior(lemmas: bool = True, learned: bool = False) -> Prior:
     sources, units = (np.array(side) for side in zip(*links, strict=True))
     table = LexicalTable.from_pairs(sources, units, np.array(list(links.values()), dtype=float), len(SOURCE), 9)
     part = LexicalPart(table, 0.4, learned, "ibm1", FORMS if lemmas else None, 0.5 if lemmas else 0.0)
-    signatures = with_slot_features(group_equal_rows(FeatureTable.from_rows(list(ROWS.values()))), RULES)
+    signatures = group_equal_rows(FeatureTable.from_rows(list(ROWS.values()))).with_names(slot_features(RULES))
     weights = torch.randn(len(WORDS), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     weights[:2] = -math.inf
     return Prior(WORDS, signatures, signatures, weights.log_softmax(0).numpy(), {}, SOURCE, (part, EvidencePart(RULES)))

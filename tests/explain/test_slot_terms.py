@@ -10,7 +10,7 @@ from dynamic_prior import AfterLastWord
 from torch import Tensor
 
 from fairseq_llrnn.evidence.background import EvidenceBackground
-from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture, SlotRows
 from fairseq_llrnn.explain.explanation import Explanation, explain
@@ -98,7 +98,7 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     def randn(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.double)
 
-    signatures = with_slot_features(group_equal_rows(FeatureTable.from_rows(list(ROWS.values()))), RULES)
+    signatures = group_equal_rows(FeatureTable.from_rows(list(ROWS.values()))).with_names(slot_features(RULES))
     table = randn(len(WORDS), len(WORDS))
     table[:, FORBIDDEN] = -math.inf
     weights = table[0].log_softmax(0).numpy()

@@ -18,7 +18,7 @@ from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
@@ -46,7 +46,7 @@ def class_rows() -> list[dict[str, float]]:
     return [*rows, *({f"POS:{kind}": 1.0, "NOTTOP": 1.0} for kind in kinds)]
 
 
-OUTPUT = with_slot_features(group_equal_rows(FeatureTable.from_rows(class_rows())), RULES)
+OUTPUT = group_equal_rows(FeatureTable.from_rows(class_rows())).with_names(slot_features(RULES))
 PRIOR = Prior(TARGET_WORDS, OUTPUT, OUTPUT, np.zeros(14), {}, SOURCE_WORDS, (EvidencePart(RULES),))
 CLASS_OF = torch.from_numpy(OUTPUT.class_of.copy())
 NUM_CLASSES = OUTPUT.num_classes

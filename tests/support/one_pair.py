@@ -8,7 +8,7 @@ import torch
 from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
-from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
@@ -33,7 +33,7 @@ class OnePair(Dataset[Any]):
 
 
 def make_prior() -> Prior:
-    slotted = with_slot_features(OUTPUT, TERM_RULES)
+    slotted = OUTPUT.with_names(slot_features(TERM_RULES))
     return replace(
         PRIOR, output=slotted, input=slotted, parts=(EvidencePart(TERM_RULES),),
         log_weights=np.full(len(TARGET_WORDS), -10.0),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.evidence.features import check_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import ASKED, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
@@ -64,7 +64,6 @@ class EvidencePart(Part):
     @classmethod
     def read(cls, saved: SavedPart) -> EvidencePart:
         prior, rules = saved.prior, EvidenceRules.described(saved.description)
-        check_slot_features(rules, prior.output.features.names)
         if (prior.output.class_of == prior.output.class_of[prior.index(UNK)]).sum() > 1:
             raise ValueError("the evidence needs <unk> alone in its signature")
         if UNK not in prior.source_symbols:
@@ -91,6 +90,10 @@ class EvidencePart(Part):
             OptionError: a pattern takes far too long.
         """
         return self.rules.find(word, symbols if self.known_words is None else self.known_words)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return slot_features(self.rules)
 
     @property
     def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.features import with_slot_features
+from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.evidence.groups import marks_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
@@ -33,7 +33,7 @@ from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.terms import Terms
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
-SLOTTED = with_slot_features(OUTPUT, TERM_RULES)
+SLOTTED = OUTPUT.with_names(slot_features(TERM_RULES))
 TERM_PRIOR = replace(PRIOR, output=SLOTTED, input=SLOTTED, parts=(EvidencePart(TERM_RULES),))
 FORMS = {"chien": ("chien", "chiens", "chienne"), "chat": ("chat", "chats"), "grand": ("grand", "grande")}
 
