@@ -69,6 +69,16 @@ class Automaton:
         """(A,) int64, rising: state · V + token of every arc."""
         return self.arc_states * np.int64(self.num_symbols) + self.tokens
 
+    def log_weight(self, token: int, root: np.ndarray) -> float:
+        """log b of a token at the beginning; root: log b₀, (V,)."""
+        state, log_cost = int(self.starts[0]), 0.0
+        while state >= 0:
+            tokens = self.tokens[self.offsets[state] : self.offsets[state + 1]]
+            if (found := np.flatnonzero(tokens == token)).size:
+                return log_cost + float(self.log_weights[self.offsets[state] + found[0]])
+            log_cost, state = log_cost + float(self.back_off[state]), int(self.fail[state])
+        return log_cost + float(root[token]) if state == ROOT else -np.inf
+
     @property
     def depth(self) -> np.ndarray:
         """(Q,) how many failures lead from a state to ROOT or NOTHING: 1 for a state that fails to either.

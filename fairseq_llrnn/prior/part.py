@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
+# what is known of a word: headings, and below each texts, or words and their probabilities, the largest first
+Facts = Mapping[str, Sequence[str | tuple[str, float]]]
 KINDS: dict[str, type[Part]] = {}  # by the names under which they were registered
 
 
@@ -239,13 +241,17 @@ class Part:
         """The sizes a reader wants to see."""
         return {}
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any] | None:
-        """What `llrnn show --source` says of a source word; None: it knows nothing of source words.
+    def word(self, prior: Prior, index: int) -> Facts:
+        """What `llrnn show PRIOR WORD` says of a word of the dictionary beside features and b₀."""
+        return {}
+
+    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
+        """What `llrnn show --source` says of a source word.
 
         Args:
             index: its number; None: the source dictionary lacks it.
         """
-        return None
+        return {}
 
     def lines(self, prior: Prior) -> list[str]:
         """What `llrnn show` says of it, beside its sizes: a choice that was made, or a licence, in each line.

@@ -257,7 +257,7 @@ def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> N
     prior("--evidence", "numbers,copies", "--set", f"evidence.mapping={table}")
     asked = [part for word in ("12", "1,000", "house", "Schröder", "77", "—") for part in ("--source", word)]
     done = llrnn("show", data / "prior", *asked)
-    unknown = "\n                unknown: the source dictionary lacks it"
+    unknown = "   unknown: the source dictionary lacks it"
     assert done.err == ""
     assert done.out == "\n\n".join(
         [
@@ -271,8 +271,8 @@ def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> N
     )
     shown = json.loads(llrnn("show", data / "prior", "--source", "12", "--source", "—", "--json").out)
     assert shown["translations"] == [
-        {"source": "12", "known": True, "evidence": {"kind": "numbers", "words": ["12"]}},
-        {"source": "—", "known": False, "evidence": None},
+        {"source": "12", "evidence": ["numbers: 12"]},
+        {"source": "—", "evidence": ["none", "unknown: the source dictionary lacks it"]},
     ]
 
 
@@ -283,7 +283,7 @@ def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrn
         "12\n  translations  12 1.000\n  evidence      numbers: 12\n"
     )
     assert llrnn("show", data / "prior", "--source", "Cat").out == (
-        "Cat\n  translations  none\n  evidence      copies: Cat\n                unknown: the source dictionary lacks "
+        "Cat\n  translations  none\n  evidence      copies: Cat   unknown: the source dictionary lacks "
         "it\n"
     )
 
@@ -319,6 +319,6 @@ def test_a_source_in_pieces(shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
     words = [part for word in ("cats", "12", "dogs", "Ann", "c@@") for part in ("--source", word)]
     shown = llrnn("show", data / "prior", *words).out
     assert "cats\n  translations  none\n  evidence      none\n\n" in shown
-    assert "  evidence      copies: dogs\n                unknown: the source's training text lacks it\n" in shown
+    assert "  evidence      copies: dogs   unknown: the source's training text lacks it\n" in shown
     [asked] = json.loads(llrnn("show", data / "prior", "--source", "12", "--json").out)["translations"]
-    assert asked["known"] and asked["word"] == "12" and asked["evidence"] == {"kind": "numbers", "words": ["12"]}
+    assert asked["evidence"] == ["numbers: 12"]

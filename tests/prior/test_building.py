@@ -1,5 +1,6 @@
 """Prior.build from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
+from fairseq_llrnn.prior.part import BuildContext
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 
 SYMBOLS = (*SPECIALS, "le", "la", "maison", "chat", "12")
@@ -229,6 +231,27 @@ def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> Non
 
     with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
         made(files, "ngram:2").with_part(CachePart(3)).background()
+
+
+def test_what_parts_know_of_a_word(files: Path) -> None:
+    """Slowly counted: n-grams by the background itself, translations by all rows of the table."""
+    translated, opened = TranslationOptions(parallel(files), aligner="ibm1"), OpenOptions(floor=1)
+    background = "ngram(2, folds=0) times translations"
+    prior = made(files, background, translations=translated, open_vocabulary=opened)
+    grams, lexical, classes = prior.parts
+    assert isinstance(lexical, LexicalPart) and isinstance(classes, OpenVocabularyPart)
+    root = prior.background(has_source=False)
+    for number in range(len(SYMBOLS)):
+        [(kind, [arcs, begins])] = grams.word(prior, number).items()
+        weight = math.exp(grams.automaton.log_weight(number, grams.root_of(prior.log_weights)))  # type: ignore[attr-defined]
+        expected = grams.background(root, BuildContext(prior, False))
+        assert weight == pytest.approx(expected.log_weights(expected.start(1))[0, number].exp().item())
+        assert (kind, begins) == ("ngram", f"weight {weight:.3g} at the beginning")
+        assert arcs == f"on {(grams.automaton.tokens == number).sum():,} arcs"  # type: ignore[attr-defined]
+        rows = [(s, p) for i, s in enumerate(SOURCE) for x, p in lexical.word_table.row(i) if x == number]
+        assert lexical.word(prior, number) == {"translates": sorted(rows, key=lambda row: -row[1])}
+        share = classes.vocabulary.word_shares[number]
+        assert classes.word(prior, number) == ({"unknown": [f"as often as it is read: {share:.1%}"]} if share else {})
 
 
 def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:

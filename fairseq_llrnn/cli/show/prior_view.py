@@ -4,6 +4,7 @@ Sizes: V words, S signatures.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.prior.part import Facts
 from fairseq_llrnn.prior.prior import Prior
 
 LARGEST_SHOWN = 8
@@ -48,10 +50,11 @@ class PriorView:
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
-        if prior.brings_strings and word not in prior.source_symbols:
-            return _source_word(prior, word, None)
-        i = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
-        return _source_word(prior, prior.source_symbols[i], i)
+        index = None
+        if word in prior.source_symbols or not prior.brings_strings:
+            index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+            word = prior.source_symbols[index]
+        return {"source": word, **_facts(part.source_word(prior, word, index) for part in prior.parts)}
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
@@ -79,6 +82,7 @@ class PriorView:
             "signature_mass": float(self.class_mass[signature]),
             "share": self._share(i),
             "forbidden": bool(np.isneginf(prior.log_weights[i])),
+            "parts": _facts(part.word(prior, i) for part in prior.parts),
         }
         if prior.input is not prior.output:
             read = int(prior.input.class_of[i])
@@ -175,9 +179,10 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
         }
 
 
-def _source_word(prior: Prior, word: str, index: int | None) -> dict[str, Any]:
-    """What the prior has of a source word. `index`: its number; None: the source dictionary lacks it."""
-    facts: dict[str, Any] = {"source": word}
-    for part in prior.parts:
-        facts |= part.source_word(prior, word, index) or {}
-    return facts
+def _facts(of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
+    """What parts know of a word, as JSON has it."""
+    found: dict[str, list[Any]] = {}
+    for facts in of_parts:
+        for heading, items in facts.items():
+            found[heading] = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
+    return found

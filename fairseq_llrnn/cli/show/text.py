@@ -7,8 +7,6 @@ from typing import Any
 from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, percent, printable, probability
 from fairseq_llrnn.features.identities import AUTO
 
-_LACKING = (" dictionary", "'s training text")  # of words, of pieces
-
 
 def summary_text(summary: dict[str, Any]) -> str:
     """Of a prior as a whole."""
@@ -115,7 +113,7 @@ def word_text(word: dict[str, Any]) -> str:
                 ],
             )
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_fact_lines(word["parts"])])
 
 
 def _share_text(share: float | None) -> str:
@@ -141,14 +139,15 @@ def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
 
 def source_word_text(word: Mapping[str, Any]) -> str:
     """The same for people."""
-    lines = [printable(word["source"])]
-    if "translations" in word:
-        shown = [f"{printable(row['word'])} {probability(row['probability'])}" for row in word["translations"]]
-        lines.append(labelled("translations", shown or ["none"]))
-    if "evidence" in word:
-        evidence = word["evidence"]
-        shown = ["none"] if evidence is None else [f"{evidence['kind']}: {' '.join(map(printable, evidence['words']))}"]
-        lines.append(labelled("evidence", shown))
-        if not word["known"]:
-            lines.append(labelled("", [f"unknown: the source{_LACKING['word' in word]} lacks it"]))
-    return "\n".join(lines)
+    return "\n".join([printable(word["source"]), *_fact_lines({k: v for k, v in word.items() if k != "source"})])
+
+
+def _fact_lines(facts: Mapping[str, Sequence[Any]]) -> list[str]:
+    """What parts of a prior know of a word."""
+
+    def shown(item: Any) -> str:
+        if isinstance(item, str):
+            return printable(item)
+        return f"{printable(item['word'])} {probability(item['probability'])}"
+
+    return [labelled(heading, list(map(shown, items)) or ["none"]) for heading, items in facts.items()]

@@ -5,6 +5,7 @@ Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.files.numbers import is_temperature
 from fairseq_llrnn.prior.arrays import check_log_weights
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -128,6 +129,12 @@ class AutomatonPart(Part):
         if self.made_from == "automaton":
             lines.append(f"sentences it forbids are {SAID_OF_ZERO[self.on_zero]}")
         return lines
+
+    def word(self, prior: Prior, index: int) -> Facts:
+        """How often it is read, and what it weighs at the beginning of a sentence."""
+        arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
+        begins = math.exp(self.automaton.log_weight(index, self.root_of(prior.log_weights)))
+        return {self.made_from: [f"on {arcs:,} arcs", f"weight {begins:.3g} at the beginning"]}
 
     def counts(self) -> dict[str, int]:
         """Of the model of use, not of each fold."""

@@ -23,7 +23,7 @@ from fairseq_llrnn.evidence.rules import ASKED, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -144,15 +144,15 @@ class EvidencePart(Part):
     def source_index(self, prior: Prior, word: str) -> int | None:
         return self.offers(prior).source_index(word)
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
+    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
         pieces = pieces_of(prior)
         spelt = word if pieces is None or index is None else pieces.bare(word)
         evidence = self.find(spelt, frozenset(prior.source_symbols))
-        description: dict[str, Any] = {"known": index is not None}
-        if self.known_words is not None:
-            description = {"known": spelt in self.known_words, "word": spelt}
-        described = None if evidence is None else {"kind": evidence.kind, "words": list(evidence.words)}
-        return description | {"evidence": described}
+        facts = ["none"] if evidence is None else [f"{evidence.kind}: {' '.join(evidence.words)}"]
+        lacking = "the source dictionary" if self.known_words is None else "the source's training text"
+        if index is None if self.known_words is None else spelt not in self.known_words:
+            facts.append(f"unknown: {lacking} lacks it")
+        return {"evidence": facts}
 
     def lines(self, prior: Prior) -> list[str]:
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]

@@ -15,7 +15,7 @@ import numpy as np
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -29,6 +29,7 @@ LEMMAS = {"source_head_of": np.int64, **{f"source_lemma_{name}": dtype for name,
 # The arrays of the forms of lemmas, in the order of LemmaForms.
 FORMS = {"head_of": np.int64, "form_offsets": np.int64, "forms": np.int64, "form_counts": np.float32}
 LARGEST_POWER = 1.0
+SHOWN = 8  # source words that translate into a word
 
 
 @register_part("lexical")
@@ -73,9 +74,17 @@ class LexicalPart(Part):
     def translations(self) -> LexicalPart:
         return self
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> dict[str, Any]:
+    def word(self, prior: Prior, index: int) -> Facts:
+        table = self.word_table
+        entries = np.flatnonzero(table.targets == index)
+        best = entries[np.argsort(-table.probabilities[entries], kind="stable")][:SHOWN]
+        sources = np.searchsorted(table.offsets, best, side="right") - 1
+        found = zip(sources.tolist(), table.probabilities[best].tolist(), strict=True)
+        return {"translates": [(prior.source_symbols[s], p) for s, p in found]}
+
+    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
         row = [] if index is None else self.word_table.row(index)
-        return {"translations": [{"word": prior.symbols[x], "probability": p} for x, p in row]}
+        return {"translations": [(prior.symbols[x], p) for x, p in row]}
 
     @cached_property
     def unit_table(self) -> LexicalTable:

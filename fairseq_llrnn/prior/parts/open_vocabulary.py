@@ -13,7 +13,7 @@ import numpy as np
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.prior.part import Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.features.feature_table import Signatures
@@ -55,6 +55,10 @@ class OpenVocabularyPart(Part):
 
     def lines(self, prior: Prior) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
+
+    def word(self, prior: Prior, index: int) -> Facts:
+        share = float(self.vocabulary.word_shares[index])
+        return {"unknown": [f"as often as it is read: {share:.1%}"]} if share else {}
 
     def counts(self) -> dict[str, int]:
         return {"open classes": len(self.vocabulary.names)}
