@@ -81,14 +81,15 @@ def test_every_kind_computes_what_it_computes_on_a_cpu(gpu: torch.device, lines:
 
 def test_the_norm_of_gradients_is_where_they_are() -> None:
     """fairseq takes it to the first GPU that it sees, also with --cpu; here, another place stands for that."""
-    parameter = torch.nn.Parameter(torch.zeros(2, device="meta"))
+    there, here = (torch.nn.Parameter(torch.zeros(2, device=device)) for device in ("meta", "cpu"))
+    there.grad, here.grad = torch.zeros_like(there), torch.zeros_like(here)
 
     def clip(params: Sequence[Tensor], max_norm: float, aggregate: Callable[[Tensor], Tensor]) -> Tensor:
         return aggregate(torch.tensor(3.0))
 
     clipped = clip_where_gradients_are(clip)
-    assert clipped([parameter], 1.0).device == parameter.device
-    assert clipped(iter([torch.zeros(2)]), 1.0, lambda norm: 2 * norm) == 6.0
+    assert clipped([there], 1.0).device == there.device
+    assert clipped(iter([here]), 1.0, lambda norm: 2 * norm) == 6.0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS, ids=lambda options: " ".join(options) or "float32")

@@ -38,14 +38,15 @@ def refuse_separate_processes() -> None:
 
 
 def clip_where_gradients_are(clip: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Wrap fairseq.utils.clip_grad_norm_: the norm is on the device of the parameters."""
+    """Wrap fairseq.utils.clip_grad_norm_: the norm is on the device of the gradients."""
 
     @functools.wraps(clip)
     def wrapper(params: Iterable[Tensor] | Tensor, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
         params = [params] if isinstance(params, Tensor) else list(params)
 
         def there(norm: Tensor) -> Tensor:
-            return (norm if aggregate_norm_fn is None else aggregate_norm_fn(norm)).to(params[0].device)
+            gradient = next(p.grad for p in params if p.grad is not None)
+            return (norm if aggregate_norm_fn is None else aggregate_norm_fn(norm)).to(gradient.device)
 
         return clip(params, max_norm, there)
 
