@@ -397,13 +397,13 @@ class LogLinearHead(nn.Module):
         return norm.view(batch.hidden.shape[:2])
 
     @by_parts
-    def are_slots(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Which of the targets (B, T) a string of the source stands for: (B, T) bool.
+    def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
+        """For which of the targets (B, T) a string of the source stands, by its place in `sources`, else −1: (B, T).
 
         Classes that only single out words of the dictionary (translations) are none of them.
         """
         classes = batch.background.classes(batch.states, self.known(targets).flatten()).view_as(targets)
-        found = torch.zeros_like(targets, dtype=torch.bool)
+        found = torch.full_like(targets, -1)
         for layer, own in layers_of(batch.background, batch.states, targets.shape):
             if layer.source.unk is not None:
                 each = own if layer.source.changes else own[:, :1]  # shape: (B, T or 1, …)
@@ -411,7 +411,8 @@ class LogLinearHead(nn.Module):
                 which = classes - layer.num_below
                 inside = (which >= 0) & (which < added.size(2))
                 added = added.expand(*targets.shape, -1).gather(2, which.clamp(0, added.size(2) - 1).unsqueeze(2))
-                found |= inside & ~added.squeeze(2).isneginf()
+                inside &= ~added.squeeze(2).isneginf()
+                found = found.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return found
 
     @by_parts

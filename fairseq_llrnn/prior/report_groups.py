@@ -17,15 +17,14 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.prior import Prior
 
 MIXED, OTHER, END, UNKNOWN = "mixed", "other", "end", "unknown"
-EVIDENCE = "evidence"  # no kind of a word: the criterion's, for what a source sentence offers
-NAMES = frozenset({MIXED, OTHER, END, UNKNOWN, EVIDENCE})
 
 
 def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
     """Names of the kinds, and the kind of every word (V,) int64.
 
     A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` and `unknown`. A
-    value that is called like one of these kinds is told from it by its group: `Number:other`.
+    value that is called like one of these kinds is told from it by its group: `Number:other`; so is one that is called
+    like a part, whose strings are a kind of their own in a log.
 
     Raises:
         OptionError: the prior has no feature of that group.
@@ -38,12 +37,13 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
             f"--report-group {group}: expected a feature group of the prior ({', '.join(groups)}) or `none`"
             + (f"; did you mean {near[0]}?" if near else "")
         )
+    taken = {MIXED, OTHER, END, UNKNOWN, *prior.names, *(part.class_name for part in prior.parts)}
     kind_of_class: list[str] = []
     for signature in range(prior.output.num_classes):
         names = [name for name in features.row(signature) if feature_group(name) == group]
         if len(names) == 1:
             value = names[0].partition(":")[2]
-            kind_of_class.append(names[0] if value in NAMES else value)
+            kind_of_class.append(names[0] if value in taken else value)
         else:
             kind_of_class.append(MIXED if names else OTHER)
     kinds = sorted({*kind_of_class, END, UNKNOWN})

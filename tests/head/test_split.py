@@ -54,7 +54,7 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
         assert bool(batch.rest) == split
         return [
             head.target_log_probs(batch, targets), head.smoothing_gain(batch, targets), head.adaptor_norm(batch, 1.0),
-            head.word_log_probs(batch), head.are_slots(batch, targets), head.possible(targets),
+            head.word_log_probs(batch), head.sources_of(batch, targets), head.possible(targets),
             head.loss(hidden, targets, reduction="none", label_smoothing=0.1, adaptor_penalty=0.2),
         ]  # fmt: skip
 

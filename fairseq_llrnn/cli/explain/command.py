@@ -13,7 +13,7 @@ import argparse
 import difflib
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn import registry
@@ -147,8 +147,8 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
     loaded.require(cells)
     words = text.split()
     source = Source(words, loaded.read_as(words))
-    symbols, evidence = loaded.task.source_dictionary.symbols, loaded.unknown_evidence(words)
-    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", evidence)
+    symbols, strings = loaded.task.source_dictionary.symbols, loaded.strings_of(words)
+    _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", strings)
     return source
 
 
@@ -183,13 +183,15 @@ def _sentences(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _note_unknown(
-    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str, evidence: Collection[str] = ()
-) -> None:
-    """Say which words the dictionary lacks, once each, and what may have been meant, or that it is `evidence`."""
+    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str,
+    strings: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Say which words the dictionary lacks, once each, and what may have been meant, or which part knows it."""
     unknown = [w for w, token in zip(words, tokens, strict=False) if token == UNKNOWN and w != UNKNOWN]
     vocabulary: set[str] = set(symbols) if unknown else set()
     for word in dict.fromkeys(unknown):
-        hint = "; it is evidence" if word in evidence else _suggestion(word, symbols, vocabulary)
+        part = (strings or {}).get(word)
+        hint = _suggestion(word, symbols, vocabulary) if part is None else f"; it is of the prior's {part}"
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
 
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
-from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.plugin.announced import find_model, find_task
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import (
@@ -102,13 +101,12 @@ class TranslationExplainer(Explainer):
             return list(source)
         return [dictionary[token] for token in with_unk(encode(dictionary, source), dictionary).tolist()[:-1]]
 
-    def unknown_evidence(self, source: Sequence[str]) -> set[str]:
-        """Those of the source words that the dictionary lacks, and that the prior numbers, as it does evidence."""
-        dictionary = self.task.source_dictionary
-        if not self.task.prior.brings_strings:
-            return set()
-        tokens = plain(encode(dictionary, source)).tolist()[:-1]
-        return {word for word, token in zip(source, tokens, strict=True) if token >= len(dictionary)}
+    def strings_of(self, source: Sequence[str]) -> dict[str, str]:
+        """Those of the source words that the dictionary lacks and a part of the prior numbers: the part's name."""
+        prior, known = self.task.prior, self.task.prior.session.source.word_index
+        named = list(zip(prior.names, prior.parts, strict=True))[::-1]  # the first one that numbers a word stands
+        unknown = [word for word in source if word not in known]
+        return {word: name for name, part in named for word in unknown if part.source_index(prior, word) is not None}
 
     def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
         """As above; those that spell a slot over pieces, or a term of several words, are one token."""

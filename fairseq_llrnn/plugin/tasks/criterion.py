@@ -29,7 +29,7 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.report_groups import EVIDENCE, word_kinds
+from fairseq_llrnn.prior.report_groups import word_kinds
 
 MEAN, ROOT = "mean_of_", "root_of_"  # how the log shows a sum over the positions
 
@@ -111,7 +111,7 @@ class LogLinearCriterion(FairseqCriterion):
         # sentences to which the background gives probability zero count nothing
         self.leaves_out = any(part.leaves_out for part in prior.parts)
         kinds, kind_of = word_kinds(prior, report_group)
-        self.kinds = [*kinds, EVIDENCE]  # the last one is of slots, whatever word they are
+        self.kinds = kinds
         # no buffer: of several GPUs, fairseq moves a criterion to its own only where it has parameters
         self.kind_of = torch.from_numpy(kind_of)
 
@@ -166,15 +166,17 @@ class LogLinearCriterion(FairseqCriterion):
     def _details(
         self, decoder: LogLinearDecoder, batch: Batch, nll: Tensor, target: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
-        """Sums for the validation log: ‖a‖₂, and the loss by kind of word; a slot is of the kind `evidence`."""
-        details, slots = dict[str, Tensor](), decoder.head.are_slots(batch, target)
+        """Sums for the validation log: ‖a‖₂, and the loss by kind of word, strings of a source apart."""
+        details, sources = dict[str, Tensor](), decoder.head.sources_of(batch, target)
+        kinds = [*self.kinds, *(source.called or source.name for source in decoder.head.sources)]
         if decoder.head.normaliser.rows_are_features:
             details["adaptor_norm"] = decoder.head.adaptor_norm(batch).masked_fill(~mask, 0.0).sum()
         self.kind_of = self.kind_of.to(target.device)
-        kind = self.kind_of[with_unk(target, decoder.dictionary)].masked_fill(slots, len(self.kinds) - 1)[mask]
-        sums = torch.zeros(len(self.kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
-        sizes = torch.bincount(kind, minlength=len(self.kinds))
-        for i, name in enumerate(self.kinds):
+        kind = self.kind_of[with_unk(target, decoder.dictionary)]
+        kind = torch.where(sources < 0, kind, len(self.kinds) + sources)[mask]
+        sums = torch.zeros(len(kinds), device=nll.device, dtype=nll.dtype).index_add_(0, kind, nll[mask])
+        sizes = torch.bincount(kind, minlength=len(kinds))
+        for i, name in enumerate(kinds):
             details[f"nll_of_{name}"] = sums[i]
             details[f"count_{name}"] = sizes[i]
         return details
