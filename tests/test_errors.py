@@ -35,7 +35,7 @@ def test_what_a_terminal_would_obey_is_written_as_escapes() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"a": None, "b": [], "tree_arity": 3, "z": 1}, "--tree-arity 3: expected c"),
+        ({"a": None, "b": [], "some_width": 3, "z": 1}, "--some-width 3: expected c"),
         ({"flag": True}, "--flag: expected c"),
         ({"zero": 0}, "--zero 0: expected c"),
     ],

@@ -16,6 +16,7 @@ from tiny_world import ADJECTIVES, ARTICLES, NOUNS, World
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.cli import main as llrnn
+from fairseq_llrnn.registry import lost
 
 # The tiny language has 51 words; training is left to a moment.
 SHORTENED = {"llrnn prior ": "llrnn prior --top-words 20 ", "--max-epoch 30": "--max-update 1 --cpu --num-workers 0"}
@@ -65,7 +66,8 @@ def folder(
         translation.train_args(save_dir=place / "translator"),
         [*world.train_args(save_dir=place / "with-a-tree"), "--output-tree", "clusters"],
     ):
-        shell.run("fairseq-train", *arguments, "--max-epoch", 1)
+        if not any(lost(str(word)) for word in arguments):  # else no example speaks of it
+            shell.run("fairseq-train", *arguments, "--max-epoch", 1)
     if "classify" in NAMES:
         labels = make_labels_world(tmp_path_factory.mktemp("labels"), shell)
         shell.run("fairseq-train", *labels.train_args(save_dir=place / "labels"), "--max-epoch", 1)

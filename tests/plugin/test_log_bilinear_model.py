@@ -14,7 +14,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
 LINES = ["le chat voit la mer", "une pomme verte tient la tour"]
-CHARACTERS = ["--input-characters", "cnn", "--character-filters", "1:4,2:4"]
 
 
 def arguments(world: World, *options: object, save_dir: Path | None = None, prior: str = "prior") -> list[object]:
@@ -23,9 +22,7 @@ def arguments(world: World, *options: object, save_dir: Path | None = None, prio
     return [*world.task_args(prior), *sizes, *TRAINING, *saving, *options]
 
 
-@pytest.mark.parametrize(
-    "options", [[], ["--context-size", "1"], ["--context-size", "9", "--tie-features"], CHARACTERS]
-)
+@pytest.mark.parametrize("options", [[], ["--context-size", "1"], ["--context-size", "9", "--tie-features"]])
 def test_steps_of_a_search_equal_the_whole_sequence(world: World, options: list[str]) -> None:
     """The first one reads a prefix."""
     assert_prefixes_agree(randomised(arguments(world, *options), double=True), LINES, first=2)

@@ -1,8 +1,9 @@
-"""Translations as slots through the real commands: training, a stop, search, scores, explanation, terms beside them."""
+"""Translations as slots through the real commands: training, a stop, search, scores, explanation."""
 
 import json
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,15 @@ from fairseq_llrnn.prior.prior import Prior
 
 @pytest.fixture(scope="module")
 def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prior whose rare translations are slots, beside terms, and a model that was stopped once."""
+    """A prior whose rare translations are slots, and a model that was stopped once."""
     place = tmp_path_factory.mktemp("translations")
     shell.run(
         "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--top-words", 10, "--suffixes", 2,
-        "--evidence", "terms,numbers,names,copies,translations", "--lexical-translation", evidence.data,
+        "--evidence", "numbers,names,copies,translations", "--lexical-translation", evidence.data,
         "--set", "translations.learned=true", "--set", "translations.aligner=ibm1", "--out", place / "prior",
     )  # fmt: skip
-    forms = place / "forms.tsv"
-    forms.write_text("chat\tchat\tNOUN\t_\nchats\tchat\tNOUN\t_\n", encoding="utf-8")
-    more = ("--prior", place / "prior", "--term-forms", forms, "--invented-terms", 0.5)
-    resumed_as_whole(shell, lambda at: evidence.train_args("llrnn_transformer", "lexical", at, raw=True), place, *more)
+    train = partial(evidence.train_args, "llrnn_transformer", "lexical", raw=True)
+    resumed_as_whole(shell, train, place, "--prior", place / "prior")
     weights = read_checkpoint(place / "whole" / "checkpoint_last.pt")["model"]
     assert not any("translations" in key for key in weights), "what the prior holds is in no checkpoint"
     return place
@@ -76,16 +75,3 @@ def test_an_explanation_says_what_is_translated(shell: Shell, trained: Path) -> 
     assert cat["kind"] == "translations" and "tahc" in cat["words"]
     assert {"Evidence:Translation", "Evidence:Place"} <= words[1]["features"].keys()
     assert re.search(r"slot +translations: .*tahc", shell.run(*explain, *pair).out)
-
-
-def test_a_term_beside_them_is_said_once(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:
-    terms = trained / "terms.tsv"
-    terms.write_text("tahc\tchat\n", encoding="utf-8")
-    found = shell.run(
-        "fairseq-interactive", *arguments(evidence, trained)[:-2], "--path",
-        trained / "whole" / "checkpoint_last.pt", "--term-forms", trained / "forms.tsv", "--terms", terms,
-        "--beam", 3, "--max-len-b", 14, "--num-workers", 0, stdin="el tahc tiov 12\nel tiov\n",
-    )  # fmt: skip
-    with_term, without = found.best().values()
-    assert sum(word in ("chat", "chats") for word in with_term.split()) == 1
-    assert without

@@ -10,6 +10,8 @@ from tiny_grammar import grammar
 from tiny_world import World
 from translation_world import TranslationWorld
 
+from fairseq_llrnn.registry import lost
+
 SMALL = ["--max-tokens", "60", "--dropout", "0.1"]
 CHARACTERS = ["--input-characters", "cnn", "--character-filters", "1:3,3:5", "--character-mode", "add"]
 LEARNED = "learned tree"
@@ -41,15 +43,21 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
     tree = ["--output-tree", "learned", "--tree-arity", 3, "--tree-reassign", 1000000]  # changes after every update
     lines[LEARNED] = [*world.train_args(), *SMALL, *tree]
     lines["temperature"] = [*lines["ngram(3, folds=2)"], "--learn-background-temperature", "--adaptor-penalty", 0.01]
-    return lines
+    return those_that_are_there(lines)
+
+
+def those_that_are_there(lines: dict[str, Sequence[object]]) -> dict[str, Sequence[object]]:
+    """Those without an option of a system whose folder was deleted."""
+    return {name: line for name, line in lines.items() if not any(lost(str(word)) for word in line)}
 
 
 def translations(
     translation: TranslationWorld, evidence: EvidenceWorld, expert_file: Path
 ) -> dict[str, Sequence[object]]:
-    return {
+    lines: dict[str, Sequence[object]] = {
         "lexical": [*translation.train_args("llrnn_transformer", "lexical"), *SMALL],
         "experts": [*translation.train_args(), *SMALL, *experts(expert_file, "Mirror", "Said")],
         "evidence": [*evidence.train_args("llrnn_lstm", "static"), *SMALL],
         "evidence and translations": [*evidence.train_args("llrnn_transformer", "lexical"), *SMALL],
     }
+    return those_that_are_there(lines)

@@ -1,5 +1,6 @@
 """What a system offers is found by its files, and its folder can be deleted: all else is as before."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,25 @@ saved["parts"] = [{"part": "markov_field"}]
 (place / "prior" / "prior.json").write_text(json.dumps(saved))
 llrnn("show", place / "prior", code=2)
 """
+# tests and helpers of the core that name a system, or an option of it, and what for
+NAMING = {
+    "cli/test_help_examples.py": "makes what examples of views read",
+    "files/test_read_counts.py": "lists readers of the whole package",
+    "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
+    "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
+    "lexicon/test_word_forms.py": "an option that a message of the core names",
+    "plugin/test_announced.py": "a name that is not imported",
+    "plugin/test_source_prior.py": "one more command, left out without characters",
+    "scripts/test_benchmarks.py": "a script's option of the same name",
+    "scripts/test_options_page.py": "options.md shows the options of systems, too",
+    "support/every_kind.py": "command lines, without those of systems that are gone",
+    "support/expert_models.py": "the text of a user's module; a fixture for experts beside the core",
+    "support/extreme_numbers.py": "all settings, without those of systems that are gone",
+    "support/hostile_readers.py": "all readers, without those of systems that are gone",
+    "support/labels_world.py": "for help examples of classify, left out without it",
+    "support/translation_world.py": "sizes of architectures, by name",
+    "test_third_party.py": "tasks, by name",
+}
 # quick tests of what models are made of
 CORE = ("test_functional.py", "backgrounds/test_backgrounds.py", "head/test_head.py", "prior/test_parts.py")
 
@@ -125,6 +145,27 @@ def test_all_that_systems_offer_is_known_to_be_theirs() -> None:
     offered = " ".join(registry.OFFERED.values()).split()
     of_systems = {name.split()[0] for name, module in all_commands().items() if f"{PACKAGE}.systems." in module}
     assert of_systems <= set(offered)
+
+
+def test_tests_of_the_core_name_no_system(root: Path) -> None:
+    """But those of NAMING, those of examples, and helpers that tests of systems alone import."""
+    tests = {str(path.relative_to(root / "tests")): path.read_text(encoding="utf-8")
+             for path in (root / "tests").rglob("*.py")}  # fmt: skip
+    names = [rf"systems[./]{system}\b" for system in SYSTEMS]
+    names += [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for offered in registry.OFFERED.values()
+              for name in offered.split() if name.startswith("--") or "llrnn_" in name]  # fmt: skip
+    named = re.compile("|".join(names))
+
+    def is_for_systems(name: str) -> bool:
+        used = re.compile(rf"^ *(from|import) {Path(name).stem}\b", re.MULTILINE)
+        return all(other.startswith("systems/") for other, text in tests.items() if used.search(text))
+
+    found = {
+        name for name, text in tests.items()
+        if not name.startswith(("systems/", "examples/")) and named.search(text)
+        and not (name.startswith("support/") and is_for_systems(name))
+    }  # fmt: skip
+    assert found == NAMING.keys()
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

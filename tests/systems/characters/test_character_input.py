@@ -10,7 +10,7 @@ import torch
 from available import available
 from same_training import assert_same_training
 from shell import Shell
-from tiny_world import World, assert_prefixes_agree, batch, build, open_prior, randomised, read_checkpoint
+from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, open_prior, randomised, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
@@ -52,6 +52,12 @@ def test_language_models_train_all_weights_and_search_as_they_score(world: World
     sample = batch(setting.task.dictionary, LINES)
     trains_everything(setting, sample)
     assert_prefixes_agree(setting, LINES)
+
+
+def test_a_log_bilinear_model_searches_as_it_scores(world: World) -> None:
+    sizes = ["--decoder-embed-dim", "16", "--decoder-hidden-size", "16"]
+    arguments = [*world.task_args(), "--arch", "llrnn_lbl", *sizes, *TRAINING, "--no-save", *SMALL]
+    assert_prefixes_agree(randomised(arguments, double=True), LINES, first=2)
 
 
 @pytest.mark.parametrize("name", available(TRANSLATORS))
