@@ -52,10 +52,10 @@ class _Folders(list[str]):
     """
 
     def __contains__(self, folder: object) -> bool:
-        found = isinstance(folder, str) and os.path.realpath(folder) in map(os.path.realpath, self)
-        if found and "fairseq.tasks" in sys.modules:
+        contains = isinstance(folder, str) and os.path.realpath(folder) in map(os.path.realpath, self)
+        if contains and "fairseq.tasks" in sys.modules:
             register()
-        return found
+        return contains
 
 
 __path__ = _Folders(__path__)

@@ -78,15 +78,15 @@ OFFERED = {
 
 def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
     """Every name of a group, and where it is: `package.module`, or `package.module:object`. None is imported."""
-    found = {}
+    places = {}
     for file in sorted(file for pattern in FILES[group] for file in package.glob(pattern)):
         place = file.relative_to(package).with_suffix("").parts
         module = ".".join((PACKAGE.name, *place)).removesuffix(".__init__")
         if group == "commands":
-            found[" ".join(place[3:]).replace("_", "-")] = module
+            places[" ".join(place[3:]).replace("_", "-")] = module
         else:
-            found[place[1] if place[0] == "systems" else place[-1]] = module
-    return found | {point.name: point.value for point in entry_points(group=f"{PACKAGE.name}.{group}")}
+            places[place[1] if place[0] == "systems" else place[-1]] = module
+    return places | {point.name: point.value for point in entry_points(group=f"{PACKAGE.name}.{group}")}
 
 
 def lost(name: str) -> str | None:
@@ -101,8 +101,8 @@ def load(place: str) -> Any:
     """What a place of `names` has. Raises OptionError, with the package's own words, where it cannot be imported."""
     module, _, name = place.partition(":")
     try:
-        found = importlib.import_module(module)
-        return getattr(found, name) if name else found
+        imported = importlib.import_module(module)
+        return getattr(imported, name) if name else imported
     except Exception as error:  # a package of others may raise anything
         raise OptionError(
             f"{place}: expected what its package announces as an entry point, found that it cannot be imported: "
@@ -128,11 +128,11 @@ def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     """
     modules = {name: module for module, names in places.items() for name in names.split()}
 
-    def found(name: str) -> Any:
+    def load_name(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"fairseq_llrnn.{modules[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return found
+    return load_name

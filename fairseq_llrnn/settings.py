@@ -119,8 +119,8 @@ class Key:
     @property
     def help(self) -> str:
         """What it is, and its default where that says something."""
-        said = "default" in self.doc or self.default in (MISSING, None, (), False, {})
-        return self.doc if said else f"{self.doc} (default: {self.default})"
+        documented = "default" in self.doc or self.default in (MISSING, None, (), False, {})
+        return self.doc if documented else f"{self.doc} (default: {self.default})"
 
     @property
     def option(self) -> Option | None:
@@ -130,14 +130,14 @@ class Key:
 
 def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tuple[Key, ...]:
     """All keys, those of sections as well, in the order of the fields."""
-    found: list[Key] = []
+    result: list[Key] = []
     for name, hint, default in _fields(kind):
         inside = section_of(hint)
         if inside is None:
-            found.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint), asked_for))
+            result.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint), asked_for))
         else:
-            found += keys(inside, f"{section}{name}.", default is None)
-    return tuple(found)
+            result += keys(inside, f"{section}{name}.", default is None)
+    return tuple(result)
 
 
 def _fields(kind: type) -> Iterator[tuple[str, Any, object]]:
@@ -253,10 +253,10 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     """Advice for a key that there is not."""
     names = [key.name for key in keys(kind)]
     names += sorted({name.rpartition(".")[0] for name in names} - {""})
-    own = name.replace("-", "_")
-    last = [known for known in names if known.rpartition(".")[2] == own.rpartition(".")[2]]
-    near = difflib.get_close_matches(own, names, n=1) or last
-    near = [own] if own in names else last if len(last) == 1 else near
+    wanted = name.replace("-", "_")
+    last = [each for each in names if each.rpartition(".")[2] == wanted.rpartition(".")[2]]
+    near = difflib.get_close_matches(wanted, names, n=1) or last
+    near = [wanted] if wanted in names else last if len(last) == 1 else near
     if not names:
         return "it takes none"
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
@@ -291,7 +291,7 @@ def check_files(settings: Settings) -> None:
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """What differs from the defaults, as plain values by key, sections within; and the keys with objects of Python."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     objects: list[str] = []
     for name, hint, default in _fields(type(settings)):
         value = getattr(settings, name)
@@ -301,12 +301,12 @@ def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             inside, more = plain_values(value)
             objects += [f"{name}.{key}" for key in more]
             if inside or default is None:
-                found[name] = inside
+                values[name] = inside
         elif not _is_plain(value):
             objects.append(name)
         elif (plain := _plain(value)) != _plain(default):
-            found[name] = plain
-    return found, objects
+            values[name] = plain
+    return values, objects
 
 
 def _is_plain(value: object) -> bool:
@@ -327,17 +327,17 @@ def _plain(value: Any) -> Any:
 
 def with_paths(settings: SettingsType, change: Callable[[str], str]) -> SettingsType:
     """The settings with other paths."""
-    made: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for name, hint, _ in _fields(type(settings)):
         value, about = getattr(settings, name), about_of(hint)
         if isinstance(value, Settings):
-            made[name] = with_paths(value, change)
+            changed[name] = with_paths(value, change)
         elif isinstance(value, (str, Path)) and (how := _how(about)):
-            made[name] = _moved(str(value), how, change)
+            changed[name] = _moved(str(value), how, change)
         elif isinstance(value, (list, tuple)) and (how := _how(about)) and how != IS_PATH_OR_CONTENT:
             moved = tuple(_moved(str(path), how, change) for path in value)
-            made[name] = moved[0] if len(moved) == 1 else moved
-    return replace(settings, **made)  # type: ignore[type-var]
+            changed[name] = moved[0] if len(moved) == 1 else moved
+    return replace(settings, **changed)  # type: ignore[type-var]
 
 
 def _how(about: Sequence[object]) -> str | None:

@@ -56,7 +56,7 @@ def check_background(
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(0, len(background.class_of), (rows, LENGTH), generator=generator)
     history = history.to(background.class_of.device)
-    bound = _Given(background, source, hidden)
+    bound = _Conditions(background, source, hidden)
     whole = bound.of(history)
     if isinstance(whole, ContextClasses):
         raise TypeError(
@@ -92,7 +92,7 @@ def _tables_stay_exact(background: Background) -> None:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Conditions:
     """A background, and what it may be asked under."""
 
     background: Background
@@ -101,33 +101,33 @@ class _Given:
 
     def of(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> Background:
         """Bound to the conditions of all positions of `history` (N, T), or of the rows `order`."""
-        made = self.background
+        background = self.background
         if self.source is not None:
-            made = made.given(self.source if order is None else self.source[order])
+            background = background.given(self.source if order is None else self.source[order])
         if cross_fitted:
-            made = made.cross_fitted(history)
+            background = background.cross_fitted(history)
         if self.hidden is not None:
             hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
-            made = made.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
-        return made
+            background = background.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
+        return background
 
-    def at(self, made: Background, t: int, order: Tensor | None = None) -> Background:
+    def at(self, background: Background, t: int, order: Tensor | None = None) -> Background:
         """What `of` returned, as a search has it at step t."""
         if self.hidden is None:
-            return made
+            return background
         hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))[:, t]
-        return made.with_hidden(hidden if order is None else hidden[order])
+        return background.with_hidden(hidden if order is None else hidden[order])
 
 
-def _same(law: str, found: Tensor, expected: Tensor) -> None:
+def _same(law: str, actual: Tensor, expected: Tensor) -> None:
     """Equal within rounding."""
-    torch.testing.assert_close(found, expected, msg=lambda text: f"law broken: {law}\n{text}")
+    torch.testing.assert_close(actual, expected, msg=lambda text: f"law broken: {law}\n{text}")
 
 
-def _close(law: str, found: Tensor, expected: Tensor, within: float = 1e-5) -> None:
+def _close(law: str, actual: Tensor, expected: Tensor, within: float = 1e-5) -> None:
     """Equal but for sums in another order."""
     torch.testing.assert_close(
-        found.double(), expected.double(), atol=within, rtol=within, msg=lambda text: f"law broken: {law}\n{text}"
+        actual.double(), expected.double(), atol=within, rtol=within, msg=lambda text: f"law broken: {law}\n{text}"
     )
 
 
@@ -159,18 +159,18 @@ class _Laws:
         _close("log_mass is the sum of the members' weights", self.mass, self._sums(self.weights.double().exp()).log())
 
     def shares_of_a_class_sum_to_one(self) -> None:
-        found = self._sums(self.shares.double().exp())
-        _close("the shares of a class with mass sum to one", found, ~self.mass.isneginf())
+        sums = self._sums(self.shares.double().exp())
+        _close("the shares of a class with mass sum to one", sums, ~self.mass.isneginf())
 
     def answers_about_one_word_are_entries(self, tokens: Tensor) -> None:
         expected = self.shares.gather(1, tokens.unsqueeze(1)).squeeze(1)
         _same("log_share is an entry of log_shares", self.background.log_share(self.state, tokens).detach(), expected)
         rows = torch.arange(self.rows, device=tokens.device).flip(0)
-        found = self.background.log_weights_at(self.state, rows, tokens).detach()
-        _close("log_weights_at are entries of log_weights", found, self.weights[rows, tokens])
+        answers = self.background.log_weights_at(self.state, rows, tokens).detach()
+        _close("log_weights_at are entries of log_weights", answers, self.weights[rows, tokens])
         classes = self.class_of[tokens]
-        found = self.background.log_mass_of(self.state, classes).detach()
-        _close("log_mass_of is an entry of log_mass", found, self.mass.gather(1, classes.unsqueeze(1)).squeeze(1))
+        answers = self.background.log_mass_of(self.state, classes).detach()
+        _close("log_mass_of is an entry of log_mass", answers, self.mass.gather(1, classes.unsqueeze(1)).squeeze(1))
 
     def best_members_are_best(self, limited: Background | None = None) -> None:
         background, shares = self.background, self.shares
@@ -181,14 +181,14 @@ class _Laws:
         for signature in range(self.num_classes):
             members = (self.class_of == signature).nonzero().squeeze(1)
             expected = shares[:, members].sort(dim=1, descending=True).values[:, :BEST]
-            found = values[:, signature]
-            _same("best_members are sorted by share", found[:, : expected.size(1)], expected)
-            _holds("best_members that do not exist have −inf", bool(found[:, expected.size(1) :].isneginf().all()))
-            named = shares.gather(1, tokens[:, signature]).masked_fill(found.isneginf(), NEGATIVE_INFINITY)
-            _same("best_members have the shares that they are said to have", named, found)
-            inside = (self.class_of[tokens[:, signature]] == signature) | found.isneginf()
+            of_class = values[:, signature]
+            _same("best_members are sorted by share", of_class[:, : expected.size(1)], expected)
+            _holds("best_members that do not exist have −inf", bool(of_class[:, expected.size(1) :].isneginf().all()))
+            named = shares.gather(1, tokens[:, signature]).masked_fill(of_class.isneginf(), NEGATIVE_INFINITY)
+            _same("best_members have the shares that they are said to have", named, of_class)
+            inside = (self.class_of[tokens[:, signature]] == signature) | of_class.isneginf()
             _holds("best_members belong to their class", bool(inside.all()))
-            real = [row[row >= 0].tolist() for row in tokens[:, signature].masked_fill(found.isneginf(), -1)]
+            real = [row[row >= 0].tolist() for row in tokens[:, signature].masked_fill(of_class.isneginf(), -1)]
             _holds("best_members are different words", all(len(set(row)) == len(row) for row in real))
         best = each_row(background.best_share(self.state), self.rows).detach()
         _same("best_share is that of the best member", best, values[:, :, 0])
@@ -197,8 +197,8 @@ class _Laws:
         classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
         members = [(self.class_of == c).nonzero().flatten().tolist() for c in range(self.num_classes)]
         expected = torch.tensor([m[0] if len(m) == 1 else -1 for m in members], device=self.mass.device)
-        found = self.background.only_member(self.state, classes)
-        _same("only_member names the words that are alone in their class", found, expected.expand(self.rows, -1))
+        answers = self.background.only_member(self.state, classes)
+        _same("only_member names the words that are alone in their class", answers, expected.expand(self.rows, -1))
 
     def mass_without_words_is_what_the_others_weigh(self, generator: torch.Generator) -> None:
         # the rows agree in which words are taken out: hypotheses of one sentence do
@@ -209,14 +209,14 @@ class _Laws:
         classes = self.class_of[words]
         expected = self._sums(left.double().exp()).log()[:, classes]
         each = words.expand(self.rows, -1), taken.expand(self.rows, -1)
-        found = self.background.log_mass_without(self.state, *each).detach().double()
+        answers = self.background.log_mass_without(self.state, *each).detach().double()
         law = "log_mass_without is the sum of the other members' weights"
-        _same(law + ": −inf where nothing is left", found.isneginf(), expected.isneginf())
+        _same(law + ": −inf where nothing is left", answers.isneginf(), expected.isneginf())
         # what is left of a class may be known to the digits of the class' mass only
         little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
-        _close(law, found.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
+        _close(law, answers.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
         some = self.mass[:, classes].double() + LITTLE_LEFT
-        _holds(law + " where little is left", bool((found[little] < some[little] + 1e-3).all()))
+        _holds(law + " where little is left", bool((answers[little] < some[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
         masses = self.background.masses(self.state)
@@ -246,7 +246,7 @@ class _Laws:
         self.best_members_are_best(limited)
 
 
-def _reordering_commutes(bound: _Given, history: Tensor, last: Tensor) -> None:
+def _reordering_commutes(bound: _Conditions, history: Tensor, last: Tensor) -> None:
     order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device)
     rows, t = len(history), history.size(1) - 1
     before = bound.at(bound.of(history), t)
@@ -259,7 +259,7 @@ def _reordering_commutes(bound: _Given, history: Tensor, last: Tensor) -> None:
     _same("advance equals start and replay", replayed.detach(), answers)
 
 
-def _positions_equal_steps(bound: _Given, history: Tensor, cross_fitted: bool = False) -> None:
+def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bool = False) -> None:
     batch, time = history.shape
     background = bound.of(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
@@ -287,7 +287,7 @@ def _by_step(background: Background, history: Tensor) -> list[Tensor]:
     return states
 
 
-def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
+def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
     parameters = [p for p in bound.background.parameters() if p.requires_grad]
     if not parameters:
         return
@@ -296,8 +296,8 @@ def _gradients_are_finite(bound: _Given, history: Tensor) -> None:
     mass, share = masses.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
-        found = torch.autograd.grad(answers, parameters, allow_unused=True)
-        _holds("gradients are finite", all(bool(g.isfinite().all()) for g in found if g is not None))
+        gradients = torch.autograd.grad(answers, parameters, allow_unused=True)
+        _holds("gradients are finite", all(bool(g.isfinite().all()) for g in gradients if g is not None))
 
 
 # ---- context classes ------------------------------------------------------------------------------------------------
@@ -311,18 +311,18 @@ def weights_of(background: Background, state: Tensor, changes: Changes | None = 
     """The definition, word by word: the weights below, <unk>'s by its factor, and what the source adds to its words."""
     if not isinstance(background, ContextClasses):
         return [dict(enumerate(row)) for row in background.log_weights(state).expand(len(state), -1).double()]
-    found, source = weights_of(background.base, background.below(state), changes), background.source
+    result, source = weights_of(background.base, background.below(state), changes), background.source
     if source.unk is not None:
         contexts = background.contexts_of(state)
         words, added = source.words(contexts).tolist(), source.log_added(contexts).double()
-        for row, factor, weights in zip(range(len(state)), source.log_unk_factor(contexts), found, strict=True):
+        for row, factor, weights in zip(range(len(state)), source.log_unk_factor(contexts), result, strict=True):
             weights[source.unk] = weights[source.unk] + factor
             for word, more in zip(words[row], added[row], strict=True):
                 if word >= 0:
                     weights[word] = torch.logaddexp(weights.get(word, NONE), more)
     if changes is not None:
-        changes(background, state, found)
-    return found
+        changes(background, state, result)
+    return result
 
 
 def class_of(background: Background, state: Tensor, row: int, token: int) -> int:
@@ -410,8 +410,8 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         many = background.num_columns
         _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        found_best = each_row(background.best_share(state), len(state))
-        _same("best_share is that of the best member", found_best, best[:, :, 0])
+        best_shares = each_row(background.best_share(state), len(state))
+        _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
             one, seen = state[row : row + 1], set()
             in_class: dict[int, list[float]] = {}
@@ -421,20 +421,20 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
                     _holds(f"column {column}, of no word, is empty", bool(void))
                     continue
                 seen.add(token)
-                own, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
-                found = {int(background.classes(one, token_)), int(of_columns[row, column])}
-                _holds(f"word {token} is in class {own} alone; found {found}", found == {own})
+                number, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
+                classes = {int(background.classes(one, token_)), int(of_columns[row, column])}
+                _holds(f"word {token} is in class {number} alone; found {classes}", classes == {number})
                 weight = all_weights[row, column].exp()
                 _close(f"log_weights has the weight of word {token}", weight, by_word[token].exp(), CLOSE)
-                share = by_word[token] - expected[row, own] if not by_word[token].isneginf() else NONE
+                share = by_word[token] - expected[row, number] if not by_word[token].isneginf() else NONE
                 _close(f"log_shares has the share of word {token}", shares[row, column], share, CLOSE)
                 _close(f"log_share is that of word {token}", background.log_share(one, token_)[0], share, CLOSE)
-                in_class.setdefault(own, []).append(float(share))
+                in_class.setdefault(number, []).append(float(share))
             _holds(f"each word has one column; found {sorted(seen ^ set(by_word))} otherwise", seen == set(by_word))
             for c, of_class in in_class.items():
                 total = 0.0 if expected[row, c].isneginf() else 1.0
-                found_total = math.fsum(map(math.exp, of_class))
-                _holds(f"shares of class {c} sum to {total}; found {found_total}", abs(found_total - total) < CLOSE)
+                sum_of_shares = math.fsum(map(math.exp, of_class))
+                _holds(f"shares of class {c} sum to {total}; found {sum_of_shares}", abs(sum_of_shares - total) < CLOSE)
                 ranked = torch.tensor(sorted(of_class, reverse=True)[:3])
                 _same(f"best_members of class {c} are the best", best[row, c, : len(ranked)].float(), ranked)
                 for value, token in zip(best[row, c].tolist(), words[row, c].tolist(), strict=True):

@@ -53,10 +53,10 @@ def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
         with tempfile.TemporaryDirectory() as place, tqdm(desc="aligning by eflomal", leave=False, disable=None):
             files = {f"links_filename_{direction}": str(Path(place) / direction) for direction in directions}
             eflomal.Aligner().align(_lines(bitext.source), _lines(bitext.target), **files)
-            found = [Path(file).read_text(encoding="ascii").splitlines() for file in files.values()]
+            texts = [Path(file).read_text(encoding="ascii").splitlines() for file in files.values()]
     except (ImportError, OSError, ValueError, subprocess.SubprocessError) as error:
         raise DataError(f"eflomal could not align the bitext ({error}); choose the aligner ibm1") from None
-    return [_read_links(lines, bitext) for lines in found]
+    return [_read_links(lines, bitext) for lines in texts]
 
 
 def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:

@@ -83,9 +83,9 @@ def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
     Raises:
         DataError: a file that cannot be read, or texts of different lengths.
     """
-    found = bitext_of(*((line.split() for _, line in iter_sentences(path)) for path in (source, target)))
-    check_as_long(source, target, len(found.bitext.source), len(found.bitext.target))
-    return found
+    texts = bitext_of(*((line.split() for _, line in iter_sentences(path)) for path in (source, target)))
+    check_as_long(source, target, len(texts.bitext.source), len(texts.bitext.target))
+    return texts
 
 
 def bitext_of(source: Iterable[Sequence[str]], target: Iterable[Sequence[str]]) -> TextBitext:

@@ -25,7 +25,7 @@ PAIRS_AT_ONCE = 4_000_000  # bounds the memory of a step
 class _Chunk:
     """The token pairs of some sentences, ordered by target token; its possible sources stand together."""
 
-    own: np.ndarray  # (E',) int32, the entries of the table that its pairs read
+    entries: np.ndarray  # (E',) int32, the entries of the table that its pairs read
     entry: np.ndarray  # (P',) int32, which of these each pair reads
     sources: np.ndarray  # (target tokens,) how many pairs each has
 
@@ -61,7 +61,7 @@ def ibm1_links(
     begins, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     portions = _portions((source.lengths + 1) * target.lengths)
     for (first, last), chunk in zip(portions, chunks, strict=True):
-        share = probability[chunk.own][chunk.entry]  # shape: (P',)
+        share = probability[chunk.entries][chunk.entry]  # shape: (P',)
         starts = chunk.sources.cumsum() - chunk.sources
         tokens = np.arange(target.offsets[first], target.offsets[last])
         sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # of each target token
@@ -97,9 +97,9 @@ def _estimate(
             counts = np.zeros(len(keys))
             for begin in range(0, len(chunks), workers):
                 together = chunks[begin : begin + workers]
-                found = threads.map(partial(_expected_links, probability), together)
-                for chunk, expected in zip(together, found, strict=True):
-                    counts[chunk.own] += expected
+                results = threads.map(partial(_expected_links, probability), together)
+                for chunk, expected in zip(together, results, strict=True):
+                    counts[chunk.entries] += expected
                     bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
     return keys, chunks, counts
@@ -107,10 +107,10 @@ def _estimate(
 
 def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
     """Σ a(i, j) over a part of the text, of the entries that it reads: (E',)."""
-    share = probability[chunk.own][chunk.entry]  # shape: (P',)
+    share = probability[chunk.entries][chunk.entry]  # shape: (P',)
     starts = chunk.sources.cumsum() - chunk.sources
     share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
-    return np.bincount(chunk.entry, share, len(chunk.own))
+    return np.bincount(chunk.entry, share, len(chunk.entries))
 
 
 def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:
@@ -127,7 +127,7 @@ def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, 
         keys, entry = np.unique(pairs, return_inverse=True)
         parts.append((keys, entry.astype(np.int32), per_target))
     keys = np.unique(np.concatenate([part[0] for part in parts]))
-    chunks = [_Chunk(np.searchsorted(keys, own).astype(np.int32), entry, count) for own, entry, count in parts]
+    chunks = [_Chunk(np.searchsorted(keys, part[0]).astype(np.int32), *part[1:]) for part in parts]
     return keys, chunks
 
 

@@ -46,13 +46,13 @@ class LemmaForms:
             for lemma in dict.fromkeys(lemmas[word]):
                 members[lemma].append(word)
         frequency = {lemma: int(counts[words].sum()) for lemma, words in members.items()}
-        own: defaultdict[str, list[int]] = defaultdict(list)
+        by_lemma: defaultdict[str, list[int]] = defaultdict(list)
         for word in np.flatnonzero(possible).tolist():
             if lemmas[word]:
-                own[min(lemmas[word], key=lambda lemma: (-frequency[lemma], lemma))].append(word)
+                by_lemma[min(lemmas[word], key=lambda lemma: (-frequency[lemma], lemma))].append(word)
         head_of = np.arange(size)
         rows: dict[int, list[int]] = {word: [word] for word in np.flatnonzero(possible).tolist() if not lemmas[word]}
-        for lemma, words in own.items():
+        for lemma, words in by_lemma.items():
             head = min(words, key=lambda word: (-counts[word], word))
             head_of[words] = head
             rows[head] = members[lemma]

@@ -54,8 +54,8 @@ class SourceLemmas:
 
     def mixed(self, forms: LexicalTable) -> LexicalTable:
         """t(u | s) of all source words, with n(s, u) from a table of forms; a row is as of n(s) + κ links."""
-        own, shared = np.diff(forms.offsets), np.diff(self.table.offsets)[self.head_of]
-        sources = np.repeat(np.arange(len(own)), own), np.repeat(np.arange(len(own)), shared)
+        of_words, shared = np.diff(forms.offsets), np.diff(self.table.offsets)[self.head_of]
+        sources = np.repeat(np.arange(len(of_words)), of_words), np.repeat(np.arange(len(of_words)), shared)
         step = np.arange(shared.sum()) - np.repeat(shared.cumsum() - shared, shared)
         places = np.repeat(self.table.offsets[:-1][self.head_of], shared) + step
         targets = np.concatenate([forms.targets, self.table.targets[places]])
@@ -65,7 +65,7 @@ class SourceLemmas:
         ])  # fmt: skip
         size = int(targets.max(initial=0)) + 1
         once, which = np.unique(np.concatenate(sources) * size + targets, return_inverse=True)
-        return LexicalTable.from_pairs(once // size, once % size, np.bincount(which, weights), len(own), size)
+        return LexicalTable.from_pairs(once // size, once % size, np.bincount(which, weights), len(of_words), size)
 
     def check(self, sources: np.ndarray, possible: np.ndarray) -> None:
         """Raise ValueError unless all is sound.

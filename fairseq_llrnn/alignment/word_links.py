@@ -44,17 +44,17 @@ def _directed(
         return [Links(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)) for _ in directions]
     chosen = Bitext(bitext.source.with_sentences(usable), bitext.target.with_sentences(usable))
     if aligner == "eflomal":
-        found = eflomal_links(chosen, directions)
+        by_direction = eflomal_links(chosen, directions)
     else:
-        found = [ibm1_links(chosen, sizes[0], sizes[1], workers=workers)]
+        by_direction = [ibm1_links(chosen, sizes[0], sizes[1], workers=workers)]
         if "rev" in directions:
             swapped = ibm1_links(Bitext(chosen.target, chosen.source), sizes[1], sizes[0], workers=workers)
-            found.append(Links(swapped.target, swapped.source))
+            by_direction.append(Links(swapped.target, swapped.source))
     # places among all tokens, those of sentences that were left out included
     sources, targets = (
         np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target)
     )
-    return [Links(sources[links.source], targets[links.target]) for links in found]
+    return [Links(sources[links.source], targets[links.target]) for links in by_direction]
 
 
 def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) -> Links:

@@ -77,7 +77,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             items = _items(names, symbols, where, used)
             grammar.weighted |= weight is not None
             plain += weight is None
-            count.found += 1
+            count.entries += 1
             if items is None:
                 count.left_out[LACKED] += 1
             else:

@@ -79,7 +79,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
                     f"{writes}; project the transducer first (fstproject)"
                 )
             symbol = labels.find(arc.ilabel, state)
-            count.found += 1
+            count.entries += 1
             if symbol is None:
                 count.left_out[LACKED] += 1
             else:

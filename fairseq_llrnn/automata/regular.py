@@ -130,7 +130,7 @@ class _Parser:
         self.path, self.symbols = path, symbols
         self.tokens = [*_tokens(path), _Token("end", "the end", f"{path}")]
         self.at = 0
-        self.count = ReadCount(path, "words", found=sum(token.kind == "word" for token in self.tokens))
+        self.count = ReadCount(path, "words", entries=sum(token.kind == "word" for token in self.tokens))
 
     @property
     def next(self) -> _Token:

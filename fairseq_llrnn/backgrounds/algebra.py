@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
 from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
-from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
+from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Tempered(Combined):
             ValueError: another temperature.
         """
         if not is_temperature(temperature):
-            raise ValueError(f"temperature {temperature}: expected {said_of_temperatures()}")
+            raise ValueError(f"temperature {temperature}: expected {temperature_range()}")
         root = part.root_log_weights()
         super().__init__([part], None if root is None else root / temperature)
         self.temperature, self.lists_all = temperature, part.lists_all

@@ -163,7 +163,7 @@ class LexicalBackground(StaticBackground):
         """
         dtype = self.rows.links.dtype
         length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        keys, shares, token, some = self.rows.said(source, leave_out)
+        keys, shares, token, some = self.rows.token_rows(source, leave_out)
         coverage = some.sum(1).to(dtype) / length
         return keys, self.word_mass * shares / length[keys // len(self.class_of)], token, coverage
 

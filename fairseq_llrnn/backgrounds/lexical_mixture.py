@@ -86,8 +86,8 @@ class LexicalMixture(Background):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         sentence = state.squeeze(1)
-        place, found = self._place(sentence, tokens)
-        return torch.where(found, self.entry_log_share[place], self._base_share(sentence, tokens))
+        place, has_entry = self._place(sentence, tokens)
+        return torch.where(has_entry, self.entry_log_share[place], self._base_share(sentence, tokens))
 
     def _base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
         """As `_share`, for words without an entry."""
@@ -107,17 +107,17 @@ class LexicalMixture(Background):
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         sentence = state.expand_as(words)
         base = self.root.log_mass_without(state, words, taken) + self.log_rest[sentence]
-        place, found = self._place(sentence, words)
-        hits = torch.bincount(place[found & taken], minlength=len(self.keys))
+        place, has_entry = self._place(sentence, words)
+        hits = torch.bincount(place[has_entry & taken], minlength=len(self.keys))
         hypotheses = torch.bincount(state.squeeze(1), minlength=self.num_sentences + 1)
         if bool(((hits > 0) & (hits != hypotheses[self.keys // len(self.class_of)])).any()):
             return super().log_mass_without(state, words, taken)  # hypotheses of one sentence disagree
         out = hits > 0
         left = self.entry_weights.masked_fill(out[:-1], 0.0)
         sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
-        said = sums[sentence * self.num_classes + self.class_of[words]]
-        nothing = base.isneginf() & (said == 0)  # where logaddexp has no gradient, and λ would get NaN
-        return torch.logaddexp(base.masked_fill(nothing, 0.0), said.log() + self.log_weight).masked_fill(
+        remaining = sums[sentence * self.num_classes + self.class_of[words]]
+        nothing = base.isneginf() & (remaining == 0)  # where logaddexp has no gradient, and λ would get NaN
+        return torch.logaddexp(base.masked_fill(nothing, 0.0), remaining.log() + self.log_weight).masked_fill(
             nothing, NEGATIVE_INFINITY
         )
 
@@ -149,9 +149,9 @@ class LexicalMixture(Background):
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         sentence = state.squeeze(1)[rows]
-        place, found = self._place(sentence, tokens)
+        place, has_entry = self._place(sentence, tokens)
         base = self.root.word_log_weight[tokens] + self.log_rest[sentence]
-        return torch.where(found, functional.pad(self.entry_log_weight, (0, 1))[place], base)
+        return torch.where(has_entry, functional.pad(self.entry_log_weight, (0, 1))[place], base)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 

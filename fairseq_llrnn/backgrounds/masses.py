@@ -135,9 +135,9 @@ class Masses:
         if self.of_rows is None:
             each.add_(shared)
             return self.correct(scores)
-        own = scores.index_select(1, self.of_rows.classes) + self.of_rows.masses.to(scores.dtype)
+        of_tail = scores.index_select(1, self.of_rows.classes) + self.of_rows.masses.to(scores.dtype)
         each.add_(shared)
-        return scores.index_copy_(1, self.of_rows.classes, own)
+        return scores.index_copy_(1, self.of_rows.classes, of_tail)
 
     @classmethod
     def of(cls, log_mass: Tensor | Masses, num_rows: int) -> Masses:
@@ -146,9 +146,9 @@ class Masses:
 
     def of_classes_in(self, some: slice) -> Masses:
         """Some classes; where there are entries, all of them that have one."""
-        own = self.of_rows
-        if own is not None and some == slice(own.tail, None):
-            return Masses(own.masses[:, own.tail - self.of_groups.size(1) :], self.num_rows)
+        of_rows = self.of_rows
+        if of_rows is not None and some == slice(of_rows.tail, None):
+            return Masses(of_rows.masses[:, of_rows.tail - self.of_groups.size(1) :], self.num_rows)
         return replace(self, of_groups=self.shared[:, some], of_rows=None)
 
     def dense(self) -> Tensor:
@@ -179,25 +179,25 @@ class Masses:
         if self.entries is None:
             each = each_row(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
             return Masses(each, len(rows))
-        own = self.entries
+        entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
         number[rows] = torch.arange(len(rows), device=rows.device)
-        here = number[own.rows] >= 0
-        only = None if own.only is None else own.only[rows]
-        some = Entries(number[own.rows][here], own.classes[here], own.added[here], only, own.constant[rows])
-        return Masses(self.shared, len(rows), some)
+        here = number[entries.rows] >= 0
+        only = None if entries.only is None else entries.only[rows]
+        moved, classes, added = number[entries.rows][here], entries.classes[here], entries.added[here]
+        return Masses(self.shared, len(rows), Entries(moved, classes, added, only, entries.constant[rows]))
 
     def repeated(self, times: int) -> Masses:
         """Each row as often, one behind the other: N · times rows."""
         if self.entries is None:
             return Masses(self.shared, self.num_rows * times)
-        own, copies = self.entries, torch.arange(times, device=self.shared.device)
+        entries, copies = self.entries, torch.arange(times, device=self.shared.device)
         more = Entries(
-            (own.rows.unsqueeze(1) * times + copies).flatten(),
-            own.classes.repeat_interleave(times),
-            own.added.repeat_interleave(times),
-            None if own.only is None else own.only.repeat_interleave(times),
-            own.constant.repeat_interleave(times),
+            (entries.rows.unsqueeze(1) * times + copies).flatten(),
+            entries.classes.repeat_interleave(times),
+            entries.added.repeat_interleave(times),
+            None if entries.only is None else entries.only.repeat_interleave(times),
+            entries.constant.repeat_interleave(times),
         )
         return Masses(self.shared, self.num_rows * times, more)
 

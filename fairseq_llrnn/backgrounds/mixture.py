@@ -232,7 +232,7 @@ def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:
     """
     first, entries = parts[0], [part.entries for part in parts if part.entries is not None]
     num_rows, num_classes = first.num_rows, first.shared.size(1)
-    rows, classes = torch.cat([own.rows for own in entries]), torch.cat([own.classes for own in entries])
+    rows, classes = torch.cat([part.rows for part in entries]), torch.cat([part.classes for part in entries])
     place = rows * num_classes + classes
     each = torch.arange(len(place), device=place.device)
     table = place.new_empty(num_rows * num_classes)
@@ -241,12 +241,12 @@ def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:
     log_w = log_w.expand(num_rows, -1)
     totals, constants, begin = [], [], 0
     for i, part in enumerate(entries):
-        own = slice(begin, begin + len(part.rows))
-        begin = own.stop
-        total = part.added.new_zeros(len(place)).index_add(0, stands[own], part.added)
+        span = slice(begin, begin + len(part.rows))
+        begin = span.stop
+        total = part.added.new_zeros(len(place)).index_add(0, stands[span], part.added)
         constant = part.constant + log_w[:, i]
         if part.only is not None:
-            listed = torch.zeros_like(place, dtype=torch.bool).index_fill(0, stands[own], True)
+            listed = torch.zeros_like(place, dtype=torch.bool).index_fill(0, stands[span], True)
             total = total.masked_fill(part.only[rows] & ~listed, NEGATIVE_INFINITY)
         totals.append(total + constant[rows])
         constants.append(constant if part.only is None else constant.masked_fill(part.only, NEGATIVE_INFINITY))

@@ -141,8 +141,8 @@ class SourceRows(ExactBuffers):
         ):
             self.register_buffer(name, value, persistent=False)
 
-    def said(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What each token says of units; what two rows of a token say stands apart.
+    def token_rows(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Translations of each token into units; those of two rows of a token are kept apart.
 
         Args:
             source: (B, L). leave_out: (B, T), the target of each sentence if the links were estimated from it too.
@@ -178,5 +178,5 @@ class SourceRows(ExactBuffers):
         if not shared.size(1):
             return (of_words > 0).to(of_words.dtype)
         alone = (of_words > 0).to(of_words.dtype)
-        own_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
-        return torch.cat([own_weight, (1 - own_weight) * (shared > 0)], 1)
+        word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
+        return torch.cat([word_weight, (1 - word_weight) * (shared > 0)], 1)

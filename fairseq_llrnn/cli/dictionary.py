@@ -16,7 +16,7 @@ from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_words import count_words
-from fairseq_llrnn.files.text_lines import advice_on_form, known_otherwise
+from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         lemmas = Lemmas.of_table(table).check("llrnn dictionary", files)
         say_notes(table.notes)
         frequencies = None if code is None else _frequencies(code, spelling)
-        if otherwise := known_otherwise(shown, lemmas.listed):
+        if otherwise := in_other_form(shown, lemmas.listed):
             word = min(otherwise)
             note(
                 f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "

@@ -73,7 +73,7 @@ def read_roles(path: str) -> dict[str, Roles]:
     listed, read = sum(map(len, rows.values())), sum(map(len, kept.values()))
     if read < len(table):
         left_out = Counter({SLIPS: listed - read, "guessed": len(table) - listed})
-        ReadCount(path, "analyses", found=len(table), read=read, left_out=left_out).done()
+        ReadCount(path, "analyses", entries=len(table), read=read, left_out=left_out).done()
     return {form: _roles(of_form) for form, of_form in kept.items()}
 
 

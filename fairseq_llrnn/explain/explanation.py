@@ -107,11 +107,11 @@ def explain(
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
         signature, former, of_others, asked = here, [], None, []
-        for layer, own_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
+        for layer, layer_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
-                asked.append((of_source, own_state[0]))
+                asked.append((of_source, layer_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
-                left = layer.own_words(layer.own(own_state[0])).former[0]  # shape: (X,)
+                left = layer.own_words(layer.own(layer_state[0])).former[0]  # shape: (X,)
                 former.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:
@@ -126,28 +126,28 @@ def explain(
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
-        own = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
+        features = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
         if of_others is not None:  # the class has a score of its own, in the place of its features'
-            own = [(f"{CLASS}:{of_others}", scores[t, here].item())]
+            features = [(f"{CLASS}:{of_others}", scores[t, here].item())]
         offered, slot, details = None, None, []
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
             if 0 <= (which := signature - slots.num_below) < len(offered):
                 slot = offered[which]
-                own.append((PLACE, slots.places[t, which].item()))
+                features.append((PLACE, slots.places[t, which].item()))
             offered = worth_naming(offered, top)
         if powered is not None and powered[t, here]:
-            own.append((POWER, powered[t, here].item()))
+            features.append((POWER, powered[t, here].item()))
         normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()
         if paths is not None:
-            own += paths[t].terms
+            features += paths[t].terms
             normaliser = paths[t].normaliser
             if powered is not None and not log_mass[0, here].isneginf():  # its masses are those with their power
                 power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
                 normaliser += power - powered[t, here].item()
-        for of_source, own_state in asked:
-            added, detail = of_source(t, own_state, token, row)
-            own += added
+        for of_source, layer_state in asked:
+            added, detail = of_source(t, layer_state, token, row)
+            features += added
             details.append(detail)
         yield Explanation(
             token=symbols[tokens_of[column]],
@@ -159,7 +159,7 @@ def explain(
                 (table.names[f], float(under_background[f]), float(under_model[f]))
                 for f in shared[np.argsort(-change[shared], kind="stable")][:top]
             ),
-            own_features=_strongest_first(own),
+            own_features=_strongest_first(features),
             strongest=_strongest_first((table.names[f], adaptor[f]) for f in shared)[:top],
             strongest_words=_strongest_first((table.names[f], adaptor[f]) for f in identities)[:top],
             normaliser=normaliser,
@@ -194,5 +194,5 @@ def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
 def _predictions(symbols: Sequence[str], tokens: Tensor, log_probs: Tensor, top: int) -> Weighed:
     """The most probable of the possible words, and log p; tokens, log_probs: of the columns, (V + J,)."""
     values, columns = log_probs.topk(min(top, len(log_probs)))
-    found = zip(tokens[columns].tolist(), values.tolist(), strict=True)
-    return tuple((symbols[token], value) for token, value in found if value > float("-inf"))
+    pairs = zip(tokens[columns].tolist(), values.tolist(), strict=True)
+    return tuple((symbols[token], value) for token, value in pairs if value > float("-inf"))

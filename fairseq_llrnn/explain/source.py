@@ -76,7 +76,7 @@ class SlotTerms:
         of_places = rows[:, :width] - slots.compose(output.weight)[0]
         self.places = hidden[:, :width] @ of_places.to(hidden.dtype).T
         at = [slots.place[slots.place_slot == j].tolist() for j in range(int(slots.count[0]))]
-        self._known = [
+        self._slots = [
             (symbols[int(slots.words[0, j])], _kind(self.table.row(bound.num_below + j)), tuple(places))
             for j, places in enumerate(at)
         ]
@@ -84,8 +84,8 @@ class SlotTerms:
     def offered(self, log_masses: Tensor, log_probs: Tensor) -> tuple[OfferedSlot, ...]:
         """All slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
         masses, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
-        values = zip(self._known, masses, probs, strict=False)  # J is 1 where there is none
-        return tuple(OfferedSlot(*known, mass, log_prob) for known, mass, log_prob in values)
+        values = zip(self._slots, masses, probs, strict=False)  # J is 1 where there is none
+        return tuple(OfferedSlot(*slot, mass, log_prob) for slot, mass, log_prob in values)
 
 
 def _with_slots(features: FeatureTable, bound: EvidenceMixture) -> FeatureTable:
@@ -137,9 +137,9 @@ def source_evidence(
         outside: (T,) bool, which tokens are strings outside the vocabulary, whatever `tokens` has for them: without the
             source they are impossible.
     """
-    said: list[dict[int, float]] | None = None
+    rows: list[dict[int, float]] | None = None
     if table is not None:
-        said = [dict(table.row(s)) for s in source.tolist()]
+        rows = [dict(table.row(s)) for s in source.tolist()]
     log_weights = _log_weights(background, tokens)
     if outside is not None:
         log_weights = log_weights.masked_fill(outside, NEGATIVE_INFINITY)
@@ -148,8 +148,8 @@ def source_evidence(
             log_background=log_weight,
             attention=None if attention is None else _largest_first(enumerate(attention[t].tolist()), top),
             translations=None
-            if said is None
-            else _largest_first(((s, row[token]) for s, row in enumerate(said) if token in row), top),
+            if rows is None
+            else _largest_first(((s, row[token]) for s, row in enumerate(rows) if token in row), top),
         )
         for t, (token, log_weight) in enumerate(zip(tokens.tolist(), log_weights.tolist(), strict=True))
     ]

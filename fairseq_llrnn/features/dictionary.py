@@ -36,14 +36,14 @@ WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
 SHIFT = 32  # bits of an id of its own, below its mark
-OWN = (1 << SHIFT) - 1
+ID_MASK = (1 << SHIFT) - 1
 
 Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
 
 
 def plain(ids: Ids) -> Ids:
     """The tokens' own ids, without marks."""
-    return ids & OWN
+    return ids & ID_MASK
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WordList:
         return counts
 
     def counts_of(
-        self, found: Iterable[tuple[Mapping[str, int], int]], lacking: set[str] | None = None
+        self, parts: Iterable[tuple[Mapping[str, int], int]], lacking: set[str] | None = None
     ) -> np.ndarray:
         """Counts (V,) of the symbols in parts of a text: </s> once a line, words outside the dictionary as <unk>.
 
@@ -115,15 +115,15 @@ class WordList:
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]
         counts = np.zeros(len(self), dtype=np.int64)
-        for words, lines in found:
+        for words, lines in parts:
             ids = np.array([index.get(word, unk) for word in words], dtype=np.int64)
             np.add.at(counts, ids, np.fromiter(words.values(), dtype=np.int64, count=len(words)))
             counts[eos] += lines
             if lacking is not None:
                 lacking.update(word for word in words if word not in index)
         counts[unk] = max(1, counts[unk])
-        known = counts.sum() - counts[unk] - counts[eos] > 0
-        return counts if known else np.zeros_like(counts)
+        has_words = counts.sum() - counts[unk] - counts[eos] > 0
+        return counts if has_words else np.zeros_like(counts)
 
 
 def hash_symbols(symbols: Sequence[str]) -> str:

@@ -179,15 +179,15 @@ def restrict_groups(
     copies = [dict(row) for row in rows]
     if groups is None:
         return copies
-    known = sorted({feature_group(name) for row in copies for name in row})
+    available = sorted({feature_group(name) for row in copies for name in row})
     for group in groups:
-        if group not in known:
-            same = [name for name in known if name.lower() == group.lower()]
-            near = same or difflib.get_close_matches(group, known, n=1)
+        if group not in available:
+            same = [name for name in available if name.lower() == group.lower()]
+            near = same or difflib.get_close_matches(group, available, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise OptionError(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
-                f"{', '.join(known)}{hint}"
+                f"{', '.join(available)}{hint}"
             )
     wanted = {*groups, *asked_for}
     return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]

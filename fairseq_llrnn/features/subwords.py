@@ -172,9 +172,9 @@ class PieceText:
             first: tuple[int, str] | None = None
             any_marked = False
             blocks = map_blocks(partial(pieces_of_block, convention.name), [path], "counting words", workers)
-            for found, beginning, marked in blocks:
+            for splits, beginning, marked in blocks:
                 first, any_marked = first or beginning, any_marked or marked
-                counts.update(found)
+                counts.update(splits)
             if first is not None and not any_marked:
                 raise DataError(
                     f"{place(path, first[0])}: expected a text in pieces, with {convention.rule} (--pieces "
@@ -189,10 +189,10 @@ class PieceText:
 
     def word_counts(self) -> Counter[str]:
         """The different words, and how often each occurs."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for split, count in self.counts.items():
-            found[self.convention.join(split)] += count
-        return found
+            counts[self.convention.join(split)] += count
+        return counts
 
     def pieces(self) -> set[str]:
         """The pieces that occur."""

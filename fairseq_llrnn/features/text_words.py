@@ -38,8 +38,8 @@ def count_words(paths: Sequence[Path | str], workers: int | None = None) -> tupl
     """How often each word of some texts occurs, and how many lines they have. Raises DataError."""
     counts: Counter[str] = Counter()
     lines = 0
-    for found, many in count_blocks(paths, workers):
-        counts.update(found)
+    for of_block, many in count_blocks(paths, workers):
+        counts.update(of_block)
         lines += many
     return counts, lines
 
@@ -58,9 +58,9 @@ def read_ids(
     index, lacking = {symbol: i for i, symbol in enumerate(symbols)}, set[str]()
     tokens, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
     for words, ids, per_line in map_blocks(ids_of_block, paths, "reading words", workers):
-        known = np.array([index.get(word, unknown) for word in words], dtype=np.int32)
+        word_ids = np.array([index.get(word, unknown) for word in words], dtype=np.int32)
         lacking.update(word for word in words if word not in index)
-        tokens.append(known[ids])
+        tokens.append(word_ids[ids])
         lengths.append(per_line.astype(np.int64))
     warn_of_forms(paths, lacking, symbols)
     return np.concatenate(tokens), np.concatenate(lengths)

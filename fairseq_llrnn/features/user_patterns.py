@@ -52,18 +52,18 @@ def refused(expression: str) -> str | None:
     groups = [0]  # the pieces of each open group
     last = 0  # those of what a repeat would repeat
     product = 1
-    for found in _PIECE.finditer(expression):
-        if found["call"] is not None:
+    for piece in _PIECE.finditer(expression):
+        if piece["call"] is not None:
             return "calls a group of itself, which may have no end; write out what the group says"
-        if found["begin"] is not None:
+        if piece["begin"] is not None:
             groups.append(0)
             last = 0
-        elif found["end"] is not None:
+        elif piece["end"] is not None:
             last = groups.pop() + 1
             groups = groups or [0]
             groups[-1] += last
-        elif found["least"] is not None:
-            times = int(found["least"].lstrip("0")[:9] or 0)
+        elif piece["least"] is not None:
+            times = int(piece["least"].lstrip("0")[:9] or 0)
             groups[-1] += last * max(times - 1, 0)
             last *= max(times, 1)
             product *= max(times, 1)
@@ -112,8 +112,8 @@ class UserPatterns:
                 f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
             ) from error
         if set(table) != {"patterns"} or not isinstance(table["patterns"], dict):
-            found = ", ".join(map(repr, table)) or "nothing"
-            raise OptionError(f"{path}: {HOW_TO_WRITE}, and nothing else; found {found}")
+            names = ", ".join(map(repr, table)) or "nothing"
+            raise OptionError(f"{path}: {HOW_TO_WRITE}, and nothing else; found {names}")
         for name, expression in table["patterns"].items():
             if not isinstance(expression, str):
                 raise OptionError(

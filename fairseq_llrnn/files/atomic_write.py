@@ -139,17 +139,17 @@ def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[Path]:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [folder / name for name in names if (found := _TEMPORARY.fullmatch(name)) and is_name(found["name"])]
+    return [folder / name for name in names if (match := _TEMPORARY.fullmatch(name)) and is_name(match["name"])]
 
 
 def _remove(folder: Path) -> None:
-    for found in folder.iterdir():
-        if found.name == LOCK:
+    for entry in folder.iterdir():
+        if entry.name == LOCK:
             continue
-        if found.is_dir() and not found.is_symlink():
-            shutil.rmtree(found)
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
         else:
-            found.unlink()
+            entry.unlink()
     (folder / LOCK).unlink(missing_ok=True)
     folder.rmdir()
 
@@ -242,8 +242,8 @@ def set_aside(path: Path) -> Path | None:
     """Where the folder `path` is, if a process that was about to replace it was killed, and nothing has its name."""
     if os.path.lexists(path):
         return None
-    found = [folder / EARLIER for folder in leftovers(path.parent, path.name.__eq__) if (folder / EARLIER).is_dir()]
-    return found[0] if found else None
+    earlier = [folder / EARLIER for folder in leftovers(path.parent, path.name.__eq__) if (folder / EARLIER).is_dir()]
+    return earlier[0] if earlier else None
 
 
 def recover(path: Path) -> None:

@@ -33,7 +33,7 @@ def is_temperature(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most
 
 
-def said_of_temperatures() -> str:
+def temperature_range() -> str:
     """What messages expect."""
     least, most = TEMPERATURES
     return f"a temperature from {least:g} to {most:g}"

@@ -1,8 +1,8 @@
-"""What a reader made of the entries of a file: how many it read, and how many it left out, for which reasons.
+"""How many entries of a file a reader read, and how many it left out, for which reasons.
 
-Each reader fills one count for each file, in three places that know nothing of each other: what is `found` where
-entries come in, what is `read` where they are used, and `left_out` where they are not. So `found == read + left_out`
-holds only where nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is
+Each reader fills one count for each file, in three places that are independent of each other: `entries` where they come
+in, `read` where they are used, and `left_out` where they are not. So `entries == read + left_out` holds only where
+nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is
 logged: `llrnn` prints it as a note, fairseq's commands in their log. Those of texts, all of whose lines are read, are
 on level DEBUG.
 """
@@ -31,7 +31,7 @@ class ReadCount:
     file: Path | str
     what: str = "rows"
     form: str | None = None  # the Unicode form that its lines are read in; None: as they are
-    found: int = 0
+    entries: int = 0
     read: int = 0
     later: bool = False  # whether it is done only when its reader says so, and not behind the last line
     left_out: Counter[str] = field(default_factory=Counter)  # reason -> entries
@@ -48,7 +48,7 @@ class ReadCount:
         for number, raw in iter_lines(self.file):
             line = in_form(raw, self.form)
             counts = is_entry(line)
-            self.found += counts
+            self.entries += counts
             if counts or rest:
                 yield number, line
         if not (rest or self.later):
@@ -56,14 +56,14 @@ class ReadCount:
 
     def done(self, level: int = logging.INFO) -> None:
         """Say it, unless there was nothing, which readers refuse."""
-        if self.found:
+        if self.entries:
             logger.log(level, "%s", self)
 
     def __str__(self) -> str:
         """`words.tsv: 1,204 of 1,210 rows read; left out: 4 without a lemma, 2 repeated`."""
-        said = f"{self.file}: {self.read:,} of {self.found:,} {self.what} read"
+        text = f"{self.file}: {self.read:,} of {self.entries:,} {self.what} read"
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.left_out.items()) if count)
-        return f"{said}; left out: {reasons}" if reasons else said
+        return f"{text}; left out: {reasons}" if reasons else text
 
 
 def iter_sentences(path: Path | str) -> Iterator[tuple[int, str]]:

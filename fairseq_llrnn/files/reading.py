@@ -41,9 +41,9 @@ def file_digest(path: Path) -> str:
 Paths = str | Path | Sequence[str | Path]
 
 
-def as_paths(given: Paths) -> list[str]:
+def as_paths(paths: Paths) -> list[str]:
     """One path or several."""
-    return [str(given)] if isinstance(given, (str, Path)) else [str(path) for path in given]
+    return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
 
 
 MOST_OF_A_PIPE = 1 << 26  # bytes of a file that is read as a whole
@@ -51,12 +51,12 @@ FOLDER, PIPE = "a folder", "a pipe"
 _OF_THE_KERNEL = ("/proc", "/sys")
 
 
-def kind_of(found: os.stat_result) -> str | None:
+def kind_of(status: os.stat_result) -> str | None:
     """What is no ordinary file, in words; None for one."""
-    if stat.S_ISREG(found.st_mode):
-        return "a file that the kernel makes up" if _is_made_up(found.st_dev) else None
+    if stat.S_ISREG(status.st_mode):
+        return "a file that the kernel makes up" if _is_made_up(status.st_dev) else None
     kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
-    return next((name for is_kind, name in kinds if is_kind(found.st_mode)), "a device")
+    return next((name for is_kind, name in kinds if is_kind(status.st_mode)), "a device")
 
 
 def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
@@ -66,10 +66,10 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
         DataError: a device other than /dev/null, a socket, a file that the kernel makes up as it is read.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return
-    kind = kind_of(found)
+    kind = kind_of(status)
     is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
     if not is_welcome and os.path.realpath(path) != os.devnull:
         expected = "a file or a pipe" if may_be_pipe else "a file"

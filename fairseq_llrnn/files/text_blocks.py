@@ -125,7 +125,7 @@ def map_blocks(
     def blocks() -> Iterator[Block]:
         for path in paths:
             for block in iter_blocks(path):
-                counts[block.path].found += block.num_lines
+                counts[block.path].entries += block.num_lines
                 yield block
 
     with tqdm(total=total, desc=doing, unit="B", unit_scale=True, leave=False, disable=None) as bar:

@@ -1,7 +1,7 @@
 """Unicode's normal forms (UAX #15): é is one character in NFC, and an e with a mark behind it in NFD.
 
 Both look alike, and are different words to every dictionary. `--normalize FORM` reads words in the form that the text
-has; where nobody said so, words that are known in another form only are worth a note (`known_otherwise`).
+has; without it, words that the vocabulary has in another form only are worth a note (`in_other_form`).
 
 Text files line by line, plain or gzip, in constant memory, with errors that name the place.
 """
@@ -39,35 +39,35 @@ def form_of(words: Iterable[str]) -> str | None:
     return None if not told else "nfc" if 2 * composed >= len(told) else "nfd"
 
 
-def known_otherwise(words: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Of words that are not known: what is, and differs in its Unicode form only."""
-    by_form = {in_form(word, "nfc"): word for word in known if not word.isascii()}
-    found = ((word, by_form.get(in_form(word, "nfc"))) for word in words if by_form and not word.isascii())
-    return {word: other for word, other in found if other is not None and word not in known}
+def in_other_form(words: Iterable[str], vocabulary: Collection[str]) -> dict[str, str]:
+    """Words that the vocabulary lacks -> the word of it that differs in its Unicode form only."""
+    by_form = {in_form(word, "nfc"): word for word in vocabulary if not word.isascii()}
+    candidates = ((word, by_form.get(in_form(word, "nfc"))) for word in words if by_form and not word.isascii())
+    return {word: other for word, other in candidates if other is not None and word not in vocabulary}
 
 
 def advice_on_form(word: str, normalize: str | None, option: str) -> str:
-    """What makes a word of the text the same as one in a file. normalize: what `option` says, `--normalize ` e.g."""
-    own = next((form for form in FORMS if word == in_form(word, form)), None)
-    if normalize is not None or own is None:
+    """Advice that makes a word of the text equal to one in a file. normalize: the value of `option`, `--normalize `."""
+    text_form = next((form for form in FORMS if word == in_form(word, form)), None)
+    if normalize is not None or text_form is None:
         wanted = (normalize or FORMS[0]).upper()
         return f"the text is not in {wanted} throughout; bring it into that form (`uconv -x any-{wanted.lower()}`)"
-    return f"the text has them in {own.upper()}; say {option}{own}"
+    return f"the text has them in {text_form.upper()}; say {option}{text_form}"
 
 
-def form_hint(word: str, known: Collection[str]) -> str:
-    """What to add where a word is said to be unknown."""
-    return " (but in another Unicode form: NFC and NFD look alike)" if known_otherwise([word], known) else ""
+def form_hint(word: str, vocabulary: Collection[str]) -> str:
+    """What a message about an unknown word adds."""
+    return " (but in another Unicode form: NFC and NFD look alike)" if in_other_form([word], vocabulary) else ""
 
 
 def warn_of_forms(paths: Sequence[Path | str], lacking: Iterable[str], symbols: Collection[str]) -> None:
     """Say which words of texts, or of n-grams, a dictionary lacks because of their form."""
-    if otherwise := known_otherwise(lacking, frozenset(symbols)):
+    if otherwise := in_other_form(lacking, frozenset(symbols)):
         word, other = next(iter(sorted(otherwise.items())))
-        own = (form_of([other]) or FORMS[0]).upper()
+        form = (form_of([other]) or FORMS[0]).upper()
         logger.warning(
             f"{', '.join(map(str, paths))}: {len(otherwise):,} words that the dictionary has in another Unicode form "
-            f"only, such as {word!r}, in {own}: bring the file into that form (`uconv -x any-{own.lower()}`)"
+            f"only, such as {word!r}, in {form}: bring the file into that form (`uconv -x any-{form.lower()}`)"
         )
 
 
@@ -103,8 +103,8 @@ def refuse_blank(word: str, where: str, what: str) -> None:
     """
     if not is_blank(word):
         return
-    found = f"blank ({' '.join(f'U+{ord(c):04X}' for c in word[:5])})" if word else "empty"
-    raise DataError(f"{where}: {what} is {found}; expected a word: fill it, or remove the row")
+    problem = f"blank ({' '.join(f'U+{ord(c):04X}' for c in word[:5])})" if word else "empty"
+    raise DataError(f"{where}: {what} is {problem}; expected a word: fill it, or remove the row")
 
 
 def warn_of_blanks(path: Path | str, what: str, lines: Sequence[int]) -> None:
@@ -171,10 +171,10 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
     return line.rstrip("\r\n")
 
 
-def check_as_long(source: object, target: object, lines: int, found: int) -> None:
+def check_as_long(source: object, target: object, lines: int, target_lines: int) -> None:
     """Raise DataError unless the text `target` has as many lines, `found`, as the one that it translates."""
-    if found != lines:
+    if target_lines != lines:
         raise DataError(
-            f"{target}: expected as many lines as in {source}, {lines:,}, found {found:,}; give a text and its "
+            f"{target}: expected as many lines as in {source}, {lines:,}, found {target_lines:,}; give a text and its "
             "translation, line by line"
         )

@@ -77,8 +77,8 @@ class LogLinearMarianConfig(MarianConfig):
         end, pad = prior.index(EOS), prior.index(PAD)
         special = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": pad, "decoder_start_token_id": end}
         words = {"vocab_size": source, "decoder_vocab_size": len(prior.symbols)}
-        own = {"forced_eos_token_id": None, "share_encoder_decoder_embeddings": False}
-        return cls(**{**words, **special, **own, **others})
+        fixed = {"forced_eos_token_id": None, "share_encoder_decoder_embeddings": False}
+        return cls(**{**words, **special, **fixed, **others})
 
 
 class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
@@ -142,17 +142,17 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
         condition = head.condition(previous, input_ids) if state is None else None
-        found = self.model.decoder(
+        decoded = self.model.decoder(
             input_ids=previous if condition is None else condition.readable,
             encoder_hidden_states=read,
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
             use_cache=use_cache if targets is None else False,
         )
-        hidden = found.last_hidden_state
+        hidden = decoded.last_hidden_state
         if condition is None:
             logits = self._next(hidden[:, -1], state, ended)
-            return Seq2SeqLMOutput(logits=logits, past_key_values=found.past_key_values)
+            return Seq2SeqLMOutput(logits=logits, past_key_values=decoded.past_key_values)
         batch = head.batch(hidden, condition, read)
         if targets is None:
             return Seq2SeqLMOutput(logits=head.word_log_probs(batch))

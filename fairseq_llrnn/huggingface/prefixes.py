@@ -60,11 +60,11 @@ class PrefixStates(Generic[States]):
         """From the states before; None where one of the prefixes is not among them."""
         if self._last is None or self._last[0].size(1) + 1 != keys.size(1) or keys.size(1) - 1 <= self.unread:
             return None
-        known = {row.tobytes(): number for number, row in enumerate(_rows(self._last[0]))}
-        found = [known.get(row.tobytes(), -1) for row in _rows(keys[:, :-1])]
-        if -1 in found:
+        number_of = {row.tobytes(): number for number, row in enumerate(_rows(self._last[0]))}
+        numbers = [number_of.get(row.tobytes(), -1) for row in _rows(keys[:, :-1])]
+        if -1 in numbers:
             return None
-        parents = torch.tensor(found, device=keys.device)
+        parents = torch.tensor(numbers, device=keys.device)
         return self.advance(self.select(self._last[1], parents), keys[:, -1])
 
 

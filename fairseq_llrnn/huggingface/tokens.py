@@ -46,8 +46,8 @@ def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
         )
     number = {symbol: at for at, symbol in enumerate(symbols) if symbol not in SPECIALS}
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-    own = tokenizer.all_special_tokens
-    words = [NO_WORD if token in own else number.get(token, NO_WORD) for token in tokens]
+    special_tokens = tokenizer.all_special_tokens
+    words = [NO_WORD if token in special_tokens else number.get(token, NO_WORD) for token in tokens]
     for token, symbol in (
         (tokenizer.unk_token_id, UNK),
         (tokenizer.pad_token_id, PAD),
@@ -72,11 +72,11 @@ def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
     Args:
         columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
     """
-    known, width = len(prior.symbols), len(prior.session.target.symbols)
-    if width == values.size(1) == known:
+    num_words, width = len(prior.symbols), len(prior.session.target.symbols)
+    if width == values.size(1) == num_words:
         return values
-    wide = nn.functional.pad(values[:, :known], (0, width - known), value=NEGATIVE_INFINITY)
-    if values.size(1) == known:
+    wide = nn.functional.pad(values[:, :num_words], (0, width - num_words), value=NEGATIVE_INFINITY)
+    if values.size(1) == num_words:
         return wide
-    strings = columns[:, known:].expand(len(values), -1)  # void places among them have no value
-    return wide.scatter_reduce(1, strings, values[:, known:], "amax")
+    strings = columns[:, num_words:].expand(len(values), -1)  # void places among them have no value
+    return wide.scatter_reduce(1, strings, values[:, num_words:], "amax")

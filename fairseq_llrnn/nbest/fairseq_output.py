@@ -47,12 +47,12 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     for number, line in lines:
         if not line.strip():
             continue
-        count.found += 1
-        found = LINE.fullmatch(line)
-        if found is None:
+        count.entries += 1
+        match = LINE.fullmatch(line)
+        if match is None:
             count.left_out[LOGS] += 1
             continue
-        letter, sentence, rest = found[1], int(found[2]), found[3]
+        letter, sentence, rest = match[1], int(match[2]), match[3]
         where = place(path, number)
         if current is None or current.number != sentence:
             if current is not None:

@@ -31,7 +31,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     for number, line in lines:
         if not line.strip():
             continue
-        count.found += 1
+        count.entries += 1
         where = place(path, number)
         record = _object(line, where)
         sentence, source = record.get("id"), record.get("source")
@@ -39,11 +39,11 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
             raise DataError(f"{where}: expected a sentence's number (0, 1, …) as id, found {_shown(sentence)}; fix it")
         if source is not None and not isinstance(source, str):
             raise DataError(f"{where}: expected a text as source, found {_shown(source)}; fix it")
-        found = record.get("hypotheses")
-        if not isinstance(found, list):
-            raise DataError(f"{where}: expected a list as hypotheses, found {_shown(found)}; fix it")
+        hypotheses = record.get("hypotheses")
+        if not isinstance(hypotheses, list):
+            raise DataError(f"{where}: expected a list as hypotheses, found {_shown(hypotheses)}; fix it")
         nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
-        for one in found:
+        for one in hypotheses:
             hypothesis, has = _hypothesis(one, where)
             first = has if first is None else first
             if has != first:

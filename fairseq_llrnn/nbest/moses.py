@@ -44,7 +44,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     for number, line in lines:
         if not line.strip():
             continue
-        count.found += 1
+        count.entries += 1
         where = place(path, number)
         fields = [field.strip() for field in line.split(BAR)]
         shape = _shape(fields, where, line)
@@ -98,9 +98,9 @@ def _check_alike(shape: Shape, first: Shape, where: str) -> None:
     if size != first_size:
         raise DataError(f"{where}: expected {first_size} fields, as in the first line, found {size}; fix the line")
     if features != first_features:
-        expected, found = (" ".join(f"{name}×{values}" for name, values in f) for f in (first_features, features))
+        expected, actual = (" ".join(f"{name}×{values}" for name, values in f) for f in (first_features, features))
         raise DataError(
-            f"{where}: expected the features of the first line ({shown(expected)}), found {shown(found)}; every line "
+            f"{where}: expected the features of the first line ({shown(expected)}), found {shown(actual)}; every line "
             "must have the same ones"
         )
 

@@ -101,9 +101,9 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         scored &= all(h.score is not None for h in nbest.hypotheses)
         has_sources &= nbest.source is not None
     if not hypotheses:
-        found = f"{sentences:,} sentences without any hypothesis" if sentences else "no sentence"
+        content = f"{sentences:,} sentences without any hypothesis" if sentences else "no sentence"
         raise DataError(
-            f"{name}: expected an n-best list with {format_.EXPECTED}, found {found}; is it the right file?"
+            f"{name}: expected an n-best list with {format_.EXPECTED}, found {content}; is it the right file?"
         )
     count.done()
     if last + 1 > 2 * sentences + 1000:
@@ -129,8 +129,8 @@ def _detect(name: str, file: Path) -> NBestFormat:
                 return cast(NBestFormat, format_)
         first = first or line.strip()
     expected = "; or ".join(format_.EXPECTED for format_ in FORMATS.values())
-    found = f"lines like {shown(first)}" if first else "an empty file"
-    raise DataError(f"{name}: expected an n-best list, with {expected}; found {found}; is it the right file?")
+    content = f"lines like {shown(first)}" if first else "an empty file"
+    raise DataError(f"{name}: expected an n-best list, with {expected}; found {content}; is it the right file?")
 
 
 def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataError:

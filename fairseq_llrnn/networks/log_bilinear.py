@@ -37,9 +37,9 @@ class LogBilinearNetwork(nn.Module):
         """Vectors of the words before each position, (B, T, D), whose last one is the nearest -> (B, T, H)."""
         x = dropout(x, self.dropout, self.training, False)
         context, hidden_size, _ = self.matrices.shape
-        said = functional.linear(x, self.matrices.flatten(0, 1))  # shape: (B, T, C·H)
+        products = functional.linear(x, self.matrices.flatten(0, 1))  # shape: (B, T, C·H)
         time = x.size(1)
-        hidden = said[..., :hidden_size]
-        for k, farther in enumerate(said.split(hidden_size, -1)[1:context], start=1):
+        hidden = products[..., :hidden_size]
+        for k, farther in enumerate(products.split(hidden_size, -1)[1:context], start=1):
             hidden = hidden + functional.pad(farther, (0, 0, k, 0))[:, :time]
         return dropout(hidden, self.dropout, self.training, False)

@@ -56,8 +56,8 @@ def read_arpa(path: Path | str) -> NGrams:
     model: NGrams | None = None
     for n in range(1, len(counts) + 1):
         number, line = heading
-        found = SECTION.fullmatch(line.strip())
-        if found is None or int(found[1]) != n:
+        match = SECTION.fullmatch(line.strip())
+        if match is None or int(match[1]) != n:
             raise DataError(
                 f"{place(path, number)}: expected the section `\\{n}-grams:`, as `\\data\\` announces, found "
                 f"{shown(line) if line else 'the end of the file'}; the file is cut short or damaged"
@@ -98,14 +98,14 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int
         text = heading[1].strip()
         if text.startswith("\\"):
             break
-        found = COUNT.fullmatch(text)
-        if text and (found is None or int(found[1]) != len(counts) + 1):
+        match = COUNT.fullmatch(text)
+        if text and (match is None or int(match[1]) != len(counts) + 1):
             raise DataError(
                 f"{place(path, heading[0])}: expected `ngram {len(counts) + 1}=COUNT`, found {shown(text)}; "
                 "fix the counts under `\\data\\`"
             )
-        if found:
-            counts.append(int(found[2]))
+        if match:
+            counts.append(int(match[2]))
     if not counts or counts[0] == 0:
         raise DataError(f"{place(path, heading[0])}: expected `ngram 1=COUNT` above, found no words; fix `\\data\\`")
     return counts, heading
@@ -239,12 +239,12 @@ def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, ord
     places = np.searchsorted(model.keys, keys)
     shifted = np.insert(model.histories, places, keys // size - 1)
     # n-grams from the first new place on have moved; only the next orders' histories refer to those
-    own = np.insert(np.zeros(len(model), dtype=bool), places, True)
+    inserted = np.insert(np.zeros(len(model), dtype=bool), places, True)
     moved = shifted + np.searchsorted(places, shifted, side="right")
     return replace(
         model,
         starts=model.starts + np.where(np.arange(model.order + 1) >= order, len(keys), 0),
-        histories=np.where(own, shifted, moved),
+        histories=np.where(inserted, shifted, moved),
         last=np.insert(model.last, places, keys % size),
         log_probs=np.insert(model.log_probs, places, np.nan),
         back_offs=np.insert(model.back_offs, places, 0.0),

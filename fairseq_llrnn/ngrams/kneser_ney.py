@@ -69,8 +69,8 @@ def estimate(
         gamma = np.divide(freed, total, out=np.ones(len(kept) + 1), where=total > 0)
         with np.errstate(divide="ignore"):
             if n == 1:
-                own = discounted / total[EMPTY] + gamma[EMPTY] / predictable.sum()
-                log_probs[span] = np.log(np.where(predictable, own, 0.0)) if unigrams is None else unigrams
+                interpolated = discounted / total[EMPTY] + gamma[EMPTY] / predictable.sum()
+                log_probs[span] = np.log(np.where(predictable, interpolated, 0.0)) if unigrams is None else unigrams
                 continue
             lower = np.exp(log_probs[counts.suffixes[span]])
             log_probs[span] = np.log(discounted / total[histories] + gamma[histories] * lower)
@@ -85,8 +85,8 @@ def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
     if 0 in (n1, n2, n3):
         return FALLBACK
     y = n1 / (n1 + 2.0 * n2)
-    found = (1.0 - 2.0 * y * n2 / n1, 2.0 - 3.0 * y * n3 / n2, 3.0 - 4.0 * y * n4 / n3)
-    return found if all(0.0 < d <= i for i, d in enumerate(found, 1)) else FALLBACK
+    estimated = (1.0 - 2.0 * y * n2 / n1, 2.0 - 3.0 * y * n3 / n2, 3.0 - 4.0 * y * n4 / n3)
+    return estimated if all(0.0 < d <= i for i, d in enumerate(estimated, 1)) else FALLBACK
 
 
 def discount_of(adjusted: np.ndarray) -> np.ndarray:
@@ -109,8 +109,8 @@ class _Counts:
         rows = text  # shape: (T,) the n-gram of the order at hand that ends here; any number where there is none
         shorter = np.arange(size, dtype=np.int64)  # keys of that order, rising
         for n in range(2, order + 1):
-            found, raw = _different(_all_keys(rows, text, place, n, size))
-            histories, last = found // size - 1, found % size
+            keys, raw = _different(_all_keys(rows, text, place, n, size))
+            histories, last = keys // size - 1, keys % size
             # the suffix of h w is that of h, and w: it ends in the same place of the text
             within = trie_keys(self.suffixes[histories], last, size)
             suffixes = last if n == 2 else self.starts[-2] + np.searchsorted(shorter, within)
@@ -120,8 +120,8 @@ class _Counts:
             self.raw = np.concatenate([self.raw, raw])
             first = np.concatenate([first, first[histories]])
             if n < order:
-                rows = _numbers(rows, text, place, n, size, found, int(self.starts[-1]))
-            self.starts, shorter = np.append(self.starts, self.starts[-1] + len(found)), found
+                rows = _numbers(rows, text, place, n, size, keys, int(self.starts[-1]))
+            self.starts, shorter = np.append(self.starts, self.starts[-1] + len(keys)), keys
         longer = self.suffixes[size:]
         self.adjusted = np.bincount(longer, minlength=len(self.last))
         as_counted = first == bos
@@ -142,9 +142,9 @@ def _all_keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, siz
     keys = np.empty(np.count_nonzero(place[1:] >= n - 1), dtype=np.int64)
     filled = 0
     for begin in range(1, len(text), AT_ONCE):
-        found = _keys(rows, text, place, n, size, slice(begin, min(begin + AT_ONCE, len(text))))
-        keys[filled : filled + len(found)] = found
-        filled += len(found)
+        block = _keys(rows, text, place, n, size, slice(begin, min(begin + AT_ONCE, len(text))))
+        keys[filled : filled + len(block)] = block
+        filled += len(block)
     return keys
 
 
@@ -156,14 +156,14 @@ def _different(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(
-    rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, found: np.ndarray, start: int
+    rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, keys: np.ndarray, start: int
 ) -> np.ndarray:
     """(T,) the n-gram that ends at each position, from `start` on; 0 where there is none."""
-    numbers = np.zeros(len(text), dtype=np.int32 if start + len(found) < 2**31 else np.int64)
+    numbers = np.zeros(len(text), dtype=np.int32 if start + len(keys) < 2**31 else np.int64)
     for begin in range(1, len(text), AT_ONCE):
         part = slice(begin, min(begin + AT_ONCE, len(text)))
         here = np.flatnonzero(place[part] >= n - 1) + begin
-        numbers[here] = start + np.searchsorted(found, _keys(rows, text, place, n, size, part))
+        numbers[here] = start + np.searchsorted(keys, _keys(rows, text, place, n, size, part))
     return numbers
 
 

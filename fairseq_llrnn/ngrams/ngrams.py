@@ -73,11 +73,11 @@ class NGrams:
         for n in range(1, self.order):
             span = slice(self.starts[n], self.starts[n + 1])
             here = suffixes[self.histories[span]]
-            suffixes[span] = found = self.find(here, self.last[span])
-            while (missing := found < 0).any():  # every word is a unigram: EMPTY ends it
+            suffixes[span] = numbers = self.find(here, self.last[span])
+            while (missing := numbers < 0).any():  # every word is a unigram: EMPTY ends it
                 here = np.where(missing, suffixes[here], here)
-                found = np.where(missing, self.find(here, self.last[span]), found)
-                suffixes[span] = found
+                numbers = np.where(missing, self.find(here, self.last[span]), numbers)
+                suffixes[span] = numbers
         return suffixes
 
     def log_prob(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:

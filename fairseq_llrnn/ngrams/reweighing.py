@@ -35,11 +35,11 @@ def mixed(automaton: Automaton, log_root: np.ndarray, weight: float) -> Automato
     if weight == 0.0:
         return _without_arcs(automaton)
     log_weights, back_off = automaton.log_weights.copy(), automaton.back_off.copy()
-    log_own, log_rest = np.log(weight), np.log1p(-weight)
-    back_off = np.logaddexp(log_rest, log_own + back_off)
+    log_weight, log_rest = np.log(weight), np.log1p(-weight)
+    back_off = np.logaddexp(log_rest, log_weight + back_off)
     result = replace(automaton, log_weights=log_weights, back_off=back_off)
     for _, arcs, below in _levels(result, log_root):
-        log_weights[arcs] = np.logaddexp(log_own + log_weights[arcs], log_rest + below)
+        log_weights[arcs] = np.logaddexp(log_weight + log_weights[arcs], log_rest + below)
     return result
 
 
@@ -99,10 +99,10 @@ def log_totals(automaton: Automaton, log_root: np.ndarray) -> tuple[np.ndarray, 
         for i in np.flatnonzero(left < LITTLE):
             log_left[i] = _log_left(automaton, log_root, int(states[i])) - rest[i]
         failed = automaton.back_off[states] + rest + log_left
-        own = automaton.log_weights[arcs]
+        arc_weights = automaton.log_weights[arcs]
         top = failed.copy()
-        np.maximum.at(top, place, own)
-        total = np.bincount(place, np.exp(own - top[place]), len(states)) + np.exp(failed - top)
+        np.maximum.at(top, place, arc_weights)
+        total = np.bincount(place, np.exp(arc_weights - top[place]), len(states)) + np.exp(failed - top)
         totals[states] = top + np.log(total)
     return totals, root_total
 
@@ -140,9 +140,9 @@ def _levels(automaton: Automaton, log_root: np.ndarray) -> Iterator[tuple[np.nda
             below[open_[at_root]] += log_root[tokens[open_[at_root]]]
             open_ = open_[~at_root]
             wanted = here[open_] * np.int64(automaton.num_symbols) + tokens[open_]
-            found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            hit = keys[found] == wanted
-            below[open_[hit]] += automaton.log_weights[found[hit]]
+            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            hit = keys[places] == wanted
+            below[open_[hit]] += automaton.log_weights[places[hit]]
             open_ = open_[~hit]
             below[open_] += automaton.back_off[here[open_]]
             here[open_] = automaton.fail[here[open_]]

@@ -62,8 +62,8 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     match = _match_words(model, words, source)
     notes: Counter[str] = Counter()
     log_root = np.full(len(words), -np.inf)
-    known = np.flatnonzero((match.symbols >= 0) & ~np.isneginf(model.log_probs[: len(model.words)]))
-    log_root[match.symbols[known]] = model.log_probs[known]
+    shared = np.flatnonzero((match.symbols >= 0) & ~np.isneginf(model.log_probs[: len(model.words)]))
+    log_root[match.symbols[shared]] = model.log_probs[shared]
     if len(match.lacking):
         each = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
         log_root[np.append(match.lacking, match.unk)] = each

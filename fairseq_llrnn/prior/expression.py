@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
+from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -94,7 +94,7 @@ class AtTemperature:
     def __post_init__(self) -> None:
         if not all(map(is_temperature, temperatures(self))):
             together = "" if set(temperatures(self.term)) == {1.0} else ", all of a background multiplied"
-            raise ValueError(f"{said_of_temperatures()}{together}")
+            raise ValueError(f"{temperature_range()}{together}")
 
     def __str__(self) -> str:
         inner = str(self.term) if isinstance(self.term, Atom) else f"({self.term})"

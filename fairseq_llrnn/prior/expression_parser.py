@@ -6,7 +6,7 @@ import math
 import re
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.numbers import said_of_temperatures
+from fairseq_llrnn.files.numbers import temperature_range
 from fairseq_llrnn.prior.expression import (
     DEEPEST,
     NUMBER,
@@ -109,7 +109,7 @@ class _Parser:
         term = self.atom()
         if self.take("at"):
             self.expect("temperature")
-            temperature = self.number(said_of_temperatures())
+            temperature = self.number(temperature_range())
             try:
                 return AtTemperature(term, temperature)
             except ValueError as error:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.numbers import is_temperature, said_of_temperatures
+from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.directory import ARRAYS_FILE, JSON_FILE, SOURCE_FILE, WORDS_FILE
 
@@ -72,7 +72,7 @@ class ModelFiles:
         if not (_is_positive(weight) and weight <= 1.0):
             raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
         if not is_temperature(temperature):
-            raise ValueError(f"expected {said_of_temperatures()}, found {temperature!r}")
+            raise ValueError(f"expected {temperature_range()}, found {temperature!r}")
         paths = {name: folder / name for name in hashes}
         for name, path in paths.items():
             if not os.path.isfile(path):

@@ -42,7 +42,7 @@ class PhraseTable:
     longest_source: int
     longest_target: int
     notes: Counter[str] = field(default_factory=Counter)
-    _known: tuple[str, Pairs] | None = None  # the last source and its pairs
+    _current: tuple[str, Pairs] | None = None  # the last source and its pairs
     _last: tuple[object, object, list[Columns]] | None = None  # what was asked last, and the answer
 
     @classmethod
@@ -70,21 +70,21 @@ class PhraseTable:
     def scores(self, sources: Sequence[str], hypotheses: Sequence[str], num_columns: int) -> list[Columns]:
         """The features of every hypothesis. Asked again for the same lists, it answers without computing."""
         if self._last is None or self._last[0] is not sources or self._last[1] is not hypotheses:
-            found = [self._cover(s, h, num_columns) for s, h in zip(sources, hypotheses, strict=True)]
-            self._last = sources, hypotheses, found
+            by_hypothesis = [self._cover(s, h, num_columns) for s, h in zip(sources, hypotheses, strict=True)]
+            self._last = sources, hypotheses, by_hypothesis
         return self._last[2]
 
     def _of_source(self, source: str) -> Pairs:
         """The best pair for each target phrase."""
-        if self._known is None or self._known[0] != source:
+        if self._current is None or self._current[0] != source:
             words = source.split()
-            found: Pairs = {}
+            best: Pairs = {}
             for i in range(len(words)):
                 for end in range(i + 1, min(i + self.longest_source, len(words)) + 1):
                     for target, (mean, columns) in self.pairs.get(" ".join(words[i:end]), {}).items():
-                        _keep_best(found, target, mean, columns)
-            self._known = source, found
-        return self._known[1]
+                        _keep_best(best, target, mean, columns)
+            self._current = source, best
+        return self._current[1]
 
     def _cover(self, source: str, hypothesis: str, num_columns: int) -> Columns:
         pairs, words = self._of_source(source), hypothesis.split()
@@ -118,8 +118,8 @@ class PhraseColumn:
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """The feature of each hypothesis."""
-        found = self.table.scores(sources or (), hypotheses, self.num_columns)
-        return [columns[self.column] for columns in found]
+        by_hypothesis = self.table.scores(sources or (), hypotheses, self.num_columns)
+        return [columns[self.column] for columns in by_hypothesis]
 
 
 def _keep_best(pairs: Pairs, target: str, mean: float, columns: Columns) -> None:

@@ -126,8 +126,8 @@ def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
         if nbest.source is None:
             continue
         text = next(text for number, text in texts if number == nbest.number)
-        said = ".*".join(map(re.escape, map(_letters, nbest.source.split(UNK))))
-        if not re.fullmatch(said, _letters(text.partition("\t")[0])):
+        pattern = ".*".join(map(re.escape, map(_letters, nbest.source.split(UNK))))
+        if not re.fullmatch(pattern, _letters(text.partition("\t")[0])):
             raise DataError(
                 f"{lists.name}: expected the sources of {source}, found another one of sentence {nbest.number}: "
                 f"{shown(nbest.source)}, where the file has {shown(text)}; give the source of this list"

@@ -102,7 +102,7 @@ def tune(
         def show(intermediate_result: object) -> None:
             bar.update()
 
-        found = differential_evolution(
+        optimum = differential_evolution(
             lambda weights: -metric(dev.sums(weights / spread)),
             [(-1.0 if both else 0.0, 1.0) for both in signed],
             x0=first / (np.abs(first).max() or 1.0),
@@ -113,7 +113,7 @@ def tune(
             rng=seed,
             callback=show,
         )
-    weights = found.x / spread
+    weights = optimum.x / spread
     weights = weights / (np.abs(weights).sum() or 1.0)
     after = metric(dev.sums(weights))
     if after < before:  # by a rounding that decides between equals
@@ -138,17 +138,17 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
         content = read_whole(path)
     try:
         record = json.loads(content)
-        found = {str(name): float(value) for name, value in record["weights"].items()}
+        weights = {str(name): float(value) for name, value in record["weights"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(
             f'{path}: expected weights that `llrnn rescore --tune` wrote ({{"weights": {{"model": 0.3, …}}}}), found '
             "something else; tune again"
         ) from None
-    if sorted(found) != sorted(names):
+    if sorted(weights) != sorted(names):
         raise DataError(
-            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(found)}; give the same models, "
-            "and a list of the same kind, as when they were tuned"
+            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(weights)}; give the same "
+            "models, and a list of the same kind, as when they were tuned"
         )
-    if not all(abs(weight) <= LARGEST_SCORE for weight in found.values()):
-        raise DataError(f"{path}: expected finite weights, found {found}; tune again ({LARGEST_SCORE:g} is the most)")
-    return np.array([found[name] for name in names])
+    if not all(abs(weight) <= LARGEST_SCORE for weight in weights.values()):
+        raise DataError(f"{path}: expected finite weights, found {weights}; tune again ({LARGEST_SCORE:g} is the most)")
+    return np.array([weights[name] for name in names])

@@ -96,7 +96,7 @@ def padded(ids: list[list[int]]) -> Tensor:
 def test_values(lemmas: bool) -> None:
     source = torch.tensor([[4, 5, 6, EOS], [7, 8, 9, EOS], [UNK, 8, PAD, PAD]])
     expected = torch.stack([torch.stack([plain(s, PAIRS, lemmas) for s in row]) for row in source.tolist()])
-    torch.testing.assert_close(said(rows(lemmas).said(source, None), (3, 4)), expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(said(rows(lemmas).token_rows(source, None), (3, 4)), expected, rtol=1e-6, atol=1e-9)
     assert (expected[1, 1].sum() > 0) == lemmas  # no sentence has 8, and its lemma is known
 
 
@@ -105,7 +105,7 @@ def test_values(lemmas: bool) -> None:
 def test_training_says_what_the_other_sentences_would_say(batch: list[int], lemmas: bool) -> None:
     """Links of words and of lemmas counted again without the sentence, one sentence at a time."""
     source, target = (padded([PAIRS[i][side] for i in batch]) for side in (0, 1))
-    found = said(rows(lemmas).said(source, target), (len(batch), 5))
+    found = said(rows(lemmas).token_rows(source, target), (len(batch), 5))
     for row, i in zip(found, batch, strict=True):
         others = [pair for n, pair in enumerate(PAIRS) if n != i]
         expected = torch.stack([plain(s, others, lemmas) for s in [*PAIRS[i][0], EOS]])
@@ -190,6 +190,6 @@ def test_rounding_leaves_no_links() -> None:
     weights = torch.stack([torch.ones(len(totals)), totals - 1.0], 1).flatten().double().numpy()
     table = LexicalTable.from_pairs(sources, np.tile([4, 5], len(totals)), weights, len(totals), 2)
     rows = SourceRows(table, torch.arange(NUM_WORDS), None, torch.float32)
-    keys, shares, _, _ = rows.said(torch.arange(len(totals)).unsqueeze(1), torch.full((len(totals), 1), 4))
+    keys, shares, _, _ = rows.token_rows(torch.arange(len(totals)).unsqueeze(1), torch.full((len(totals), 1), 4))
     assert (shares[keys % NUM_WORDS == 4] == 0).all()
     torch.testing.assert_close(shares[keys % NUM_WORDS == 5], torch.ones(len(totals)))

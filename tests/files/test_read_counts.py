@@ -38,7 +38,7 @@ def test_what_is_read_and_left_out_are_the_entries(reader: Reader, tmp_path: Pat
         with counted() as counts:
             reader.read(path)
         check_counts(counts)
-        assert not reader.counts or any(count.found for count in counts)
+        assert not reader.counts or any(count.entries for count in counts)
     for text, said in reader.counted:
         path.write_text(text, encoding="utf-8")
         with counted() as counts:

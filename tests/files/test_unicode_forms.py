@@ -12,7 +12,7 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.text_lines import FORMS, advice_on_form, form_of, in_form, known_otherwise
+from fairseq_llrnn.files.text_lines import FORMS, advice_on_form, form_of, in_form, in_other_form
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
 from fairseq_llrnn.lexicon.readers.weights import read_weights
@@ -145,7 +145,7 @@ def test_another_form_is_refused(tmp_path: Path) -> None:
 def test_which_form_words_have() -> None:
     assert form_of(["le", "été"]) == "nfc" and form_of([in_form("été", "nfd")]) == "nfd" and form_of(["le"]) is None
     mixed = f"é{in_form('é', 'nfd')}"
-    assert known_otherwise([mixed, "ete", "été"], ["éé", "été"]) == {mixed: "éé"}
+    assert in_other_form([mixed, "ete", "été"], ["éé", "été"]) == {mixed: "éé"}
     assert advice_on_form(mixed, None, "--normalize ").startswith("the text is not in NFC throughout")
 
 

@@ -45,7 +45,7 @@ def counted() -> Iterator[list[ReadCount]]:
 def check_counts(counts: list[ReadCount]) -> None:
     """Raise AssertionError where entries are neither read nor left out."""
     for count in counts:
-        assert count.found == count.read + count.left_out.total(), f"{count}: {count.found} entries, some of them lost"
+        assert count.entries == count.read + count.left_out.total(), f"{count}: some of {count.entries} are lost"
 
 
 def functions_that_read() -> dict[str, set[str]]:

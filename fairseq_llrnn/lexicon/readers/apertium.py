@@ -56,7 +56,7 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     count, spelling = ReadCount(analyser, "words"), asked.spelling
     for word, analyses in _analysed(asked.words, analyser, spelling.lowercase, spelling.rules):
         rows = [(_analysis_lemma(one) or "", analysis_features(one)) for one in analyses or ()]
-        count.found += 1
+        count.entries += 1
         if any(names for _, names in rows):
             count.read += 1
         else:

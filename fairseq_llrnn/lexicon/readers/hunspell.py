@@ -65,7 +65,7 @@ def iter_hunspell(
             continue
         if not line.strip(" \t") or line.startswith(("\t", "# ")):
             continue
-        count.found += 1
+        count.entries += 1
         where = place(path, number)
         text, _, morphology_text = line.partition("\t")
         if affixes.morphology and (alias := ALIAS.fullmatch(line)):
@@ -93,11 +93,11 @@ def iter_hunspell(
         else:
             count.left_out[NOT_IN_TEXT] += 1
     count.done()
-    if not count.found:
+    if not count.entries:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
     notes = affixes.notes()
     if not count.read and words is not None:
-        notes.append(f"none of the forms of its {count.found:,} words is in the text; is it of the same language?")
+        notes.append(f"none of the forms of its {count.entries:,} words is in the text; is it of the same language?")
     if notes:
         logger.warning(f"{path}: {'; '.join(notes)}")
 

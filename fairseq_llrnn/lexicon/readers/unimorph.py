@@ -56,5 +56,5 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
             yield lemma, form, tags
         else:
             count.left_out[WITHOUT_FORM] += 1
-    if not count.found:
+    if not count.entries:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

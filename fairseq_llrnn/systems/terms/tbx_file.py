@@ -288,7 +288,7 @@ def _rows(count: ReadCount, reading: _Reading, source: str, target: str) -> Iter
     for tag, terms in reading.entry.items():
         used = [term for term in terms if term.rank is not None and not is_blank(term.text)]
         if _primary(tag) == _primary(source):
-            count.found += len(terms)
+            count.entries += len(terms)
             count.left_out[UNUSED] += len(terms) - len(used)
             sources += used
         if _primary(tag) == _primary(target) and used:
