@@ -139,7 +139,7 @@ def _frequencies(code: str, spelling: Spelling) -> Mapping[str, float] | None:
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
             spelled: dict[str, float] = {}
-            for word, frequency in source.known(code).items():
+            for word, frequency in source.all_frequencies(code).items():
                 form = spelling.of_text(word)
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
             return spelled

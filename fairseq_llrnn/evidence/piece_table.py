@@ -37,11 +37,11 @@ class PieceTable(EvidenceTable):
         once: bool = False,
         *,
         convention: Convention,
-        known_words: frozenset[str],
+        source_vocabulary: frozenset[str],
     ) -> None:
-        """As EvidenceTable. convention: of both sides. known_words: of the source."""
+        """As EvidenceTable. convention: of both sides. source_vocabulary: words of the source."""
         super().__init__(rules, source, target, output, shapes, max_slots, once)
-        self.convention, self.known_words = convention, known_words
+        self.convention, self.source_vocabulary = convention, source_vocabulary
         self.source_words, self.target_words = WordSpans(source, convention), WordSpans(target, convention)
         self._of_word: dict[tuple[int, ...], tuple[Offer, ...]] = {}
 
@@ -81,7 +81,7 @@ class PieceTable(EvidenceTable):
         offers = self._of_word.get(tokens)
         if offers is None:
             word = self.source_words.word(np.array(tokens))
-            evidence = None if word is None else self.rules.find(word, self.known_words)
+            evidence = None if word is None else self.rules.find(word, self.source_vocabulary)
             offers = self._of_word[tokens] = () if evidence is None else tuple(self._made(evidence))
         return offers
 

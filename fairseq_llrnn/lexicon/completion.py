@@ -123,11 +123,11 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     often = {word for word, count in text.counts.items() if count > RARE}
     rare = {word: row for word, row in rows.items() if word not in often} or rows
     guesser = Guesser.train(rare, [*asked, *tested])
-    known_rare = [word for word in tested if word in rare]
-    accuracy, without = guesser.accuracy(known_rare), None
-    if became == LEFT_OUT and known_rare:
+    rare_words = [word for word in tested if word in rare]
+    accuracy, without = guesser.accuracy(rare_words), None
+    if became == LEFT_OUT and rare_words:
         with_kinds = Guesser.train(rare, [*asked, *tested], {w: " ".join(sorted(package.features(w))) for w in package})
-        of_kinds = with_kinds.accuracy(known_rare)
+        of_kinds = with_kinds.accuracy(rare_words)
         without = of_kinds[WHOLE]
         if of_kinds[WHOLE] > accuracy[WHOLE]:
             guesser, accuracy, without, became = with_kinds, of_kinds, accuracy[WHOLE], KINDS

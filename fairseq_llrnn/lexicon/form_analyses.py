@@ -43,7 +43,7 @@ class FormAnalyses:
     def __init__(self, forms: WordForms, features: Callable[[], Mapping[str, Features]] = dict) -> None:
         """features: those of the prior's words, asked for once, when a phrase needs them; RELEVANT ones count."""
         self.forms, self._features = forms, features
-        self._known: dict[tuple[str, str], list[Analysis]] = {}
+        self._memo: dict[tuple[str, str], list[Analysis]] = {}
 
     @cached_property
     def features(self) -> Mapping[str, Features]:
@@ -61,29 +61,29 @@ class FormAnalyses:
 
     def roles(self, lemma: str) -> set[str]:
         """What forms of a lemma may be; nothing where nobody knows a part of speech."""
-        every = [one for form in self.forms.strings(lemma) for one in self._own(lemma, form)]
+        every = [one for form in self.forms.strings(lemma) for one in self._analyses(lemma, form)]
         counted = Counter(role for one in every if is_precise(one) for role in _roles(one))
         often = {role for role, count in counted.items() if count >= LEAST_SHARE_OF_ROLE * counted.total()}
         return often or {role for one in every for role in _roles(one)}
 
     def of(self, lemma: str, form: str, role: str) -> set[Analysis]:
         """What a form may be in a role; nothing where nobody knows."""
-        all_own = self._own(lemma, form)
-        of_role = [one for one in all_own if role in (_roles(one) or (role,))]
+        all_analyses = self._analyses(lemma, form)
+        of_role = [one for one in all_analyses if role in (_roles(one) or (role,))]
         analyses = {_bare(one) for one in of_role if is_precise(one) and _agrees(one)}
         if role != VERB and role in (self.roles(lemma) or (role,)):
             gender = self._gender(lemma) if role == NOUN else None
-            lasting = self._lasting(form, all_own)
+            lasting = self._lasting(form, all_analyses)
             ruled = self._ruled(role, gender, lemma, form, bool(analyses))
             analyses |= {one for one in ruled if meet(values_of(one, LASTING), lasting) is not None}
-        return _said_most({one for one in analyses or map(_bare, of_role) if _agrees(one)})
+        return _most_specific({one for one in analyses or map(_bare, of_role) if _agrees(one)})
 
-    def _own(self, lemma: str, form: str) -> list[Analysis]:
+    def _analyses(self, lemma: str, form: str) -> list[Analysis]:
         """Analyses with their parts of speech: of the source, or those of the prior where these say more."""
         key = lemma, form
-        if key not in self._known:
-            self._known[key] = self._read(lemma, form)
-        return self._known[key]
+        if key not in self._memo:
+            self._memo[key] = self._read(lemma, form)
+        return self._memo[key]
 
     def _read(self, lemma: str, form: str) -> list[Analysis]:
         analyses = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
@@ -96,31 +96,31 @@ class FormAnalyses:
             return [certain]
         return [one for one in (*analyses, possible) if one]
 
-    def _lasting(self, form: str, own: Iterable[Analysis]) -> Values:
+    def _lasting(self, form: str, analyses: Iterable[Analysis]) -> Values:
         """The degree and polarity of a form; of guessed ones, those that are likely."""
         best: dict[str, float] = {}
-        features = {name: self.features.get(form, {}).get(name, 1.0) for one in own for name in one}
+        features = {name: self.features.get(form, {}).get(name, 1.0) for one in analyses for name in one}
         for name, value in features.items():
             best[_group(name)] = max(value, best.get(_group(name), 0.0))
         return values_of((name for name, value in features.items() if 2 * value > best[_group(name)]), LASTING)
 
     def _gender(self, lemma: str) -> Analysis:
         """The gender of a noun, with its animacy: the lemma's own, or what most of its forms have."""
-        of_lemma = {name for one in self._own(lemma, lemma) for name in one if _group(name) in GENDERS}
+        of_lemma = {name for one in self._analyses(lemma, lemma) for name in one if _group(name) in GENDERS}
         if len(of_lemma) == len(set(map(_group, of_lemma))) > 0:
             return frozenset(of_lemma)
         counted = Counter(
             frozenset(name for name in one if _group(name) in GENDERS)
             for form in self.forms.strings(lemma)
-            for one in self._own(lemma, form)
+            for one in self._analyses(lemma, form)
             if is_precise(one) and NOUN in _roles(one)
         )
         return max(counted, key=lambda one: (counted[one], sorted(one)), default=frozenset())
 
-    def _ruled(self, role: str, gender: Analysis | None, lemma: str, form: str, known: bool) -> set[Analysis]:
+    def _ruled(self, role: str, gender: Analysis | None, lemma: str, form: str, has_analyses: bool) -> set[Analysis]:
         some = self._often((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
         for length in range(LONGEST_ENDING, 0, -1):
-            if not some and not known and len(form) > length:
+            if not some and not has_analyses and len(form) > length:
                 some = self._often((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
         return some
 
@@ -141,7 +141,7 @@ class FormAnalyses:
         for lemma in self.forms:
             gender = self._gender(lemma)
             for form in self.forms.strings(lemma):
-                analyses = [one for one in self._own(lemma, form) if is_precise(one) and _agrees(one)]
+                analyses = [one for one in self._analyses(lemma, form) if is_precise(one) and _agrees(one)]
                 for role in (NOUN, MODIFIER):
                     of_role = {_bare(one) for one in analyses if role in _roles(one)}
                     of = gender if role == NOUN else None
@@ -190,7 +190,7 @@ def _bare(analysis: Analysis) -> Analysis:
     return frozenset(name for name in analysis if _group(name) in (*AGREEING, *LASTING))
 
 
-def _said_most(some: set[Analysis]) -> set[Analysis]:
+def _most_specific(some: set[Analysis]) -> set[Analysis]:
     """Without those that lack a case, a number or a gender where another one has the same groups and more."""
     return {one for one in some if not any(_main(one) < _main(more) for more in some)}
 

@@ -53,11 +53,11 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     elif isinstance(options.lexicon, (Lexicon, Mapping)):
         for row in _of_mapping(options.lexicon, PYTHON):
             table.add(row)
-    own = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
-    for row in morpheme_rows(options, own, text is not None, table.notes):
+    text_words = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
+    for row in morpheme_rows(options, text_words, text is not None, table.notes):
         table.add(row)
     if code is not None:
-        ask_packages(code, own, options, table, all_lemmas)
+        ask_packages(code, text_words, options, table, all_lemmas)
     if text is not None:
         complete(table, text, options.guess)
         if all_lemmas:
@@ -92,13 +92,13 @@ def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
         yield row._replace(form=in_form(row.form, spelling.form)), 0
 
 
-def _of_mapping(given: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
+def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
     """What a program, or a reader of another package, knows of words. Raises DataError for what no lexicon has."""
-    if isinstance(given, Lexicon):
-        lexicon = given
+    if isinstance(mapping, Lexicon):
+        lexicon = mapping
     else:
         lexicon = Lexicon()
-        for word, features in given.items():
+        for word, features in mapping.items():
             lexicon.add(word, features)
     for word in lexicon:
         yield Row(word, features=as_features(lexicon.features(word)), source=source)

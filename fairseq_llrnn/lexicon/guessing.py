@@ -51,14 +51,14 @@ def kind_of(word: str) -> str:
     return CAPITAL if word[:1].isupper() or word[:1].istitle() else ""
 
 
-def contexts(word: str, said: str = "") -> list[Context]:
+def contexts(word: str, kind: str = "") -> list[Context]:
     """Kind and ending, from the general to the special. Digits are alike, and `^` is where a short word begins.
 
     Args:
-        said: its kind, in the place of that of its characters.
+        kind: its kind, in the place of that of its characters.
     """
     spelt = "^" + "".join("0" if character.isdigit() else character for character in word.lower())
-    kind = said or kind_of(word)
+    kind = kind or kind_of(word)
     suffixes = [(kind, spelt[-length:]) for length in range(1, min(LONGEST_SUFFIX, len(spelt)) + 1)]
     return [EVERYWHERE, (kind, ""), *suffixes] if kind else [EVERYWHERE, *suffixes]
 
@@ -71,31 +71,31 @@ class Guesser:
     means: np.ndarray  # (F,) mean value of a feature where a word has it
     rows: Mapping[str, Row]  # of the words that were counted
     counts: Mapping[Context, Counter[Row]]  # n(row, e)
-    said: Mapping[str, str] = field(default_factory=dict)  # kinds of words by their analyses in another source
+    kinds: Mapping[str, str] = field(default_factory=dict)  # kinds of words by their analyses in another source
     _guesses: dict[Context, dict[str, float]] = field(default_factory=dict, init=False, repr=False)
     _tallies: dict[Context, tuple[int, int, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def train(
-        cls, known: Mapping[str, Mapping[str, float]], asked: Collection[str], said: Mapping[str, str] | None = None
+        cls, lexicon: Mapping[str, Mapping[str, float]], asked: Collection[str], kinds: Mapping[str, str] | None = None
     ) -> Guesser:
-        """Count the endings of `known` words.
+        """Count the endings of the words of a lexicon.
 
         Args:
-            known: features by word, each word once whatever its frequency; at least one word.
+            lexicon: features by word, each word once whatever its frequency; at least one word.
             asked: words that will be guessed: if they are few, only their endings are kept.
-            said: kinds of known words and of those that are asked for, by their analyses in another source.
+            kinds: of these words and of those that are asked for, by their analyses in another source.
         """
-        said = said or {}
+        kinds = kinds or {}
 
         def all_contexts(word: str) -> list[Context]:
-            return contexts(word) + (contexts(word, said[word])[1:] if word in said else [])
+            return contexts(word) + (contexts(word, kinds[word])[1:] if word in kinds else [])
 
         totals: defaultdict[str, float] = defaultdict(float)
         having: Counter[str] = Counter()
         rows: dict[str, Row] = {}
         same: dict[Row, Row] = {}
-        for word, features in known.items():
+        for word, features in lexicon.items():
             row = frozenset(name for name, value in features.items() if value != 0.0)
             rows[word] = same.setdefault(row, row)
             for name in rows[word]:
@@ -109,7 +109,7 @@ class Guesser:
                     counts[context][row] += 1
         names = tuple(sorted(having))
         means = np.array([totals[name] / having[name] for name in names])
-        return cls(names, means, rows, dict(counts), said)
+        return cls(names, means, rows, dict(counts), kinds)
 
     @cached_property
     def _places(self) -> dict[Row, np.ndarray]:
@@ -137,7 +137,7 @@ class Guesser:
 
     def contexts(self, word: str) -> list[Context]:
         """Those by which a word is guessed: with its kind in the other source, if another known word is of it."""
-        kind = self.said.get(word, "")
+        kind = self.kinds.get(word, "")
         others = self.counts.get((kind, ""), Counter()).total() - (word in self.rows) if kind else 0
         return contexts(word, kind if others else "")
 

@@ -33,27 +33,27 @@ def words_in_both(
         source: who lists them, as the user named it. answers: whether it lists only what it is asked for.
     """
     named, asked = set(filter(has_letters, listed)), set(filter(has_letters, words))
-    return words_known(source, len(named & asked), len(asked), None if answers else len(named))
+    return few_words_remark(source, len(named & asked), len(asked), None if answers else len(named))
 
 
-def words_known(source: str, known: int, words: int, listed: int | None = None) -> Counter[str]:
+def few_words_remark(source: str, covered: int, words: int, listed: int | None = None) -> Counter[str]:
     """The same of numbers: how many of a text's `words` a source knows, and how many it lists.
 
     Args:
         listed: None where it lists none, but answers.
     """
     smaller = words if listed is None else min(words, listed)
-    if smaller < LEAST or known >= FEW * smaller:
+    if smaller < LEAST or covered >= FEW * smaller:
         return Counter()
     among = "" if listed is None else f", among {listed:,}"
-    return Counter({f"of the text's {words:,} words are known to {source}{among}: {OTHER_LANGUAGE}": known})
+    return Counter({f"of the text's {words:,} words are known to {source}{among}: {OTHER_LANGUAGE}": covered})
 
 
-def tokens_known(text: str, known: int, tokens: int) -> Counter[str]:
+def few_tokens_remark(text: str, covered: int, tokens: int) -> Counter[str]:
     """A remark where a dictionary has so few (`known`) of a text's tokens that it is of another language; else none."""
-    if known >= FEW_TOKENS * tokens:
+    if covered >= FEW_TOKENS * tokens:
         return Counter()
-    return Counter({f"of the {tokens:,} tokens of {text} are words of the dictionary: {OTHER_LANGUAGE}": known})
+    return Counter({f"of the {tokens:,} tokens of {text} are words of the dictionary: {OTHER_LANGUAGE}": covered})
 
 
 def is_warning(remark: str) -> bool:

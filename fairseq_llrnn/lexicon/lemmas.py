@@ -51,7 +51,7 @@ class LemmaRules:
         }
         return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
-    def known_lemma(self, word: str) -> str | None:
+    def attested_lemma(self, word: str) -> str | None:
         """The lemma, if it is known of other words."""
         for length in range(min(LONGEST, len(word)), SURE - 1, -1):
             for rule in self.rules.get(word[-length:], ()):
@@ -64,7 +64,7 @@ class LemmaRules:
         """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
         if not word.replace("-", "").isalpha():
             return None
-        lemma = self.known_lemma(word)
+        lemma = self.attested_lemma(word)
         if lemma is not None:
             return lemma
         for length in range(min(LONGEST, len(word)), 0, -1):
@@ -93,14 +93,14 @@ class Lemmas:
     @classmethod
     def of_table(cls, table: Table) -> Lemmas:
         """Those of single words that are not guessed; guessed ones are those of the table, or by rules."""
-        found: dict[str, set[str]] = {}
+        lemmas_of: dict[str, set[str]] = {}
         guesses: dict[str, tuple[str, ...]] = {}
         for row in table.rows:
             if row.lemma and row.is_word and not row.guessed:
-                found.setdefault(row.form, set()).add(row.lemma)
+                lemmas_of.setdefault(row.form, set()).add(row.lemma)
             elif row.lemma and row.source == BY_ENDING:
                 guesses[row.form] = (row.lemma,)
-        listed = {form: tuple(sorted(lemmas)) for form, lemmas in found.items()}
+        listed = {form: tuple(sorted(lemmas)) for form, lemmas in lemmas_of.items()}
         rules = LemmaRules.learn((form, lemma) for form, lemmas in listed.items() for lemma in lemmas)
         return cls(listed, rules, guesses)
 
@@ -160,17 +160,17 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
     """
     seen = frozenset(shown)
     wanted = {lemma for word in seen for lemma in lemmas.of(word)}
-    found = [f for f, its in lemmas.listed.items() if f not in seen and _is_word(f) and not wanted.isdisjoint(its)]
+    missing = [f for f, its in lemmas.listed.items() if f not in seen and _is_word(f) and not wanted.isdisjoint(its)]
     if frequencies is None:
-        return MoreForms(tuple(sorted(found)), ())
-    heard = [form for form in found if form in frequencies]
+        return MoreForms(tuple(sorted(missing)), ())
+    heard = [form for form in missing if form in frequencies]
     guessed = [
         word
         for word in frequencies
         if word not in seen and word not in lemmas.listed and _is_word(word) and not wanted.isdisjoint(lemmas.of(word))
     ]
     listed, others = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
-    return MoreForms(listed, others, len(found) - len(heard))
+    return MoreForms(listed, others, len(missing) - len(heard))
 
 
 def _is_word(form: str) -> bool:

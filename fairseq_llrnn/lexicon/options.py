@@ -140,17 +140,18 @@ class LexiconOptions(Settings):
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
 
 
-def _check_segmenter(given: str | Path) -> None:
+def _check_segmenter(segmenter: str | Path) -> None:
     """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
-    if given == MORFESSOR and find_spec("morfessor") is None:
+    if segmenter == MORFESSOR and find_spec("morfessor") is None:
         raise OptionError(
             f"words.morphemes={MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
             "or give a FILE of words cut into segments"
         )
-    if given != MORFESSOR and not os.path.exists(given) and get_close_matches(Path(given).name, [MORFESSOR]):
+    is_misspelt = bool(get_close_matches(Path(segmenter).name, [MORFESSOR]))
+    if segmenter != MORFESSOR and not os.path.exists(segmenter) and is_misspelt:
         raise OptionError(
-            f"morphemes {given}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+            f"morphemes {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
-    if given != MORFESSOR:
-        with reading(given):
-            os.stat(given)
+    if segmenter != MORFESSOR:
+        with reading(segmenter):
+            os.stat(segmenter)

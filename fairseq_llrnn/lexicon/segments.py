@@ -80,8 +80,8 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
             yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(names))
 
 
-def _read(given: str, spelling: Spelling, asked: Collection[str] | None) -> Segmentations:
-    path = Path(given)
+def _read(file: str, spelling: Spelling, asked: Collection[str] | None) -> Segmentations:
+    path = Path(file)
     cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
     if asked is not None and not cut.keys() & set(asked):
         raise DataError(

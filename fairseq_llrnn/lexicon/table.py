@@ -80,13 +80,13 @@ def _named(names: tuple[str, ...]) -> Features:
     return tuple((name, 1.0) for name in sorted(set(names)))
 
 
-def as_features(given: Mapping[str, float] | Iterable[str]) -> Features:
+def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
     """Names, or names and values, as a row has them; equal ones are one object."""
-    if not isinstance(given, Mapping):
-        return _named(tuple(given))
-    if all(value == 1.0 for value in given.values()):
-        return _named(tuple(given))
-    return tuple(sorted((name, float(value)) for name, value in given.items()))
+    if not isinstance(features, Mapping):
+        return _named(tuple(features))
+    if all(value == 1.0 for value in features.values()):
+        return _named(tuple(features))
+    return tuple(sorted((name, float(value)) for name, value in features.items()))
 
 
 class Table:
@@ -235,7 +235,7 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda found: _PLAIN.get(found[0], found[1]), text) if "\\" in text else text
+    return _ESCAPE.sub(lambda match: _PLAIN.get(match[0], match[1]), text) if "\\" in text else text
 
 
 def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[Row, int]]:

@@ -82,18 +82,18 @@ def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = 
     Raises:
         OptionError: what named a source of forms in earlier versions. DataError: of a file, with line.
     """
-    found, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
+    word_forms, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
     for path in paths:
         check_table(path, option)
         form: Any = spelling.form
         options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=form)
         forms = set()
-        for row, own in ((row, spelling.of_text(row.form)) for row in gather(options).rows):
-            forms.update(own.split())
+        for row, spelled in ((row, spelling.of_text(row.form)) for row in gather(options).rows):
+            forms.update(spelled.split())
             if row.lemma and row.source not in (GUESS, BY_ENDING):
-                found.add(spelling.of_text(row.lemma), own, (name for name, _ in row.features))
-        found.notes.update(words_in_both(path, forms, words))
-    return found
+                word_forms.add(spelling.of_text(row.lemma), spelled, (name for name, _ in row.features))
+        word_forms.notes.update(words_in_both(path, forms, words))
+    return word_forms
 
 
 def check_table(path: str, option: str) -> None:

@@ -22,12 +22,12 @@ from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
-from fairseq_llrnn.lexicon.language_check import tokens_known
+from fairseq_llrnn.lexicon.language_check import few_tokens_remark
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, check_order, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
 from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
-from fairseq_llrnn.prior.named_backgrounds import Given, a_file, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, a_file, register_background
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.settings import Paths, Settings
@@ -116,22 +116,22 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
 @register_background(
     "ngram", AutomatonPart, "ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions, check=_check_ngrams
 )
-def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
+def read_ngrams(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
     """N-grams of an ARPA file, or of order `source` estimated from text."""
-    options: NgramOptions = given.options
+    options: NgramOptions = inputs.options
     texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
     if not source.isdecimal():
-        automaton = ngram_from_file(source, given.words, weight, temperature)
+        automaton = ngram_from_file(source, inputs.words, weight, temperature)
     else:
-        sentences = read_sentences(texts or given.texts, given.words, given.workers)
-        unigrams = _unigram_below(prior, given.words, sentences) if texts else None
+        sentences = read_sentences(texts or inputs.texts, inputs.words, inputs.workers)
+        unigrams = _unigram_below(prior, inputs.words, sentences) if texts else None
         automaton = ngram_from_text(
-            sentences, given.words, int(source), options.folds, weight, temperature, options.prune, unigrams
+            sentences, inputs.words, int(source), options.folds, weight, temperature, options.prune, unigrams
         )
-        tokens = int((sentences.tokens != given.words.symbols.index(UNK)).sum())
+        tokens = int((sentences.tokens != inputs.words.symbols.index(UNK)).sum())
         if texts:
             automaton.notes.update(
-                tokens_known(f"the text of ngram(…, text={' '.join(texts)})", tokens, len(sentences.tokens))
+                few_tokens_remark(f"the text of ngram(…, text={' '.join(texts)})", tokens, len(sentences.tokens))
             )
     return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
@@ -139,25 +139,25 @@ def read_ngrams(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart,
 @register_background(
     "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions
 )
-def read_grammar(source: str, prior: Prior, given: Given) -> tuple[AutomatonPart, Counter[str]]:
+def read_grammar(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
     """A grammar, regular expression or weighted automaton from a file."""
-    options: AutomatonOptions = given.options
+    options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
-    read = read_automaton(source, given.words, options.unknown_symbols, log_weights)
+    read = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
     automaton, notes = tempered(read.automaton, options.temperature), Counter(read.notes)
-    if given.texts:
-        notes.update(_without_probability(automaton, log_weights, given))
+    if inputs.texts:
+        notes.update(_without_probability(automaton, log_weights, inputs))
     if options.on_zero == "floor":
         automaton = floored(automaton, log_weights)
     part = AutomatonPart(automaton, "automaton", 1.0, options.temperature, options.on_zero, log_weights)
     return part, notes
 
 
-def _without_probability(automaton: Automaton, log_weights: np.ndarray, given: Given) -> Counter[str]:
+def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: Inputs) -> Counter[str]:
     """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
-    impossible, on_zero = 0, given.options.on_zero
-    for path in given.texts:
-        sentences = read_sentences([path], given.words, given.workers)
+    impossible, on_zero = 0, inputs.options.on_zero
+    for path in inputs.texts:
+        sentences = read_sentences([path], inputs.words, inputs.workers)
         places = first_impossible(automaton, log_weights, sentences)
         bad = np.flatnonzero(places != POSSIBLE)
         if len(bad) and on_zero == "error":

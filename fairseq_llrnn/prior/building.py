@@ -25,15 +25,15 @@ from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import united
 from fairseq_llrnn.lexicon.gather import gather
-from fairseq_llrnn.lexicon.language_check import tokens_known
+from fairseq_llrnn.lexicon.language_check import few_tokens_remark
 from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.evidence import (
     add_evidence,
     discount,
-    known_source_words,
     rules_of,
     source_symbols,
+    source_vocabulary_of,
     spelled_words,
 )
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
@@ -49,9 +49,9 @@ from fairseq_llrnn.prior.leaves import (
     read_background,
     with_names,
 )
-from fairseq_llrnn.prior.named_backgrounds import Given, OpenModel
+from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.origins import made_from
+from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.parts import GuessesPart
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
@@ -144,14 +144,14 @@ def build(
         warn_of_forms(["evidence.mapping"], evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
         warn_of_forms(["evidence.mapping"], targets, words.symbols)
-    known_words = None if evidence is None else known_source_words(options, evidence, source)
+    source_vocabulary = None if evidence is None else source_vocabulary_of(options, evidence, source)
     text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
     counts, all_counts = _both_counts(options, words)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     table = gather(options.words, _text_words(options, words, counts, all_counts, text), between_lemmas(options))
     lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
     for_source = evidence is not None and "patterns" in evidence.kinds
-    origins = made_from(options, background, code)
+    origins = origins_of(options, background, code)
     prior, notes = plain_prior(
         words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below.text,
         options_of(below),
@@ -179,7 +179,7 @@ def build(
     guessed = np.flatnonzero([word in completed.guessed for word in words.symbols])
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
-    inputs = Given(words, counts, as_paths(options.text), None, open_model, options.workers, source)
+    inputs = Inputs(words, counts, as_paths(options.text), None, open_model, options.workers, source)
     prior, more = add_backgrounds(prior, background, inputs)
     notes.update(more)
     if options.open_vocabulary is not None:
@@ -190,7 +190,7 @@ def build(
     prior, more = _with_source(prior, words, options, *lemmas)
     notes.update(more)
     if evidence is not None:
-        prior = add_evidence(prior, evidence, source, known_words, target_words)
+        prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
     return Built(replace(prior, recipe=kept), words, counts, notes, table)
 
 
@@ -283,12 +283,12 @@ def _notes_of_texts(options: Recipe, words: WordList, counts: np.ndarray) -> Cou
     notes, unk = Counter[str](), words.symbols.index(UNK)
     if options.text and options.counts is None:
         tokens, texts = int(counts.sum() - counts[words.symbols.index(EOS)]), " ".join(as_paths(options.text))
-        notes.update(tokens_known(f"--count-text {texts}", tokens - int(counts[unk]), tokens))
+        notes.update(few_tokens_remark(f"--count-text {texts}", tokens - int(counts[unk]), tokens))
     if options.translations is not None:
         bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
             what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
-            notes.update(tokens_known(what, int((side.tokens != unknown).sum()), len(side.tokens)))
+            notes.update(few_tokens_remark(what, int((side.tokens != unknown).sum()), len(side.tokens)))
     return notes
 
 

@@ -197,17 +197,17 @@ def unsound(directory: Path) -> Iterator[None]:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 
-def check_symbols(symbols: Sequence[str], own: Sequence[str], problem: str, advice: str) -> None:
+def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str, advice: str) -> None:
     """Raise PriorError, with the first difference, unless the symbols of a dictionary are the prior's `own`."""
-    if tuple(symbols) == tuple(own):
+    if tuple(symbols) == tuple(of_prior):
         return
     difference = next(
-        (i for i, (a, b) in enumerate(zip(symbols, own, strict=False)) if a != b), min(len(symbols), len(own))
+        (i for i, (a, b) in enumerate(zip(symbols, of_prior, strict=False)) if a != b), min(len(symbols), len(of_prior))
     )
     symbol = symbols[difference] if difference < len(symbols) else "nothing"
-    expected = own[difference] if difference < len(own) else "nothing"
+    expected = of_prior[difference] if difference < len(of_prior) else "nothing"
     raise PriorError(
-        f"{problem}: sizes {len(own)} and {len(symbols)}, first difference at index {difference} "
+        f"{problem}: sizes {len(of_prior)} and {len(symbols)}, first difference at index {difference} "
         f"({expected!r} in the prior, {symbol!r} in the dictionary); {advice}"
     )
 

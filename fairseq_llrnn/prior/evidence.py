@@ -92,11 +92,11 @@ def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
             f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
             "preprocess words, or leave one of them out"
         )
-    for known, option, side, is_there in (
+    for kinds_of_text, option, side, is_there in (
         (BY_KNOWN_WORDS, "--lexical-translation", "source", options.translations is not None),
         (ASKED, "--count-text", "target", bool(as_paths(options.text))),
     ):
-        kind = next((kind for kind in features() if kind in kinds and kind in known), None)
+        kind = next((kind for kind in features() if kind in kinds and kind in kinds_of_text), None)
         if kind is not None and not is_there:
             raise OptionError(
                 f"--evidence {kind}: expected {option} beside it and --pieces {options.pieces}, since only the "
@@ -108,25 +108,26 @@ def add_evidence(
     prior: Prior,
     rules: EvidenceRules,
     source_symbols: tuple[str, ...],
-    known_words: frozenset[str] | None = None,
+    source_vocabulary: frozenset[str] | None = None,
     target_words: Mapping[str, int] | None = None,
 ) -> Prior:
     """The prior with evidence.
 
     Args:
         source_symbols: the source dictionary; the same one as that of its lexical translations.
-        known_words: of the source, where dictionaries hold pieces. target_words: with counts, where some are asked for.
+        source_vocabulary: words of the source, where dictionaries hold pieces.
+        target_words: with counts, where some are asked for.
 
     Raises:
         ValueError: it offers translations, and the prior has none; pieces without the words that they need.
     """
     check_translations(rules, prior)
-    if pieces_of(prior) is not None and (known_words is None or (rules.asked and target_words is None)):
+    if pieces_of(prior) is not None and (source_vocabulary is None or (rules.asked and target_words is None)):
         raise ValueError("over pieces, evidence needs the words of the source, and terms those of the target")
-    return prior.with_part(EvidencePart(rules, known_words, target_words), source_symbols)
+    return prior.with_part(EvidencePart(rules, source_vocabulary, target_words), source_symbols)
 
 
-def known_source_words(
+def source_vocabulary_of(
     options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
 ) -> frozenset[str] | None:
     """The words of a source in pieces that are not unknown, those of its training text; None where words are words.

@@ -174,10 +174,10 @@ def describe(expression: Expression) -> dict[str, Any]:
 
 def check_size(expression: Expression) -> None:
     """Raise ValueError for one that is too deep, or has too many atoms."""
-    if (found := _depth(expression)) > DEEPEST:
-        raise ValueError(f"expected at most {DEEPEST} levels of backgrounds in one another, found {found}")
-    if (found := len(atoms(expression))) > LONGEST:
-        raise ValueError(f"expected at most {LONGEST:,} backgrounds, found {found:,}")
+    if (depth := _depth(expression)) > DEEPEST:
+        raise ValueError(f"expected at most {DEEPEST} levels of backgrounds in one another, found {depth}")
+    if (size := len(atoms(expression))) > LONGEST:
+        raise ValueError(f"expected at most {LONGEST:,} backgrounds, found {size:,}")
 
 
 def _depth(expression: Expression) -> int:

@@ -150,10 +150,10 @@ class _Parser:
             if option is None and begin == self.spans[self.place][1]:
                 first = f":{_unquoted(value)}"
                 continue
-            option, said = (option, _value(value)) if option else (value, True)
+            option, parsed = (option, _value(value)) if option else (value, True)
             if option in options:
                 raise self.error(f"{option} once", begin)
-            options[option] = said
+            options[option] = parsed
         while self.place < len(self.spans) and self.spans[self.place][0] < at:
             self.place += 1
         return Atom(_unquoted(name) + first, options=tuple(options.items()))

@@ -13,7 +13,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.named_backgrounds import Given, NamedBackground, NoOptions, named_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart
 from fairseq_llrnn.prior.prior import Prior
@@ -52,8 +52,8 @@ def read_background(text: str) -> Expression:
 def named_in(expression: Expression) -> list[tuple[Atom, NamedBackground]]:
     """The atoms whose names were registered."""
     kinds = ((atom, kind_of(atom.text)[0]) for atom in atoms(expression))
-    found = ((atom, named_background(kind)) for atom, kind in kinds if kind not in (STATIC, TRANSLATIONS))
-    return [(atom, named) for atom, named in found if named is not None]
+    backgrounds = ((atom, named_background(kind)) for atom, kind in kinds if kind not in (STATIC, TRANSLATIONS))
+    return [(atom, named) for atom, named in backgrounds if named is not None]
 
 
 def check_background(expression: Expression, texts: Sequence[str], has_opener: bool) -> None:
@@ -145,7 +145,7 @@ def with_names(atom: Atom) -> Atom:
     return with_files(atom, os.path.basename)
 
 
-def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple[Prior, Counter[str]]:
+def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
     """The prior with the backgrounds of an expression, and what a user should know about them.
 
     b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
@@ -162,7 +162,7 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     notes: Counter[str] = Counter()
     built = []
     for atom in leaves:
-        part, more = _part(atom, prior, given)
+        part, more = _part(atom, prior, inputs)
         built.append(part)
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
@@ -171,20 +171,20 @@ def add_backgrounds(prior: Prior, expression: Expression, given: Given) -> tuple
     for part in built:
         if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
             part = replace(part, root=None)
-        combined = combined.with_part(part, given.source_symbols if part.knows_source else None)
+        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
         combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
     return combined, notes
 
 
-def _part(atom: Atom, prior: Prior, given: Given) -> tuple[Part, Counter[str]]:
+def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
     """One of them, over the prior's b₀."""
     kind, source = kind_of(atom.text)
     options = options_of(atom)
     if kind == STATIC or (named := named_background(kind)) is None:
-        return StaticPart(static_weights(given.words, given.counts, atom.text, options)), Counter()
-    part, notes = named.read(source, prior, replace(given, options=options))
+        return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
+    part, notes = named.read(source, prior, replace(inputs, options=options))
     return part, Counter(notes)
 
 

@@ -123,7 +123,7 @@ class SharedWords:
     index: np.ndarray  # (V,) int64, in the other dictionary; that of <unk> for words it lacks
     log_share: np.ndarray  # (V,) float64: 0, and −log(lacking + 1) for <unk> and the words that it lacks
     unknown: int  # <unk> in the other dictionary
-    known: int  # ordinary words of both
+    in_both: int  # ordinary words of both
     lacking: int  # words of ours that the other model lacks
     dropped: int  # words that only the other model has
 

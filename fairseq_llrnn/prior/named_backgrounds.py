@@ -1,9 +1,9 @@
 """Backgrounds by their name in an expression of --background: `NAME:SOURCE`, or `NAME(SOURCE, OPTION=VALUE, …)`.
 
     @register_background("mrf", FieldPart, example="mrf:field", options=FieldOptions)
-    def read(source, prior, given): return FieldPart(…), {"words that it lacks": 3}
+    def read(source, prior, inputs): return FieldPart(…), {"words that it lacks": 3}
 
-`options` is a dataclass of settings (settings.py); what is said in the expression is `given.options`. What is wrong in
+`options` is a dataclass of settings (settings.py); the options of the expression are `inputs.options`. What is wrong in
 an expression is said before anything is read: the class of the part tells whether it can stand beside others and
 whether it knows the source, and `check` refuses what does not go together.
 
@@ -39,7 +39,7 @@ class NoOptions(Settings):
 
 
 @dataclass(frozen=True)
-class Given:
+class Inputs:
     """What a background can be made of beside what is behind its colon."""
 
     words: WordList
@@ -51,9 +51,9 @@ class Given:
     source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, where a part knows the source
 
 
-Read = Callable[[str, "Prior", Given], tuple[Part, Mapping[str, int]]]
+Read = Callable[[str, "Prior", Inputs], tuple[Part, Mapping[str, int]]]
 ReadType = TypeVar("ReadType", bound=Read)
-_KNOWN: dict[str, NamedBackground] = {}
+_REGISTERED: dict[str, NamedBackground] = {}
 
 
 def no_file(source: str) -> bool:
@@ -99,21 +99,21 @@ def register_background(
             and the training texts do not go together; it is asked before anything is read.
     """
 
-    def known(read: ReadType) -> ReadType:
-        _KNOWN[name] = NamedBackground(part, example, read, is_file, options, check)
+    def register(read: ReadType) -> ReadType:
+        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check)
         return read
 
-    return known
+    return register
 
 
 def named_background(name: str) -> NamedBackground | None:
     """What was registered under that name, here or elsewhere; None: nothing."""
-    if name not in _KNOWN:
+    if name not in _REGISTERED:
         load_all("parts")
-    return _KNOWN.get(name)
+    return _REGISTERED.get(name)
 
 
 def named_backgrounds() -> Mapping[str, NamedBackground]:
     """All that are registered, by name."""
     load_all("parts")
-    return dict(sorted(_KNOWN.items()))
+    return dict(sorted(_REGISTERED.items()))

@@ -13,7 +13,7 @@ from fairseq_llrnn.prior.leaves import with_files
 from fairseq_llrnn.prior.recipe import Recipe
 
 
-def made_from(options: Recipe, background: Expression, code: str | None) -> list[str]:
+def origins_of(options: Recipe, background: Expression, code: str | None) -> list[str]:
     """What the prior was made from: option, file name, and the beginning of the content's SHA-256.
 
     Args:

@@ -281,14 +281,14 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
     if not KIND.fullmatch(kind):
         raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
 
-    def known(part: type[PartType]) -> type[PartType]:
+    def register(part: type[PartType]) -> type[PartType]:
         if part.brings_strings and not part.knows_source:
             raise ValueError(f"part {kind}: brings_strings is True, expected knows_source = True beside it; add it")
         part.kind = kind
         KINDS[kind] = part
         return part
 
-    return known
+    return register
 
 
 def names_of(kinds: list[str]) -> list[str]:

@@ -216,7 +216,7 @@ class Prior:
     def fingerprint(self) -> str:
         """SHA-256 of all that a model's weights depend on: dictionary, features, signatures, background."""
         digest = hashlib.sha256(hash_symbols(self.symbols).encode())
-        _add_arrays(digest, self._own_arrays())
+        _add_arrays(digest, self._base_arrays())
         digest.update("\n".join((*self.output.features.names, "", *self.input.features.names)).encode())
         for name, part in zip(self.names, self.parts, strict=True):
             source = hash_symbols(self.source_symbols) if part.knows_source else ""
@@ -285,7 +285,7 @@ class Prior:
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 
-    def _own_arrays(self) -> dict[str, np.ndarray]:
+    def _base_arrays(self) -> dict[str, np.ndarray]:
         """All but those of parts."""
         arrays = {"log_weights": self.log_weights}
         sides = {"output": self.output} if self.input is self.output else {"output": self.output, "input": self.input}
@@ -303,7 +303,7 @@ class Prior:
             PriorError: the place exists and is no prior, or cannot be written.
         """
         named = list(zip(self.names, self.parts, strict=True))
-        arrays = self._own_arrays()
+        arrays = self._base_arrays()
         for name, part in named:
             arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
         source = {SOURCE_HASH: hash_symbols(self.source_symbols)} if self.source_symbols else {}

@@ -43,7 +43,7 @@ def read_recipe(path: str | Path) -> Recipe:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
-    return _moved(recipe, lambda found: os.path.join(os.path.dirname(path), found))
+    return _moved(recipe, lambda relative: os.path.join(os.path.dirname(path), relative))
 
 
 def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path | None) -> str:

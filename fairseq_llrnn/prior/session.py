@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fairseq_llrnn.features.dictionary import OpenWords
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class Session:
@@ -19,14 +19,14 @@ class Session:
 
     def __init__(self, symbols: Sequence[str], source_symbols: Sequence[str]) -> None:
         self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
-        self._made: dict[str, Any] = {}
+        self._memo: dict[str, Any] = {}
 
     def __deepcopy__(self, memo: object) -> Session:
         return self  # a copy of a model belongs to the same dictionaries
 
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
+    def once(self, name: str, make: Callable[[], Value]) -> Value:
         """What `make` gave when it was first asked for under this name."""
-        if name not in self._made:
-            self._made[name] = make()
-        made_once: Made = self._made[name]
-        return made_once
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: Value = self._memo[name]
+        return value

@@ -20,18 +20,18 @@ CASE, UNICODE = "case", "Unicode form"
 
 
 def notes_of_spelling(
-    words: WordList, counts: np.ndarray, known: Collection[str], what: str, options: LexiconOptions
+    words: WordList, counts: np.ndarray, vocabulary: Collection[str], what: str, options: LexiconOptions
 ) -> Counter[str]:
     """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
 
     Args:
         counts: (V,), of the text. known: words of files, as they were read with `options`. what: has them.
     """
-    missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in known]
-    if not missing or not known:
+    missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in vocabulary]
+    if not missing or not vocabulary:
         return Counter()
     forms: dict[str, str] = {}
-    for form in known:
+    for form in vocabulary:
         forms.setdefault(_key(form), form)
     places: dict[tuple[str, str], list[int]] = {}
     any_capitals = any(word != lower(word) for word in words.ordinary)

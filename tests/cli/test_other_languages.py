@@ -7,7 +7,7 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.language_check import tokens_known, words_in_both, words_known
+from fairseq_llrnn.lexicon.language_check import few_tokens_remark, few_words_remark, words_in_both
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
@@ -91,9 +91,9 @@ def test_texts(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], P
 
 
 def test_where_it_begins() -> None:
-    assert words_known("it", 1, 11) and not words_known("it", 1, 10) and not words_known("it", 0, 9)
-    assert words_known("it", 1, 100, 11) and not words_known("it", 1, 100, 10)
-    assert tokens_known("it", 4, 9) and not tokens_known("it", 4, 8) and not tokens_known("it", 0, 0)
+    assert few_words_remark("it", 1, 11) and not few_words_remark("it", 1, 10) and not few_words_remark("it", 0, 9)
+    assert few_words_remark("it", 1, 100, 11) and not few_words_remark("it", 1, 100, 10)
+    assert few_tokens_remark("it", 4, 9) and not few_tokens_remark("it", 4, 8) and not few_tokens_remark("it", 0, 0)
     numbers = [str(i) for i in range(99)]
     assert not words_in_both("it", [lower(word) for word in WORDS] + numbers, WORDS)
     assert words_in_both("it", OTHERS + numbers, WORDS + numbers)  # which are the same in all languages

@@ -82,7 +82,7 @@ def offered(table: PieceTable, line: str) -> list[tuple[list[int], list[str]]]:
 
 def test_words_are_found_in_their_pieces(tmp_path: Path) -> None:
     table = table_of(prior_of("sentencepiece", tmp_path))
-    assert table.known_words == KNOWN
+    assert table.source_vocabulary == KNOWN
     line = "▁a ▁4 0 0 ▁An n a ▁b ▁4 <unk> ▁q q </s> <pad>"
     assert offered(table, line) == [([1, 2, 3], ["▁400"]), ([4, 5, 6], ["▁Anna"]), ([7], ["▁4", "▁40"]),
                                     ([10, 11], ["▁qq"])]  # fmt: skip
@@ -182,7 +182,7 @@ def test_it_is_saved_and_read_again(prior: Prior, tmp_path: Path) -> None:
     assert read.find(EvidencePart).source_words(read.source_symbols) == {
         "mapped": 1, "numbers": 0, "names": 0, "copies": 0
     }  # fmt: skip
-    other = replace(prior.find(EvidencePart), known_words=frozenset("a"))
+    other = replace(prior.find(EvidencePart), source_vocabulary=frozenset("a"))
     assert prior.without(EvidencePart).with_part(other, prior.source_symbols).fingerprint != prior.fingerprint
 
 
@@ -202,7 +202,7 @@ def test_known_words_without_a_text(tmp_path: Path) -> None:
     numbers = EvidenceOptions(("numbers",))
     symbols = (*SPECIALS, *PIECES["bpe"])
     made = prior_of("bpe", tmp_path, translations=None, evidence=numbers, source_dictionary=symbols)
-    assert made.find(EvidencePart).known_words == frozenset()
+    assert made.find(EvidencePart).source_vocabulary == frozenset()
     for kind in ("names", "copies"):
         with pytest.raises(OptionError, match=f"--evidence {kind}: expected --lexical-translation beside it and --pie"):
             options = EvidenceOptions(("numbers", kind))

@@ -22,7 +22,7 @@ from fairseq_llrnn.lexicon.languages import (
     sources_of,
     turkish_tags,
 )
-from fairseq_llrnn.lexicon.languages.names import OTHER_NAMES, OWN_NAMES
+from fairseq_llrnn.lexicon.languages.names import ENDONYMS, OTHER_NAMES
 from fairseq_llrnn.lexicon.languages.opencorpora_tags import grammemes_features
 from fairseq_llrnn.lexicon.languages.turkish_tags import morphemes_features
 
@@ -80,7 +80,7 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
 
 def test_languages_by_the_names_that_their_speakers_give_them() -> None:
     assert [language_code(name) for name in ("Türkçe", "deutsch", "Français", "українська")] == ["tr", "de", "fr", "uk"]
-    assert set(OWN_NAMES[1::2]) <= set(NAMES)
+    assert set(ENDONYMS[1::2]) <= set(NAMES)
     assert [language_code(name) for name in ("Serbian", "Croatian", "Norwegian Bokmål")] == ["sh", "sh", "nb"]
     assert set(OTHER_NAMES.values()) <= set(NAMES)
 

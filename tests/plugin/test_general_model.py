@@ -117,7 +117,7 @@ def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
     files = find_model_files(str(general["lstm_lm"]), RECORDED)
     shared = compare_words(files, symbols, allowed)
     ordinary = int(allowed.sum()) - 2
-    assert (shared.known, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
+    assert (shared.in_both, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
 
 
 def test_a_string_outside_our_dictionary_is_unknown(general: dict[str, Path], world: World, tmp_path: Path) -> None:

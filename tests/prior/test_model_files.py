@@ -88,7 +88,7 @@ def test_words_that_the_other_model_lacks_share_its_unknown_mass() -> None:
     shared = SharedWords.of(ours, allowed, others, ordinary)
     np.testing.assert_array_equal(shared.index, [0, 1, 2, 3, 5, 3, 3, 4])
     np.testing.assert_allclose(np.exp(shared.log_share), [1, 1, 1, 1 / 3, 1, 1 / 3, 1 / 3, 1])
-    assert (shared.known, shared.lacking, shared.dropped, shared.unknown) == (2, 2, 3, 3)
+    assert (shared.in_both, shared.lacking, shared.dropped, shared.unknown) == (2, 2, 3, 3)
     # what b₀ forbids gets no part of it
     allowed[5] = False
     shared = SharedWords.of(ours, allowed, others, ordinary)

@@ -12,7 +12,7 @@ from fairseq_llrnn.backgrounds.algebra import Tempered
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.leaves import kind_of, read_background
-from fairseq_llrnn.prior.named_backgrounds import Given, named_background, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, named_background, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, register_part
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -30,7 +30,7 @@ class FlattenedPart(Part):
 
 
 @register_background("flat", FlattenedPart, example="flat:2")
-def read(source: str, prior: Prior, given: Given) -> tuple[Part, dict[str, int]]:
+def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, dict[str, int]]:
     return FlattenedPart(float(source)), {"words": len(prior.symbols)}
 
 

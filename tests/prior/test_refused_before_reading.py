@@ -16,7 +16,7 @@ from fairseq_llrnn.files import atomic_write
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, building
 from fairseq_llrnn.prior.directory import check_place
-from fairseq_llrnn.prior.named_backgrounds import Given, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import Part, register_part
 
 SYMBOLS = [*SPECIALS, "le", "la"]
@@ -30,7 +30,7 @@ class WrappingPart(Part):
 
 
 @register_background("wrapping", WrappingPart, example="wrapping")
-def read(source: str, prior: Prior, given: Given) -> tuple[Part, Mapping[str, int]]:
+def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     return WrappingPart(), {}
 
 

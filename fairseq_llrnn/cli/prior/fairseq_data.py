@@ -41,10 +41,10 @@ def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelTex
 
 def _notes(shared: "SharedWords") -> dict[str, int]:
     """What a user should know about the words of a model; a warning on stderr."""
-    ordinary = shared.known + shared.lacking
-    if shared.known < FEW * ordinary:
+    ordinary = shared.in_both + shared.lacking
+    if shared.in_both < FEW * ordinary:
         print(
-            f"warning: the background's model knows {shared.known:,} of the {ordinary:,} words of --dict, and "
+            f"warning: the background's model knows {shared.in_both:,} of the {ordinary:,} words of --dict, and "
             f"{shared.dropped:,} others: is it one of the same language and tokenisation?",
             file=sys.stderr,
         )

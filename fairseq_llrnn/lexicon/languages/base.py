@@ -136,7 +136,7 @@ class FrequencySource(LanguageSource):
         """(n,) between 0 and 1, of the words' tokens in its texts; 0 for a word that it lacks."""
 
     @abstractmethod
-    def known(self, code: str) -> Mapping[str, float]:
+    def all_frequencies(self, code: str) -> Mapping[str, float]:
         """All words that it lists, with their frequencies."""
 
     @abstractmethod

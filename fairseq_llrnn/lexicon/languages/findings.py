@@ -11,7 +11,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.language_check import has_letters, words_known
+from fairseq_llrnn.lexicon.language_check import few_words_remark, has_letters
 from fairseq_llrnn.lexicon.languages.base import (
     SOURCES,
     FeatureSource,
@@ -48,7 +48,7 @@ class Finding:
     @property
     def notes(self) -> Counter[str]:
         """Whether the words may be of another language."""
-        return words_known(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
+        return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
                     listed.pop((word, lemma), None)
             findings.append(_finding(source, code, symbols, counts, [word in lexicon for word in symbols]))
         elif isinstance(source, FrequencySource):
-            known = source.frequencies(symbols, code) > 0
-            findings.append(_finding(source, code, symbols, counts, known.tolist()))
+            is_listed = source.frequencies(symbols, code) > 0
+            findings.append(_finding(source, code, symbols, counts, is_listed.tolist()))
         for form, lemma in listed:
             table.add(Row(form, lemma, source=f"{source.name}:{code}"))
     table.packages = Gathered(code, tuple(findings), missing, len(pooled), options.lemma_floor)

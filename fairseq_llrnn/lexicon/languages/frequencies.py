@@ -37,23 +37,23 @@ class Wordfreq(FrequencySource):
         from wordfreq.language_info import get_language_info
         from wordfreq.preprocess import preprocess_text
 
-        own_code = self.codes[code]
-        listed = wordfreq.get_frequency_dict(own_code)
+        package_code = self.codes[code]
+        listed = wordfreq.get_frequency_dict(package_code)
         # the tokenizers of Chinese, Japanese and Korean are packages of their own; a dictionary's words are whole
-        is_parted_by_blanks = get_language_info(own_code)["tokenizer"] == "regex"
+        is_parted_by_blanks = get_language_info(package_code)["tokenizer"] == "regex"
 
         def frequency(word: str) -> float:
-            frequency_of_word = listed.get(preprocess_text(word, own_code), 0.0)
+            frequency_of_word = listed.get(preprocess_text(word, package_code), 0.0)
             # numbers, and words with hyphens and apostrophes, are frequent as their parts are
-            return frequency_of_word or (wordfreq.word_frequency(word, own_code) if is_parted_by_blanks else 0.0)
+            return frequency_of_word or (wordfreq.word_frequency(word, package_code) if is_parted_by_blanks else 0.0)
 
         return np.array([frequency(word) for word in words], dtype=np.float64)
 
-    def known(self, code: str) -> Mapping[str, float]:
+    def all_frequencies(self, code: str) -> Mapping[str, float]:
         import wordfreq
 
         frequencies: Mapping[str, float] = wordfreq.get_frequency_dict(self.codes[code])
         return frequencies
 
     def least(self, code: str) -> float:
-        return min(self.known(code).values())
+        return min(self.all_frequencies(code).values())

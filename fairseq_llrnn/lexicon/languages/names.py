@@ -69,7 +69,7 @@ vi/vie Vietnamese
 zh/zho/chi Chinese
 """
 # what their speakers call some of them, so that deutsch is no misspelt Dutch
-OWN_NAMES = (
+ENDONYMS = (
     "български bg català ca čeština cs dansk da deutsch de ελληνικά el español es eesti et suomi fi français fr galego "
     "gl hrvatski sh magyar hu italiano it lietuvių lt latviešu lv nederlands nl norsk nb polski pl português pt română "
     "ro русский ru slovenčina sk slovenščina sl srpski sh svenska sv türkçe tr українська uk"
@@ -83,7 +83,7 @@ for _line in TABLE.strip().splitlines():
     _code = _codes.partition("/")[0]
     NAMES[_code] = _name
     CODES.update(dict.fromkeys((*_codes.split("/"), _name.lower()), _code))
-CODES.update(zip(OWN_NAMES[::2], OWN_NAMES[1::2], strict=True))
+CODES.update(zip(ENDONYMS[::2], ENDONYMS[1::2], strict=True))
 CODES.update(OTHER_NAMES)
 SHORTEST_MISSPELT = 4  # letters: two or three are a code, and any other code is near it
 
@@ -106,10 +106,10 @@ def language_code(text: str, option: str = "") -> str:
     name, other = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
         f"{name}: expected a language that some package knows, found {other}{advice}; for others there are --conllu, "
-        f"and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are {known()}"
+        f"and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are {all_languages()}"
     )
 
 
-def known() -> str:
+def all_languages() -> str:
     """`ar Arabic, ast Asturian, …`"""
     return ", ".join(f"{code} {name}" for code, name in NAMES.items())

@@ -52,7 +52,7 @@ def iter_hunspell(
             f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"
         )
     affixes = read_affixes(rules, form)
-    prefixes = {(spelled(rule.add), spelled(rule.strip)) for own in affixes.prefixes.values() for rule in own}
+    prefixes = {(spelled(rule.add), spelled(rule.strip)) for of_flag in affixes.prefixes.values() for rule in of_flag}
     begins = None if words is None else _begins(words, prefixes)
     count = ReadCount(path, "words")
     for number, line in iter_encoded(path, affixes.encoding, form):
@@ -69,7 +69,7 @@ def iter_hunspell(
         where = place(path, number)
         text, _, morphology_text = line.partition("\t")
         if affixes.morphology and (alias := ALIAS.fullmatch(line)):
-            text, morphology_text = alias[1], affixes.said(int(alias[2]), where)
+            text, morphology_text = alias[1], affixes.morphology_of(int(alias[2]), where)
         elif morphology := MORPHOLOGY.search(text):
             text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
         word, flags = split_flags(text.strip(" "), affixes, where)

@@ -70,7 +70,7 @@ class _Table:
     where: str
     expected: int
     crosses: bool = False
-    found: int = 0
+    lines: int = 0
 
 
 class _Idle:
@@ -109,7 +109,7 @@ class Affixes:
     cut: list[str] = field(default_factory=list)  # words that have more forms than were found
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
     _idle: dict[frozenset[str], list[_Idle]] = field(default_factory=dict)
-    _known: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
+    _memo: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
     def has(self, flags: frozenset[str], what: str) -> bool:
@@ -177,7 +177,7 @@ class Affixes:
             self._strips[flags] = lengths
         return lengths
 
-    def said(self, alias: int, where: str) -> str:
+    def morphology_of(self, alias: int, where: str) -> str:
         """The morphology that a line names by its number. Raises DataError: there is none of that number."""
         if not 0 < alias <= len(self.morphology):
             raise DataError(
@@ -228,11 +228,11 @@ class Affixes:
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
         """Those that a set of flags names."""
-        rules_of_flags = self._known.get((flags, are_suffixes))
+        rules_of_flags = self._memo.get((flags, are_suffixes))
         if rules_of_flags is None:
             rules = self.suffixes if are_suffixes else self.prefixes
             rules_of_flags = tuple(rule for flag in sorted(flags) for rule in rules.get(flag, ()))
-            self._known[flags, are_suffixes] = rules_of_flags
+            self._memo[flags, are_suffixes] = rules_of_flags
         return rules_of_flags
 
 
@@ -263,7 +263,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             if cells[0] not in affixes.tables:
                 affixes.tables[cells[0]] = _Table(where, _number(cells[1], f"{cells[0]} number", cells, where))
                 continue
-            affixes.tables[cells[0]].found += 1
+            affixes.tables[cells[0]].lines += 1
             if cells[0] == "AF":
                 affixes.aliases.append(_flags(cells[1], plain, where))
             else:
@@ -271,10 +271,10 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
         elif cells[0] in ("SFX", "PFX"):
             _add_rule(cells, affixes, where, number)
     for name, table in affixes.tables.items():
-        if table.found != table.expected:
+        if table.lines != table.expected:
             raise DataError(
                 f"{table.where}: expected {table.expected:,} lines `{name} …` below, as it says, found "
-                f"{table.found:,}; correct the number, or copy the file again"
+                f"{table.lines:,}; correct the number, or copy the file again"
             )
     return affixes
 
@@ -295,7 +295,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None
     flag = _flag(named, affixes.flag_kind, where)
     name = f"{kind} {flag}"
     table = affixes.tables.get(name)
-    if table is None or (table.found == table.expected and strip in ("Y", "N") and add.isdecimal()):
+    if table is None or (table.lines == table.expected and strip in ("Y", "N") and add.isdecimal()):
         # a flag may have several tables, which add up, each with a header of its own
         if strip not in ("Y", "N") or not add.isdecimal():
             raise DataError(
@@ -304,7 +304,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None
             )
         affixes.tables[name] = _Table(where, _number(add, f"{kind} {flag} Y|N number", cells, where), strip == "Y")
         return
-    table.found += 1
+    table.lines += 1
     affixes.rules += 1
     if affixes.rules > MOST_RULES:
         raise DataError(f"{where}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.unimorph_tags import OWN_GROUP, tags_features
+from fairseq_llrnn.lexicon.readers.unimorph_tags import GROUP, tags_features
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 COLUMNS = ("lemma", "form", "features")
@@ -16,7 +16,7 @@ OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of spee
 MISSING = ("-", "–", "—")  # where a paradigm has no form
 
 WITHOUT_FORM = "without a form"
-OWN_SHOWN = 5
+MOST_SHOWN = 5
 
 
 def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
@@ -25,11 +25,11 @@ def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     for lemma, form, tags in _cells(count):
         count.read += 1
         names = tags_features(tags)
-        rest.update(dict.fromkeys(name for name in names if name.startswith(f"{OWN_GROUP}:")))
+        rest.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
         lemma = "" if lemma in ("", "_") else asked.spelling.cased(lemma)
         yield Row(asked.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
     if rest:
-        kept = ", ".join(list(rest)[:OWN_SHOWN]) + (", …" if len(rest) > OWN_SHOWN else "")
+        kept = ", ".join(list(rest)[:MOST_SHOWN]) + (", …" if len(rest) > MOST_SHOWN else "")
         asked.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(rest)
 
 

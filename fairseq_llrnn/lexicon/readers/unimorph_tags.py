@@ -137,7 +137,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     },
 }
 
-OWN_GROUP = "UniMorph"
+GROUP = "UniMorph"
 TAG = re.compile(r"(?:[^;()]|\([^()]*\)|[()])+")  # a semicolon within NOM(1;SG), of UniMorph 4, ends no tag
 ALTERNATIVES = re.compile(r"[+/]")
 
@@ -155,11 +155,11 @@ def tags_features(tags: str) -> tuple[str, ...]:
 
 
 def _one_tag(tag: str) -> Iterator[str]:
-    whole = _known(tag)
+    whole = _ud_features(tag)
     parts = [tag] if whole or "(" in tag else [part.strip("{} ") for part in ALTERNATIVES.split(tag)]
     for part in filter(None, parts):
-        yield from whole or _known(part) or (f"{OWN_GROUP}:{'_'.join(part.split())}",)
+        yield from whole or _ud_features(part) or (f"{GROUP}:{'_'.join(part.split())}",)
 
 
-def _known(tag: str) -> tuple[str, ...]:
+def _ud_features(tag: str) -> tuple[str, ...]:
     return PART_OF_SPEECH.get(tag.upper()) or FEATURES.get(tag.upper(), ())

@@ -72,7 +72,7 @@ class InventedEvidence(ChangedPairs):
         vocabulary: Container[str] = {*prior.symbols, *prior.source_symbols}
         if isinstance(self.table, PieceTable):
             pieces = self.table.convention
-            vocabulary = self.table.known_words | {pieces.bare(symbol) for symbol in prior.symbols}
+            vocabulary = self.table.source_vocabulary | {pieces.bare(symbol) for symbol in prior.symbols}
         return invented_words(self.table.rules, vocabulary, seed)
 
     def _in_pieces(self, word: str) -> list[int] | None:

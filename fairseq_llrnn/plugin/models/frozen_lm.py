@@ -149,7 +149,7 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
     """
     words = load_dictionary(files.paths[DICTIONARY])
     shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)
-    if shared.known == 0:
+    if shared.in_both == 0:
         raise DataError(
             f"{OPTION} expected a model over words of the dictionary, found none among its "
             f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); give a model of the same "

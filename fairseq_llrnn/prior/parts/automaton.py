@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
 
-MADE_FROM = ("ngram", "automaton")
+ORIGINS = ("ngram", "automaton")
 ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
-SAID_OF_ZERO = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
+ZERO_TEXTS = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
 FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what on_zero=floor gives to words that an automaton forbids
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
@@ -91,7 +91,7 @@ class AutomatonPart(Part):
         made_from, weight, temperature, on_zero, memory = (saved.description[name] for name in names)
         numbers = isinstance(weight, float) and 0.0 <= weight <= 1.0 and is_temperature(temperature)
         memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
-        if not (made_from in MADE_FROM and on_zero in ON_ZERO and numbers and memorised):
+        if not (made_from in ORIGINS and on_zero in ON_ZERO and numbers and memorised):
             raise ValueError(f"the automaton is described by something else than {', '.join(names)}")
         arrays = {name: saved.array(name, np.int64) for name in INTEGERS}
         arrays |= {name: saved.array(name, np.float64) for name in NUMBERS}
@@ -127,7 +127,7 @@ class AutomatonPart(Part):
             lines.append(f"cross-fitted in training, {self.folds} folds")
         lines += [f"{name} {value:g}" for name in ("weight", "temperature") if (value := getattr(self, name)) != 1.0]
         if self.made_from == "automaton":
-            lines.append(f"sentences it forbids are {SAID_OF_ZERO[self.on_zero]}")
+            lines.append(f"sentences it forbids are {ZERO_TEXTS[self.on_zero]}")
         return lines
 
     def word(self, prior: Prior, index: int) -> Facts:

@@ -11,7 +11,7 @@ from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.named_backgrounds import Given, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 from fairseq_llrnn.settings import Settings
 
@@ -103,5 +103,5 @@ def _part(source: str, options: CacheOptions, texts: Sequence[str] = ()) -> Cach
 
 
 @register_background("cache", CachePart, EXAMPLE, is_file=_is_number, options=CacheOptions, check=_part)
-def read_cache(source: str, prior: Prior, given: Given) -> tuple[CachePart, Mapping[str, int]]:
-    return _part(source, given.options), {}
+def read_cache(source: str, prior: Prior, inputs: Inputs) -> tuple[CachePart, Mapping[str, int]]:
+    return _part(source, inputs.options), {}

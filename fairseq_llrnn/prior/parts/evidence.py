@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import ClassSource, Head
     from fairseq_llrnn.prior.prior import Prior
 
-KNOWN_WORDS, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
+SOURCE_VOCABULARY, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
 
 
 @register_part("evidence")
@@ -39,7 +39,7 @@ class EvidencePart(Part):
     """The rules; the features of slots are among those of φ."""
 
     rules: EvidenceRules
-    known_words: frozenset[str] | None = None  # of the source, where it is in pieces; else those of its dictionary
+    source_vocabulary: frozenset[str] | None = None  # its words, where it is in pieces; else those of its dictionary
     target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
 
     knows_source = brings_strings = True
@@ -48,7 +48,7 @@ class EvidencePart(Part):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Words as UTF-8, one a line."""
-        arrays = {} if self.known_words is None else {KNOWN_WORDS: _lines(sorted(self.known_words))}
+        arrays = {} if self.source_vocabulary is None else {SOURCE_VOCABULARY: _lines(sorted(self.source_vocabulary))}
         if self.target_words is not None:
             words = dict(sorted(self.target_words.items()))
             arrays |= {TARGET_WORDS: _lines(words), TARGET_COUNTS: np.array(list(words.values()), dtype=np.int64)}
@@ -71,11 +71,11 @@ class EvidencePart(Part):
         check_translations(rules, prior)
         pieces = pieces_of(prior) is not None
         asked = pieces and bool(rules.asked)
-        if (KNOWN_WORDS in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
+        if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
         if not pieces:
             return cls(rules)
-        vocabulary = frozenset(_read_lines(saved.array(KNOWN_WORDS, np.uint8)))
+        vocabulary = frozenset(_read_lines(saved.array(SOURCE_VOCABULARY, np.uint8)))
         if TARGET_WORDS not in saved.arrays:
             return cls(rules, vocabulary)
         words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
@@ -89,7 +89,7 @@ class EvidencePart(Part):
         Raises:
             OptionError: a pattern takes far too long.
         """
-        return self.rules.find(word, symbols if self.known_words is None else self.known_words)
+        return self.rules.find(word, symbols if self.source_vocabulary is None else self.source_vocabulary)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class EvidencePart(Part):
 
     @property
     def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
-        return self.known_words, self.target_words
+        return self.source_vocabulary, self.target_words
 
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
         """How many of the source words are evidence, by the kinds that were chosen.
@@ -105,9 +105,9 @@ class EvidencePart(Part):
         Raises:
             OptionError: a pattern takes far too long.
         """
-        vocabulary = frozenset(symbols) if self.known_words is None else self.known_words
-        found = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
-        counted = Counter(evidence.kind for evidence in found if evidence is not None)
+        vocabulary = frozenset(symbols) if self.source_vocabulary is None else self.source_vocabulary
+        matches = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
+        counted = Counter(evidence.kind for evidence in matches if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
 
     @property
@@ -127,12 +127,12 @@ class EvidencePart(Part):
         rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
         limit = MAX_SLOTS if max_slots is None else max_slots
         arguments = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
-        pieces, vocabulary = pieces_of(prior), self.known_words
+        pieces, vocabulary = pieces_of(prior), self.source_vocabulary
 
         def make() -> EvidenceTable:
             if pieces is None or vocabulary is None:
                 return EvidenceTable(*arguments)
-            return PieceTable(*arguments, convention=pieces, known_words=vocabulary)
+            return PieceTable(*arguments, convention=pieces, source_vocabulary=vocabulary)
 
         table = session.once("evidence", make)
         if max_slots not in (None, table.max_slots):
@@ -149,8 +149,8 @@ class EvidencePart(Part):
         spelt = word if pieces is None or index is None else pieces.bare(word)
         evidence = self.find(spelt, frozenset(prior.source_symbols))
         facts = ["none"] if evidence is None else [f"{evidence.kind}: {' '.join(evidence.words)}"]
-        lacking = "the source dictionary" if self.known_words is None else "the source's training text"
-        if index is None if self.known_words is None else spelt not in self.known_words:
+        lacking = "the source dictionary" if self.source_vocabulary is None else "the source's training text"
+        if index is None if self.source_vocabulary is None else spelt not in self.source_vocabulary:
             facts.append(f"unknown: {lacking} lacks it")
         return {"evidence": facts}
 

@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
-from fairseq_llrnn.prior.named_backgrounds import Given, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 from fairseq_llrnn.settings import FilePath, Settings
 
@@ -94,6 +94,6 @@ def _is_checkpoint(source: str) -> bool:
 
 
 @register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
-def read_model(source: str, prior: Prior, given: Given) -> tuple[ModelPart, Mapping[str, int]]:
-    assert given.open_model is not None  # or it would be refused
-    return given.open_model(source, prior, given.options)
+def read_model(source: str, prior: Prior, inputs: Inputs) -> tuple[ModelPart, Mapping[str, int]]:
+    assert inputs.open_model is not None  # or it would be refused
+    return inputs.open_model(source, prior, inputs.options)

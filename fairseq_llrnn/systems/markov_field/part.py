@@ -15,7 +15,7 @@ import torch
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_STORED_LOG
-from fairseq_llrnn.prior.named_backgrounds import Given, register_background
+from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
 
@@ -91,7 +91,7 @@ class MarkovFieldPart(Part):
 
 
 @register_background("mrf", MarkovFieldPart, example="mrf:field")
-def read(source: str, prior: Prior, given: Given) -> tuple[Part, Mapping[str, int]]:
+def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     """The field in the folder `source`, for the words that the prior allows. Raises DataError."""
     field = MarkovField.load(source)
     words = field.words

@@ -36,7 +36,7 @@ def test_a_prior_keeps_the_words_of_the_training_text(prior: Prior, tmp_path: Pa
 def test_a_damaged_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
     part = prior.find(EvidencePart)
     assert part is not None
-    without = EvidencePart(part.rules, part.known_words)
+    without = EvidencePart(part.rules, part.source_vocabulary)
     prior.without(EvidencePart).with_part(without, prior.source_symbols).save(tmp_path / "without")
     with pytest.raises(PriorError, match="differ in whether their words are in pieces"):
         Prior.load(tmp_path / "without")
@@ -105,6 +105,6 @@ def test_counts_that_do_not_fit_are_refused(prior: Prior, tmp_path: Path, monkey
 def test_pieces_need_their_words(prior: Prior) -> None:
     part = prior.find(EvidencePart)
     assert part is not None
-    for known, target in ((None, part.target_words), (part.known_words, None)):
+    for known, target in ((None, part.target_words), (part.source_vocabulary, None)):
         with pytest.raises(ValueError, match="over pieces, evidence needs the words of the source, and terms those of"):
             add_evidence(prior.without(EvidencePart), part.rules, prior.source_symbols, known, target)
