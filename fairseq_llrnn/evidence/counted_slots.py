@@ -37,7 +37,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, OfRows, each_row
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
-from fairseq_llrnn.output.context_classes import OwnClasses, Records, recalled
+from fairseq_llrnn.output.context_classes import Records, StateClasses, recalled
 
 LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
 # log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
@@ -61,18 +61,18 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
     A string of the evidence is said as often as it stands in the source; wanted where no dictionary has the word.
     """
     batch, many = slots.words.shape
-    found = []
+    groups = []
     if slots.groups is not None:
         none = torch.zeros_like(slots.groups.must)
-        found.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
+        groups.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
     if once:
         counted = (slots.times > 0).any(0)  # shape: (J,); translations, which are many, are not
         alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
         wanted = slots.names_unknown[:, counted]
-        found.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
-    if not any(bool((quotas.most > 0).any()) for quotas in found):
+        groups.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
+    if not any(bool((quotas.most > 0).any()) for quotas in groups):
         return None
-    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in found), strict=True)
+    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
     member, most, must, wanted = (torch.cat(parts, dim=1) for parts in each)
     return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
 
@@ -117,11 +117,11 @@ class CountedSlots(EvidenceMixture):
     source: QuotaSlots
 
     def __init__(self, base: Background, source: QuotaSlots) -> None:
-        self.own_columns = 1 + source.most.size(1)
+        self.state_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.constant = False
         # the classes of `_log_factors`: (1 + J,)
-        self._factored = torch.cat([self.class_of[END : END + 1], self._own_classes])
+        self._factored = torch.cat([self.class_of[END : END + 1], self._class_numbers])
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 
@@ -143,42 +143,42 @@ class CountedSlots(EvidenceMixture):
 
     def missing(self, state: Tensor) -> Tensor:
         """How many tokens are still required: (N,)."""
-        return (self._left(state) * self._groups(self.own(state)).must).sum(1).long()
+        return (self._left(state) * self._groups(self.state_classes(state)).must).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def _left(self, state: Tensor) -> Tensor:
         """How often each group may still be said: (N, G)."""
-        return state[:, 1 : self.own_columns]
+        return state[:, 1 : self.state_columns]
 
-    def _own_start(self, n: int) -> Tensor:
-        return torch.cat([super()._own_start(n), self.source.most[:n]], dim=1)
+    def _start_columns(self, n: int) -> Tensor:
+        return torch.cat([super()._start_columns(n), self.source.most[:n]], dim=1)
 
-    def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        groups, left = self._groups(self.own(state)), self._left(state)
-        said = groups.strings == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (groups.member & said.unsqueeze(2)).any(1) & (left > 0)
+    def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+        groups, left = self._groups(self.state_classes(state)), self._left(state)
+        written = groups.strings == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (groups.member & written.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
-    def _own_per_position(self, previous: Tensor) -> Tensor:
-        own = [self._own_start(len(previous))]
+    def _columns_per_position(self, previous: Tensor) -> Tensor:
+        columns = [self._start_columns(len(previous))]
         for tokens in previous[:, 1:].unbind(1):
-            own.append(self._own_after(own[-1], tokens))
-        return torch.stack(own, dim=1)
+            columns.append(self._columns_after(columns[-1], tokens))
+        return torch.stack(columns, dim=1)
 
     @recalled
-    def _groups(self, own: OwnClasses) -> SlotGroups:
-        """Not by `own_words`, which looks at the state below."""
+    def _groups(self, here: StateClasses) -> SlotGroups:
+        """Not by `class_words`, which looks at the state below."""
         source = self.source
         tables = source.member, source.must, source.log_open, source.log_full, source.log_wanting
-        return SlotGroups(source.slots.words, *tables).index_select(0, own.contexts)
+        return SlotGroups(source.slots.words, *tables).index_select(0, here.contexts)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of </s>, and of the slots: (N, 1 + J)."""
-        groups, room = self._groups(self.own(state)), self._left(state) > 0
+        groups, room = self._groups(self.state_classes(state)), self._left(state) > 0
         is_open = (groups.member & room.unsqueeze(1)).any(2)
         of_slots = torch.where(is_open, groups.log_open, groups.log_full)
         of_end = torch.where(room, groups.log_wanting, 0.0).amin(1, keepdim=True)
@@ -200,7 +200,7 @@ class CountedSlots(EvidenceMixture):
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            groups = self._groups(self.own(state))
+            groups = self._groups(self.state_classes(state))
             wanting = (self._left(state) > 0) & groups.must
             required = (groups.member & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
@@ -216,17 +216,17 @@ class CountedSlots(EvidenceMixture):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def masses(self, state: Tensor) -> Masses:
-        own = self.own(state)
+        here = self.state_classes(state)
         if not self.by_context:
             return Masses(self.log_mass(state), len(state))
-        mass = self._factored_mass(own)
+        mass = self._factored_mass(here)
         changed = mass + self._log_factors(state).to(mass.dtype)
-        return Masses(self._log_mass(own), len(state), of_rows=OfRows(self._factored, changed, self.num_below))
+        return Masses(self._log_mass(here), len(state), of_rows=OfRows(self._factored, changed, self.num_below))
 
     @recalled
-    def _factored_mass(self, own: OwnClasses) -> Tensor:
+    def _factored_mass(self, here: StateClasses) -> Tensor:
         """The log masses of the classes of `_log_factors` without their factors: (N, 1 + J)."""
-        return self._log_mass(own).index_select(1, self._factored)
+        return self._log_mass(here).index_select(1, self._factored)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)

@@ -11,13 +11,14 @@ from fairseq_llrnn.features.user_patterns import UserPatterns
 
 
 def unknown_word_features(
-    word: str, known: Container[str], shapes: bool = False, patterns: UserPatterns | None = None
+    word: str, names: Container[str], shapes: bool = False, patterns: UserPatterns | None = None
 ) -> dict[str, float]:
-    """What is known of a string outside a dictionary: `NOTTOP`, and what the spelling shows.
+    """Features of a string outside a dictionary: `NOTTOP`, and those of its spelling.
 
     Args:
-        known: the features of φ; a suffix that too few words of the dictionary share is none of them.
-        shapes: whether φ has surface shapes. patterns: the user's expressions.
+        names: of the features of φ; a suffix that too few words of the dictionary share is none of them.
+        shapes: whether φ has surface shapes.
+        patterns: the user's expressions.
 
     Raises:
         OptionError: one of the user's patterns takes far too long.
@@ -27,7 +28,7 @@ def unknown_word_features(
         features |= shape_features(word)
     if patterns is not None:
         features |= patterns.features(word)
-    return {name: value for name, value in features.items() if name in known and value != 0.0}
+    return {name: value for name, value in features.items() if name in names and value != 0.0}
 
 
 def slot_features(rules: EvidenceRules) -> tuple[str, ...]:

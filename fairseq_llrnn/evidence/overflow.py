@@ -21,16 +21,16 @@ class LeftOut:
     """Counts what the sentences leave out. Each counts once, in however many models, batches and epochs it is read."""
 
     def __init__(self) -> None:
-        self._said = False  # whether a data set's own warning said it all
+        self._is_covered = False  # whether a data set's own warning said it all
         self._of_sentence: dict[bytes, int] = {}  # by source ids
 
-    def all_said(self) -> None:
+    def covered_by_warning(self) -> None:
         """No sentence needs to be counted: the data set's own warning says how many there are."""
-        self._said = True
+        self._is_covered = True
 
     def note(self, source: np.ndarray, strings: int, max_slots: int) -> None:
         """A sentence (L,), padded on any side, left out so many strings."""
-        if self._said:
+        if self._is_covered:
             return
         if not self._of_sentence:
             atexit.register(self._warn, max_slots)

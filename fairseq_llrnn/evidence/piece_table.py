@@ -82,10 +82,10 @@ class PieceTable(EvidenceTable):
         if offers is None:
             word = self.source_words.word(np.array(tokens))
             evidence = None if word is None else self.rules.find(word, self.source_vocabulary)
-            offers = self._of_word[tokens] = () if evidence is None else tuple(self._made(evidence))
+            offers = self._of_word[tokens] = () if evidence is None else tuple(self._slot_offers(evidence))
         return offers
 
-    def _made(self, evidence: Evidence) -> Iterator[Offer]:
+    def _slot_offers(self, evidence: Evidence) -> Iterator[Offer]:
         """A slot that no piece spells is `unknown`: a network has no row for it."""
         rank = KINDS.index(evidence.kind)
         for i, string in enumerate(evidence.words):

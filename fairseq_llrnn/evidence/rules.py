@@ -8,12 +8,12 @@ A source token has one kind at most, the first of those chosen that holds for it
     dates     2024-01-31 · 31/12/2024
     codes     other tokens with a digit: B-52, 10:30
     urls      addresses of sites and people, @names, #tags
-    names     capitalised, and the lower-cased form is no known word
-    copies    no known word, with a letter
+    names     capitalised, and the lower-cased form is not in the vocabulary
+    copies    not in the vocabulary, with a letter
     translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
 
 Beside these, a system may ask for strings of its own, whatever the source says (evidence/groups.py). No token is of its
-kind by itself; `register_kind` makes it known, in a module that registry.py finds in the group `evidence`.
+kind by itself; `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
 
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
 chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
@@ -65,7 +65,7 @@ class AskedKind:
 
 
 def register_kind(name: str, kind: AskedKind) -> None:
-    """Make a kind known. Over pieces, the part then has the words of the target's training text, too."""
+    """Register a kind. Over pieces, the part then has the words of the target's training text, too."""
     ASKED[name] = kind
 
 
@@ -101,21 +101,21 @@ class EvidenceRules:
     patterns: Mapping[str, str]  # name -> the user's expression; evidence only where "patterns" is chosen
     weight: float = DEFAULT_WEIGHT  # ε, what the slots of a sentence weigh together where all words weigh one
 
-    def find(self, word: str, known: Container[str]) -> Evidence | None:
-        """What the source token `word` is evidence of; `known`: the words of the source dictionary.
+    def find(self, word: str, vocabulary: Container[str]) -> Evidence | None:
+        """What the source token `word` is evidence of; `vocabulary`: the words of the source dictionary.
 
         Raises:
             OptionError: a pattern takes far too long.
         """
         if not word or word in SPECIALS:
             return None
-        form = form_of(word, known)
+        form = form_of(word, vocabulary)
         for kind in self.kinds:
             if kind == "mapped" and word in self.mapping:
                 return Evidence(kind, self.mapping[word])
             if kind == "patterns" and self.user_patterns is not None and self.user_patterns.features(word):
                 return Evidence(kind, (word,))
-            if kind == form or (kind == "copies" and _can_be_copied(word, known)):
+            if kind == form or (kind == "copies" and _can_be_copied(word, vocabulary)):
                 return Evidence(kind, (word,))
         return None
 
@@ -186,11 +186,11 @@ class EvidenceRules:
             raise ValueError(str(error)) from None
 
 
-def form_of(word: str, known: Container[str]) -> str | None:
-    """Which of FORMED a word is by its form; `known`: the words of its language's dictionary."""
+def form_of(word: str, vocabulary: Container[str]) -> str | None:
+    """Which of FORMED a word is by its form; `vocabulary`: the words of its language's dictionary."""
     if _ESCAPE.fullmatch(word):
         return None
-    return next((kind for kind, is_one in _FORMS.items() if is_one(word, known)), None)
+    return next((kind for kind, is_one in _FORMS.items() if is_one(word, vocabulary)), None)
 
 
 def is_token(word: str) -> bool:
@@ -198,8 +198,8 @@ def is_token(word: str) -> bool:
     return word.split() == [word] and word not in SPECIALS
 
 
-def _can_be_copied(word: str, known: Container[str]) -> bool:
-    return word not in known and any(map(str.isalpha, word)) and not _ESCAPE.fullmatch(word)
+def _can_be_copied(word: str, vocabulary: Container[str]) -> bool:
+    return word not in vocabulary and any(map(str.isalpha, word)) and not _ESCAPE.fullmatch(word)
 
 
 def _is_date(word: str) -> bool:
@@ -224,9 +224,9 @@ def _is_address(word: str) -> bool:
     return any(form.fullmatch(word) for form in (_ADDRESS, _MAIL, _SITE))
 
 
-def _is_name(word: str, known: Container[str]) -> bool:
+def _is_name(word: str, vocabulary: Container[str]) -> bool:
     capitalised = word[:1].isupper() or word[:1].istitle()
-    return capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in known  # `I` is no name
+    return capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in vocabulary  # `I` is no name
 
 
 # kinds that a target word shows by its form, too; the first that holds

@@ -108,18 +108,18 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
     sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
     and unknown if one of them is.
     """
-    found: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
+    merged: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
     for sentence, at, offers in table.offered(sources):
         for offer in offers:
-            before = found[sentence].get(offer.word)
+            before = merged[sentence].get(offer.word)
             if before is None:
-                found[sentence][offer.word] = offer, [at]
+                merged[sentence][offer.word] = offer, [at]
             else:
                 first = min(before[0], offer, key=lambda one: one.rank)
                 first = replace(first, unknown=before[0].unknown or offer.unknown)
-                found[sentence][offer.word] = first, [*before[1], at]
-    kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in found]
-    for sentence, (one, rest) in enumerate(zip(found, kept, strict=True)):
+                merged[sentence][offer.word] = first, [*before[1], at]
+    kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in merged]
+    for sentence, (one, rest) in enumerate(zip(merged, kept, strict=True)):
         if len(one) > len(rest):
             table.left_out.note(sources[sentence], len(one) - len(rest), table.max_slots)
     return kept
@@ -141,9 +141,9 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         return torch.tensor(values, dtype=dtype, device=source.device)
 
     def each(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
-        found = torch.full((len(slots) * many,), none, dtype=dtype)
-        found[at] = torch.tensor(values, dtype=dtype)
-        return found.view(len(slots), many).to(source.device)
+        filled = torch.full((len(slots) * many,), none, dtype=dtype)
+        filled[at] = torch.tensor(values, dtype=dtype)
+        return filled.view(len(slots), many).to(source.device)
 
     return Slots(
         words=each([slot.word for slot in flat], NO_WORD),

@@ -25,11 +25,11 @@ VOWELS = "a e i o u ai au ee ou".split()
 ENDINGS = ("", "n", "r", "s", "t", "ck", "ng")
 
 
-def invented_words(rules: EvidenceRules, known: Container[str], seed: int) -> list[str]:
+def invented_words(rules: EvidenceRules, vocabulary: Container[str], seed: int) -> list[str]:
     """Strings that no dictionary has, of each of the kinds that can be invented: numbers, names and copies.
 
     Args:
-        known: the words of both dictionaries.
+        vocabulary: the words of both dictionaries.
     """
     random = np.random.default_rng(seed)
     invented: list[str] = []
@@ -39,8 +39,8 @@ def invented_words(rules: EvidenceRules, known: Container[str], seed: int) -> li
         new: dict[str, None] = {}  # a set that keeps the order
         while len(new) < POOL:
             word = draw(random)
-            evidence = rules.find(word, known)
-            if word not in known and evidence is not None and evidence.words == (word,):
+            evidence = rules.find(word, vocabulary)
+            if word not in vocabulary and evidence is not None and evidence.words == (word,):
                 new[word] = None
         invented += new
     return invented

@@ -59,7 +59,7 @@ class TranslationSlots(nn.Module):
     def __init__(self, output: Signatures, most: tuple[int, int] = (MOST_RARE, MOST_COMMON)) -> None:
         """output: φ, with the feature of these slots. most: of a sentence, words without an identity and with one."""
         super().__init__()
-        self.own_feature = output.features.index[FEATURES["translations"]]
+        self.slot_feature = output.features.index[FEATURES["translations"]]
         for name, array in (
             ("is_common", ~without_identity(output)[output.class_of]),
             ("most", np.array(most)),
@@ -112,7 +112,7 @@ class TranslationSlots(nn.Module):
         classes, row = self.class_of[word].unique(return_inverse=True)
         sizes = self.row_starts[classes + 1] - self.row_starts[classes]
         of_row, entry = expanded(self.row_starts[classes], sizes)
-        features, values = self._with_own(sizes, of_row, entry)
+        features, values = self._with_slot_feature(sizes, of_row, entry)
 
         def placed(old: Tensor, none: int | float, new: Tensor | int | float | bool) -> Tensor:
             columns = old.new_full((batch, many), none)
@@ -139,10 +139,10 @@ class TranslationSlots(nn.Module):
             groups=None if slots.groups is None else slots.groups.widened(many),
         )
 
-    def _with_own(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
+    def _with_slot_feature(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
         """Entries of rows (`of_row` rising), and behind those of each row the slots' own feature."""
         at = torch.arange(len(entry), device=entry.device) + of_row
-        features = self.features.new_full((len(entry) + len(sizes),), self.own_feature)
+        features = self.features.new_full((len(entry) + len(sizes),), self.slot_feature)
         values = self.values.new_ones(len(features))
         features[at], values[at] = self.features[entry], self.values[entry]
         return features, values

@@ -111,7 +111,7 @@ def explain(
             if (of_source := terms.get(type(layer.source))) is not None:
                 asked.append((of_source, layer_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
-                left = layer.own_words(layer.own(layer_state[0])).former[0]  # shape: (X,)
+                left = layer.class_words(layer.state_classes(layer_state[0])).former[0]  # shape: (X,)
                 former.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:

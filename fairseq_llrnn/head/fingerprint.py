@@ -32,23 +32,24 @@ def check_numbers(weights: Mapping[str, object], checkpoint: str = "the checkpoi
 
 
 def check_names(
-    own: nn.Module, given: Sequence[str], weights: Mapping[str, object], prefix: str, options: Mapping[str, str]
+    head: nn.Module, names: Sequence[str], weights: Mapping[str, object], prefix: str, options: Mapping[str, str]
 ) -> None:
     """Raise OptionError where weights were trained with other modules than those that a head was given.
 
     Args:
-        given: what these are called. prefix: of the head's names, ends in a dot.
+        names: of the head's modules.
+        prefix: of the head's names, ends in a dot.
         options: what messages say that they expected.
     """
     saved = {name.removeprefix(prefix).split(".")[0] for name in weights if name.startswith(prefix)}
-    have = {name.split(".")[0] for name in own.state_dict()}
+    have = {name.split(".")[0] for name in head.state_dict()}
     neutral = {"embedding"}  # tied, it may have no weights of its own; torch says which are missing
     for name in sorted(saved - have - neutral):
         if reason := lost(name):
             raise OptionError(f"the checkpoint was trained with `{name}`: {reason}")
         expected = options.get(name, f"{name}: expected this option")
         raise OptionError(f"{expected}, with which the checkpoint was trained; give it, with the same sizes")
-    for name in given:
+    for name in names:
         if saved and name in have - saved - neutral:
             called = options.get(name, name).partition(":")[0]
             raise OptionError(f"{called}: expected none, as the checkpoint was trained without it; leave it out")
@@ -59,7 +60,7 @@ def fingerprint_of(prior: Prior) -> Tensor:
     return torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
 
 
-def check_fingerprint(own: Tensor, saved: object, folder: str | None, called: str = "prior") -> None:
+def check_fingerprint(expected: Tensor, saved: object, folder: str | None, called: str = "prior") -> None:
     """Raise PriorError where a checkpoint's is that of another prior. fairseq refuses weights that have none.
 
     Args:
@@ -70,10 +71,10 @@ def check_fingerprint(own: Tensor, saved: object, folder: str | None, called: st
     Raises:
         DataError: as of `in_hex`.
     """
-    if saved is not None and in_hex(saved) != in_hex(own):
+    if saved is not None and in_hex(saved) != in_hex(expected):
         raise PriorError(
             f"the checkpoint was trained with another {called} than {folder or 'the one given'} (fingerprints "
-            f"{in_hex(saved)[:12]}… and {in_hex(own)[:12]}…); to train anew, say another --save-dir; to use the "
+            f"{in_hex(saved)[:12]}… and {in_hex(expected)[:12]}…); to train anew, say another --save-dir; to use the "
             f"checkpoint, give the {called} of its training with --{called.replace(' ', '-')}"
         )
 

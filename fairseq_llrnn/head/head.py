@@ -111,7 +111,7 @@ class LogLinearHead(nn.Module):
         self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
         class_of = torch.from_numpy(prior.output.class_of.copy())
         self.output = LogLinearOutput(prior.output.features, class_of, hidden_size)
-        self.given: dict[str, Any] = {}  # modules that were made for this head, by what they are for
+        self.attached: dict[str, Any] = {}  # modules that were made for this head, by what they are for
         self.embedding: InputEmbedding | None = None
         if embedding is not None:
             self._keep("embedding", embedding(self))
@@ -138,12 +138,12 @@ class LogLinearHead(nn.Module):
     def _keep(self, role: str, module: Any) -> None:
         """Register a module under its own name, by which checkpoints call its weights, and call it by its role."""
         self._modules[module.name] = module
-        self.given[role] = module
+        self.attached[role] = module
         self.__dict__[role] = module  # beside torch's registry, which would give its weights a second name
 
-    def _new_sources(self, given: Sequence[ClassSourceOf]) -> list[ClassSource]:
+    def _new_sources(self, factories: Sequence[ClassSourceOf]) -> list[ClassSource]:
         # those that widen all rows come last: their words may have left classes of the others
-        of_options = sorted((make(self) for make in given), key=lambda one: one.num_columns > 0)
+        of_options = sorted((make(self) for make in factories), key=lambda one: one.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
         of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
@@ -163,7 +163,7 @@ class LogLinearHead(nn.Module):
     def normalise(self, normaliser: NormaliserOf) -> None:
         """Sum log Z otherwise from now on."""
         module = normaliser(self).to(self.output.weight.device)
-        if "normaliser" in self.given:
+        if "normaliser" in self.attached:
             del self._modules[self.normaliser.name]
         self._keep("normaliser", module)
         if self.embedding is not None:
@@ -186,7 +186,7 @@ class LogLinearHead(nn.Module):
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
         """
         whole = self.training or torch.is_grad_enabled()
-        tokens, readable = self.known(previous), []
+        tokens, readable = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
             background, leave_out = self.background, None
             if self.training:
@@ -222,15 +222,15 @@ class LogLinearHead(nn.Module):
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
             states, masses = background.along(condition.previous[sentences])
             rows = self._rows(background, states_of, shared)
-            given = hidden[sentences], background, states, masses, rows
-            return self._scored(*given, spelling=spelled_from, sentences=sentences)
+            arguments = hidden[sentences], background, states, masses, rows
+            return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
         first = part(sentences, background)
         first.rest.extend(partial(part, *each, first.rows) for each in later)
         return first
 
-    def known(self, tokens: Tensor) -> Tensor:
+    def for_background(self, tokens: Tensor) -> Tensor:
         """Tokens as the background knows them: one whose classes bring strings knows these itself."""
         return tokens if self.brings_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
@@ -286,18 +286,18 @@ class LogLinearHead(nn.Module):
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         layers = layers_of(background, states, hidden.shape[:2])
-        for layer, own in layers:
+        for layer, part in layers:
             source = self._source_of(layer)
             if source.num_columns:
-                hidden = source.widen(hidden, Place(layer, own, rows, []))
+                hidden = source.widen(hidden, Place(layer, part, rows, []))
         if self.change is not None:
             masses = self.change.applied(masses, hidden.flatten(0, 1))
-        found: list[RowPair] = []
-        for layer, own in layers:
+        pairs: list[RowPair] = []
+        for layer, part in layers:
             if layer.source.width:
-                each = own if layer.source.changes else own[:, :1]
-                found.append(self._source_of(layer).rows_at(Place(layer, each, rows, found)))
-        scores, kept = [row_scores_at(hidden, *pair) for pair in found], {}
+                each = part if layer.source.changes else part[:, :1]
+                pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
+        scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = [each_row(masses.of_classes_in(slice(static, None)).shared, masses.num_rows)] if scores else []
         for source in self.sources:
@@ -343,7 +343,7 @@ class LogLinearHead(nn.Module):
     @by_parts
     def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
-        words, masses, static = self.known(targets).flatten(), batch.masses, self.output.rows.num_rows
+        words, masses, static = self.for_background(targets).flatten(), batch.masses, self.output.rows.num_rows
         if masses.shared.size(1) > static:
             masses = masses.of_classes_in(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
@@ -364,7 +364,7 @@ class LogLinearHead(nn.Module):
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
         nothing = log_q.isneginf().all(-1)  # only </s> may come, or what follows is padding: the label stays itself
         log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
-        classes = batch.background.classes(batch.states, self.known(targets).flatten())
+        classes = batch.background.classes(batch.states, self.for_background(targets).flatten())
         classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
         if slots is not None:
             classes = slots.places(classes, num_static)
@@ -392,8 +392,8 @@ class LogLinearHead(nn.Module):
         norm = self.output.adaptor_norm(flat[:, : self.hidden_size], p)
         for source in self.sources:
             if (weights := source.adaptor(flat)) is not None:
-                own = torch.linalg.vector_norm(weights.to(norm.dtype), p, -1)
-                norm = torch.linalg.vector_norm(torch.stack([norm, own], dim=1), p, -1)
+                of_source = torch.linalg.vector_norm(weights.to(norm.dtype), p, -1)
+                norm = torch.linalg.vector_norm(torch.stack([norm, of_source], dim=1), p, -1)
         return norm.view(batch.hidden.shape[:2])
 
     @by_parts
@@ -402,18 +402,18 @@ class LogLinearHead(nn.Module):
 
         Classes that only single out words of the dictionary (translations) are none of them.
         """
-        classes = batch.background.classes(batch.states, self.known(targets).flatten()).view_as(targets)
-        found = torch.full_like(targets, -1)
-        for layer, own in layers_of(batch.background, batch.states, targets.shape):
+        classes = batch.background.classes(batch.states, self.for_background(targets).flatten()).view_as(targets)
+        source_of = torch.full_like(targets, -1)
+        for layer, part in layers_of(batch.background, batch.states, targets.shape):
             if layer.source.unk is not None:
-                each = own if layer.source.changes else own[:, :1]  # shape: (B, T or 1, …)
+                each = part if layer.source.changes else part[:, :1]  # shape: (B, T or 1, …)
                 added = layer.source.log_added(layer.contexts_of(each.flatten(0, 1))).unflatten(0, each.shape[:2])
                 which = classes - layer.num_below
                 inside = (which >= 0) & (which < added.size(2))
                 added = added.expand(*targets.shape, -1).gather(2, which.clamp(0, added.size(2) - 1).unsqueeze(2))
                 inside &= ~added.squeeze(2).isneginf()
-                found = found.masked_fill(inside, self.sources.index(self._source_of(layer)))
-        return found
+                source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
+        return source_of
 
     @by_parts
     def word_log_probs(self, batch: Batch) -> Tensor:
@@ -425,7 +425,7 @@ class LogLinearHead(nn.Module):
 
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
-        condition, tokens = self.condition(self.previous(targets), source), self.known(targets)
+        condition, tokens = self.condition(self.previous(targets), source), self.for_background(targets)
         shares = [
             background.log_share(background.flat_states(condition.previous[rows]), tokens[rows].flatten())
             for rows, background in condition.backgrounds
@@ -584,7 +584,7 @@ class LogLinearHead(nn.Module):
             PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
         """
         check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
-        modules = [*self.given.values(), *self.sources]
+        modules = [*self.attached.values(), *self.sources]
         for module in modules:
             module.check_weights(state_dict, prefix)
         check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})

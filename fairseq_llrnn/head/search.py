@@ -61,7 +61,7 @@ def start(
 def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
     """The state after every hypothesis has written its token (N,), or several ones (N, t)."""
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
-        states = state.background.advance(state.states, head.known(token))
+        states = state.background.advance(state.states, head.for_background(token))
         width = head.hidden_size + sum([each.num_columns for each in head.sources])
         rows = state.rows if state.rows.width == width else state.rows.again()
         state = replace(state, states=states, rows=rows, length=state.length + 1)
@@ -93,5 +93,5 @@ def top_k(
 
 def readable(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
     """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
-    read = state.background.readable(head.known(tokens), state.states)
+    read = state.background.readable(head.for_background(tokens), state.states)
     return read if head.embedding is None else head.embedding.readable(tokens, read)

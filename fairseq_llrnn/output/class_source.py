@@ -53,7 +53,7 @@ class Head(Protocol):
     sources: list[ClassSource]
     brings_strings: bool  # whether the background knows strings of the source, by parts of the prior
     replaced: int | None  # the signature that some source replaces
-    given: dict[str, Any]  # modules that were made for it, by what they are for
+    attached: dict[str, Any]  # modules that were made for it, by their roles
 
     def static_log_mass(self) -> Tensor:
         """That of the signatures in the background without context, (S,); none of one that a source replaces."""
@@ -136,10 +136,10 @@ class ClassSource(nn.Module):
         """
         rows, bias = place.rows.of_source[self.name]
         contexts = place.contexts
-        found = rows.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
+        selected = rows.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
         if missing := place.rows.width - rows.size(2):
-            found = functional.pad(found, (0, missing))
-        return found, bias.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
+            selected = functional.pad(selected, (0, missing))
+        return selected, bias.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
 
     def scores(self, hidden: Tensor, rows: Any) -> Tensor:
         """Of a source that `replaces` a signature, what its score is the log Σ exp of: (B, T, H') -> (B, T, O)."""

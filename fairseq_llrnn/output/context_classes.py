@@ -65,10 +65,10 @@ class ContextClassSource:
 
     def per_position(self, previous: Tensor) -> Tensor:
         """The contexts before each position of a batch whose inputs are `previous`: (B, T) -> (B, T)."""
-        found = [self.start(len(previous)).to(previous.device)]
+        contexts = [self.start(len(previous)).to(previous.device)]
         for t in range(1, previous.size(1)):
-            found.append(self.advance(found[-1], previous[:, t]) if self.changes else found[0])
-        return torch.stack(found, dim=1)
+            contexts.append(self.advance(contexts[-1], previous[:, t]) if self.changes else contexts[0])
+        return torch.stack(contexts, dim=1)
 
     # ---- only where it brings strings -------------------------------------------------------------------------------
 
@@ -103,24 +103,24 @@ class Records:
         if "selected" not in self.__dict__:
             raise AttributeError(name)
         every, rows = self.__dict__["selected"]
-        found: Tensor = getattr(every, name).index_select(0, rows)
-        self.__dict__[name] = found
-        return found
+        values: Tensor = getattr(every, name).index_select(0, rows)
+        self.__dict__[name] = values
+        return values
 
 
 @dataclass(frozen=True)
-class OwnWords(Records):
+class ClassWords(Records):
     """The words of context classes, and the classes that they have left."""
 
     words: Tensor  # NO_WORD where there are fewer
     leave: Tensor  # whether they leave a class below
-    known: Tensor  # those that leave a class below, and some word for the others
+    words_below: Tensor  # those that leave a class below, and some word for the others
     former: Tensor  # the classes that they have left, of some word for the others
     first: Tensor  # whether each is the first to leave its class, and so says what is left of it
 
 
 @dataclass(frozen=True)
-class OwnMasses(Records):
+class ClassMasses(Records):
     """What context classes weigh, and what they leave below."""
 
     share_below: Tensor  # log shares below, −inf for words that leave no class
@@ -129,10 +129,10 @@ class OwnMasses(Records):
     gain: Tensor  # what the log shares gain of those who stay in it; 0 but for the first
 
 
-class OwnClasses:
+class StateClasses:
     """The context classes in N states: the contexts, and what was found of the classes there (`recalled`)."""
 
-    def __init__(self, state: Tensor, contexts: Tensor, width: int, every: OwnClasses | None = None) -> None:
+    def __init__(self, state: Tensor, contexts: Tensor, width: int, every: StateClasses | None = None) -> None:
         """every: the contexts that a batch begins with, where contexts decide; what is said of them is found once."""
         self.state, self.contexts, self.width, self.every = state, contexts, width, every
         self.facts: dict[str, Any] = {}
@@ -143,25 +143,25 @@ class OwnClasses:
         return runs(self.contexts)
 
 
-Found = TypeVar("Found", bound=Tensor | Records)
-OF_REACH = ("_own_shares", "_best_share")  # what is found anew for another limit of length
+Fact = TypeVar("Fact", bound=Tensor | Records)
+OF_REACH = ("_class_shares", "_best_share")  # what is found anew for another limit of length
 OF_RUNS = ("_log_mass", "_best_share")  # what has a row for each run, since it is as wide as all classes
 
 
-def recalled(find: Callable[[Any, OwnClasses], Found]) -> Callable[[Any, OwnClasses], Found]:
-    """find(self, own), a row for each state, once (module docstring)."""
+def recalled(find: Callable[[Any, StateClasses], Fact]) -> Callable[[Any, StateClasses], Fact]:
+    """find(self, here), a row for each state, once (module docstring)."""
     name = find.__name__
 
     @wraps(find)
-    def recall(self: ContextClasses, own: OwnClasses) -> Found:
-        facts = own.facts if self._reached is None or name not in OF_REACH else self._reached.setdefault(own, {})
-        if name not in facts and own.every is None:
-            facts[name] = find(self, own)
+    def recall(self: ContextClasses, here: StateClasses) -> Fact:
+        facts = here.facts if self._reached is None or name not in OF_REACH else self._reached.setdefault(here, {})
+        if name not in facts and here.every is None:
+            facts[name] = find(self, here)
         elif name not in facts:
-            rows = own.runs if name in OF_RUNS else own.contexts
-            facts[name] = getattr(self, name)(own.every).index_select(0, rows)
-        found: Found = facts[name]
-        return found
+            rows = here.runs if name in OF_RUNS else here.contexts
+            facts[name] = getattr(self, name)(here.every).index_select(0, rows)
+        result: Fact = facts[name]
+        return result
 
     return recall
 
@@ -173,7 +173,7 @@ class ContextClasses(Background):
     does not decide it.
     """
 
-    own_columns = 1  # of a state
+    state_columns = 1  # of a state
 
     def __init__(self, base: Background, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
@@ -186,8 +186,8 @@ class ContextClasses(Background):
         self._remaining: int | None = None
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
-        self._asked: dict[str, OwnClasses] = {}  # those of the states that were asked for last, and of all contexts
-        self._reached: dict[OwnClasses, dict[str, Any]] | None = None  # what depends on a limit
+        self._asked: dict[str, StateClasses] = {}  # those of the states that were asked for last, and of all contexts
+        self._reached: dict[StateClasses, dict[str, Any]] | None = None  # what depends on a limit
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
         self._grow()
 
@@ -201,11 +201,11 @@ class ContextClasses(Background):
         """The same in front of another background, that of the same sentences; itself where it is the same."""
         if base is self.base:
             return self
-        made = type(self)(base, self.source)
-        return made if self._remaining is None else made.within(self._remaining)
+        layer = type(self)(base, self.source)
+        return layer if self._remaining is None else layer.within(self._remaining)
 
     def cross_fitted(self, tokens: Tensor) -> Background:
-        return self._over(self.base.cross_fitted(self._known(tokens)))
+        return self._over(self.base.cross_fitted(self._as_below(tokens)))
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         return self._over(self.base.given(source, leave_out))
@@ -234,51 +234,51 @@ class ContextClasses(Background):
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        own = self._own_start(n)
-        return own if self.by_context else self._joined(own, self.base.start(n))
+        columns = self._start_columns(n)
+        return columns if self.by_context else self._joined(columns, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         if self.constant:
             return state
         if self.by_context:
-            return self._own_after(state, tokens)
+            return self._columns_after(state, tokens)
         below = self.below(state)
         if not self.base.constant:
-            below = self.base.advance(below, self._known(tokens, state))
-        own = self._own_after(state, tokens)
+            below = self.base.advance(below, self._as_below(tokens, state))
+        columns = self._columns_after(state, tokens)
         self._grow()
-        return self._joined(own, below)
+        return self._joined(columns, below)
 
-    def _own_start(self, n: int) -> Tensor:
-        """The columns of n states that begin: (n, own_columns)."""
+    def _start_columns(self, n: int) -> Tensor:
+        """The columns of n states that begin: (n, state_columns)."""
         return self.source.start(n).to(self.class_of.device).unsqueeze(1)
 
-    def _own_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
         """Those after the tokens (N,)."""
         return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
 
-    def _own_per_position(self, previous: Tensor) -> Tensor:
-        """Those before each position: (B, T) -> (B, T, own_columns)."""
+    def _columns_per_position(self, previous: Tensor) -> Tensor:
+        """Those before each position: (B, T) -> (B, T, state_columns)."""
         return self.source.per_position(previous).unsqueeze(2)
 
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         if self._flat is None or not torch.equal(self._flat[0], read):
-            own = self._own_per_position(previous).flatten(0, 1)
+            columns = self._columns_per_position(previous).flatten(0, 1)
             self._grow()
-            below = None if self.by_context else self.base.flat_states(self._known(previous))
-            self._flat = read, own if below is None else self._joined(own, below)
+            below = None if self.by_context else self.base.flat_states(self._as_below(previous))
+            self._flat = read, columns if below is None else self._joined(columns, below)
         return self._flat[1]
 
-    def _joined(self, own: Tensor, below: Tensor) -> Tensor:
+    def _joined(self, columns: Tensor, below: Tensor) -> Tensor:
         self._base_shape = below.shape[1:]
-        return torch.cat([own.to(below.dtype), below.reshape(len(below), -1)], dim=1)
+        return torch.cat([columns.to(below.dtype), below.reshape(len(below), -1)], dim=1)
 
     def contexts_of(self, state: Tensor) -> Tensor:
         """The contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
-    def own(self, state: Tensor) -> OwnClasses:
+    def state_classes(self, state: Tensor) -> StateClasses:
         """The context classes of each state."""
         last, width = self._asked.get("last"), self.source.width
         if last is not None and last.width == width and last.state is state:
@@ -289,137 +289,138 @@ class ContextClasses(Background):
             if torch.equal(*decides):
                 last.state = state
                 return last
-        made = OwnClasses(state, contexts, width, self._every(width) if self.by_context else None)
-        self._asked["last"] = made
-        return made
+        classes = StateClasses(state, contexts, width, self._every(width) if self.by_context else None)
+        self._asked["last"] = classes
+        return classes
 
-    def _every(self, width: int) -> OwnClasses:
+    def _every(self, width: int) -> StateClasses:
         """Those of all contexts that a batch begins with."""
         every = self._asked.get("every")
         if every is None or every.width != width:
-            state = self._own_start(self.source.rows)
-            every = self._asked["every"] = OwnClasses(state, self.contexts_of(state), width)
+            state = self._start_columns(self.source.rows)
+            every = self._asked["every"] = StateClasses(state, self.contexts_of(state), width)
         return every
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
-        return self._below(self.own(state)) if self.by_context else self._below_in(state)
+        return self._below(self.state_classes(state)) if self.by_context else self._below_in(state)
 
     @recalled
-    def _below(self, own: OwnClasses) -> Tensor:
-        return self.base.start(self.source.rows) if self.by_context else self._below_in(own.state)
+    def _below(self, here: StateClasses) -> Tensor:
+        return self.base.start(self.source.rows) if self.by_context else self._below_in(here.state)
 
     def _below_in(self, state: Tensor) -> Tensor:
         if self.growth:
-            return state[:, self.own_columns :]
+            return state[:, self.state_columns :]
         if self._base_shape is None:
             self._base_shape = self.base.start(self.source.rows).shape[1:]
-        return state[:, self.own_columns :].reshape(len(state), *self._base_shape)
+        return state[:, self.state_columns :].reshape(len(state), *self._base_shape)
 
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     @recalled
-    def own_words(self, own: OwnClasses) -> OwnWords:
+    def class_words(self, here: StateClasses) -> ClassWords:
         """The words of the context classes of each state; they do not depend on hidden states."""
-        below, unk, words = self._below(own), self.source.unk, self.source.words(own.contexts)
+        below, unk, words = self._below(here), self.source.unk, self.source.words(here.contexts)
         knows = self.base.knows(words, below)
         words = words if unk is not None else words.masked_fill(~knows, NO_WORD)
         leave = knows & (words != NO_WORD)
-        known = words.masked_fill(~leave, unk or 0)
-        former = self.base.classes(below.repeat_interleave(words.size(1), 0), known.flatten()).view_as(known)
+        words_below = words.masked_fill(~leave, unk or 0)
+        states = below.repeat_interleave(words.size(1), 0)
+        former = self.base.classes(states, words_below.flatten()).view_as(words_below)
         beside = (former.unsqueeze(2) == former.unsqueeze(1)) & leave.unsqueeze(1)  # shape: (N, J, J)
-        return OwnWords(words, leave, known, former, leave & ~beside.tril(-1).any(2))
+        return ClassWords(words, leave, words_below, former, leave & ~beside.tril(-1).any(2))
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Which context class each token (N, …) is in, and whether it is in one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            words = self.own_words(self.own(state)).words
+            words = self.class_words(self.state_classes(state)).words
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
         return same.long().argmax(-1), same.any(-1)
 
-    def _known(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def _as_below(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """The tokens (N, …) as the background below knows them."""
         if self.source.unk is None:
             return tokens
-        known = self.base.knows(tokens, None if state is None else self.below(state))
-        return tokens.masked_fill(~known, self.source.unk)
+        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+        return tokens.masked_fill(~is_below, self.source.unk)
 
     def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        known = self.base.knows(tokens, None if state is None else self.below(state))
-        return known if self.source.unk is None else known | self._which(tokens, state)[1]
+        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+        return is_below if self.source.unk is None else is_below | self._which(tokens, state)[1]
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
-        which, own = self._which(tokens, state)
-        below = self.base.classes(self.below(state), self._known(tokens, state))
-        return torch.where(own, self.num_below + which, below)
+        which, is_context = self._which(tokens, state)
+        below = self.base.classes(self.below(state), self._as_below(tokens, state))
+        return torch.where(is_context, self.num_below + which, below)
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        words = self.own_words(self.own(state)).words.clamp_min(0)
+        words = self.class_words(self.state_classes(state)).words.clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        read = self.base.readable(self._known(tokens, state), None if state is None else self.below(state))
+        read = self.base.readable(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None:
             return read
-        which, own = self._which(tokens, state)
+        which, is_context = self._which(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
         in_place = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
-        return torch.where(own & (in_place != tokens), in_place, read)
+        return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        return torch.cat([base, self.own_words(self.own(state)).words.clamp_min(0)], dim=1)
+        return torch.cat([base, self.class_words(self.state_classes(state)).words.clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
-        column = self.base.column_of(self._known(tokens, state), below)
+        column = self.base.column_of(self._as_below(tokens, state), below)
         if self.source.unk is None:
             return column
-        which, own = self._which(tokens, state)
-        return torch.where(own & ~self.base.knows(tokens, below), self.base.num_columns + which, column)
+        which, is_context = self._which(tokens, state)
+        return torch.where(is_context & ~self.base.knows(tokens, below), self.base.num_columns + which, column)
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
-        return self._in_columns(base, self._own_classes.expand(len(state), -1), state)
+        return self._in_columns(base, self._class_numbers.expand(len(state), -1), state)
 
     @property
     def num_columns(self) -> int:
         return self.base.num_columns + (0 if self.source.unk is None else self.source.width)
 
     @property
-    def _own_classes(self) -> Tensor:
+    def _class_numbers(self) -> Tensor:
         """(J,)"""
         return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
 
-    def _in_columns(self, of_words: Tensor, own: Tensor, state: Tensor) -> Tensor:
+    def _in_columns(self, of_words: Tensor, of_contexts: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with those of context classes (N, J) in their words' columns."""
-        if not own.size(1):
+        if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
-        size, mine = of_words.size(1), self.own_words(self.own(state))
+        size, mine = of_words.size(1), self.class_words(self.state_classes(state))
         # strings have columns of their own behind those below, which void places and what they hold fall out of
-        more = size + torch.arange(own.size(1), device=own.device)
-        column = self.base.column_of(mine.known, self.below(state))
+        more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
+        column = self.base.column_of(mine.words_below, self.below(state))
         column = torch.where(mine.leave, column, more)
-        none = NEGATIVE_INFINITY if own.is_floating_point() else 0
-        wide = functional.pad(of_words.expand(len(state), -1), (0, own.size(1)), value=none)
-        return wide.scatter(1, column, own.to(wide.dtype))[:, : self.num_columns]
+        none = NEGATIVE_INFINITY if of_contexts.is_floating_point() else 0
+        wide = functional.pad(of_words.expand(len(state), -1), (0, of_contexts.size(1)), value=none)
+        return wide.scatter(1, column, of_contexts.to(wide.dtype))[:, : self.num_columns]
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def masses(self, state: Tensor) -> Masses:
         if not self.source.width:
             return self.base.masses(self.below(state))
-        return Masses(self._log_mass(self.own(state)), len(state))
+        return Masses(self._log_mass(self.state_classes(state)), len(state))
 
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
         states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
@@ -431,84 +432,84 @@ class ContextClasses(Background):
         return states, masses.repeated(previous.size(1))
 
     @recalled
-    def _mass_below(self, own: OwnClasses) -> Tensor:
-        return self.base.log_mass(self._below(own)).expand(len(own.contexts), -1)
+    def _mass_below(self, here: StateClasses) -> Tensor:
+        return self.base.log_mass(self._below(here)).expand(len(here.contexts), -1)
 
     @recalled
-    def own_masses(self, own: OwnClasses) -> OwnMasses:
+    def class_masses(self, here: StateClasses) -> ClassMasses:
         """What the context classes of each state weigh."""
-        below, mine = self._below(own), self.own_words(own)
-        before = self._mass_below(own).gather(1, mine.former)
-        share = _each(self.base, below, mine.known).masked_fill(~mine.leave, NEGATIVE_INFINITY)
+        below, mine = self._below(here), self.class_words(here)
+        before = self._mass_below(here).gather(1, mine.former)
+        share = _each(self.base, below, mine.words_below).masked_fill(~mine.leave, NEGATIVE_INFINITY)
         mass = torch.where(share.isneginf(), share, before + share)
         if self.source.unk is not None:
-            mass = torch.logaddexp(self.source.log_added(own.contexts).to(mass.dtype), mass)
-        rest = self.base.log_mass_without(below, mine.known, mine.leave)
+            mass = torch.logaddexp(self.source.log_added(here.contexts).to(mass.dtype), mass)
+        rest = self.base.log_mass_without(below, mine.words_below, mine.leave)
         gain = torch.where(mine.first & ~rest.isneginf(), before - rest, 0.0)
-        return OwnMasses(share, mass, rest, gain)
+        return ClassMasses(share, mass, rest, gain)
 
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
-        own = self.own(state)
-        return self._log_mass(own) if own.every is None else self._log_mass(own.every).index_select(0, own.contexts)
+        here = self.state_classes(state)
+        return self._log_mass(here) if here.every is None else self._log_mass(here.every).index_select(0, here.contexts)
 
     @recalled
-    def _log_mass(self, own: OwnClasses) -> Tensor:
-        mine, masses = self.own_words(own), self.own_masses(own)
-        mass = torch.cat([self._mass_below(own), masses.mass], dim=1)
+    def _log_mass(self, here: StateClasses) -> Tensor:
+        mine, masses = self.class_words(here), self.class_masses(here)
+        mass = torch.cat([self._mass_below(here), masses.mass], dim=1)
         if self.source.unk is not None:
-            mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(own).to(mass.dtype))
+            mass.index_add_(1, self.class_of[self.source.unk].view(1), self._unk_factor(here).to(mass.dtype))
         # what is left of a class is written once, or it would have its gradient twice
-        place = torch.where(mine.first, mine.former, self._own_classes)
+        place = torch.where(mine.first, mine.former, self._class_numbers)
         return mass.scatter_(1, place, torch.where(mine.first, masses.rest, masses.mass))
 
-    def _unk_factor(self, own: OwnClasses) -> Tensor:
+    def _unk_factor(self, here: StateClasses) -> Tensor:
         """(N, 1)"""
-        return self.source.log_unk_factor(own.contexts).unsqueeze(1)
+        return self.source.log_unk_factor(here.contexts).unsqueeze(1)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         """As the contract's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
-            return self.base.log_mass_without(self.below(state), self._known(words, state), taken)
-        own, (which, is_own) = self.own(state), self._which(words, state)
-        others = self._known(words, state).masked_fill(is_own, self.source.unk or 0)
-        both = torch.cat([self.own_words(own).known, others], dim=1)
-        out = torch.cat([self.own_words(own).leave, taken & ~is_own], dim=1)
-        rest = self.base.log_mass_without(self._below(own), both, out)[:, self.source.width :]
+            return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
+        here, (which, is_context) = self.state_classes(state), self._which(words, state)
+        others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
+        both = torch.cat([self.class_words(here).words_below, others], dim=1)
+        out = torch.cat([self.class_words(here).leave, taken & ~is_context], dim=1)
+        rest = self.base.log_mass_without(self._below(here), both, out)[:, self.source.width :]
         if self.source.unk is not None:
-            rest = rest + (others == self.source.unk) * self._unk_factor(own).to(rest.dtype)
-        mass = self.own_masses(own).mass.gather(1, which)
-        return torch.where(is_own, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
+            rest = rest + (others == self.source.unk) * self._unk_factor(here).to(rest.dtype)
+        mass = self.class_masses(here).mass.gather(1, which)
+        return torch.where(is_context, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        below, known = self.below(state), self._known(tokens, state)
-        share = self._reach[0].log_share(below, known)
+        below, words_below = self.below(state), self._as_below(tokens, state)
+        share = self._reach[0].log_share(below, words_below)
         if not self.source.width:
             return share
-        (which, is_own), own = self._which(tokens, state), self.own(state)
-        alone = self._own_shares(own).gather(1, which.unsqueeze(1)).squeeze(1)
-        gain = self._gain_at(own, self.base.classes(below, known).unsqueeze(1)).squeeze(1)
-        return torch.where(is_own, alone, share + gain)
+        (which, is_context), here = self._which(tokens, state), self.state_classes(state)
+        alone = self._class_shares(here).gather(1, which.unsqueeze(1)).squeeze(1)
+        gain = self._gain_at(here, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
+        return torch.where(is_context, alone, share + gain)
 
-    def _gain_at(self, own: OwnClasses, classes: Tensor) -> Tensor:
+    def _gain_at(self, here: StateClasses, classes: Tensor) -> Tensor:
         """What the log shares gain of those who stay in the classes below: (N, C') -> (N, C')."""
-        same = classes.unsqueeze(2) == self.own_words(own).former.unsqueeze(1)
-        return torch.where(same, self.own_masses(own).gain.unsqueeze(1), 0.0).sum(2)
+        same = classes.unsqueeze(2) == self.class_words(here).former.unsqueeze(1)
+        return torch.where(same, self.class_masses(here).gain.unsqueeze(1), 0.0).sum(2)
 
     @recalled
-    def _own_shares(self, own: OwnClasses) -> Tensor:
+    def _class_shares(self, here: StateClasses) -> Tensor:
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
-        mass = self.own_masses(own).mass
+        mass = self.class_masses(here).mass
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
         if self._remaining is None or self._reach[0] is self.base:
             return shares
-        below, words = self._below(own), self.own_words(own).known
+        below, words = self._below(here), self.class_words(here).words_below
         lost = _each(self._reach[0], below, words).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
             after = self.base.advance(below.repeat_interleave(self.source.width, 0), words.flatten())
             far = self.base.steps_to_end(after).view_as(words) >= self._remaining
-            lost = torch.where(self.own_masses(own).share_below.isneginf(), far, lost)
+            lost = torch.where(self.class_masses(here).share_below.isneginf(), far, lost)
         return shares.masked_fill(lost, NEGATIVE_INFINITY)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
@@ -516,20 +517,20 @@ class ContextClasses(Background):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach[0].best_share(self.below(state))
-        return self._best_share(self.own(state))
+        return self._best_share(self.state_classes(state))
 
     @recalled
-    def _best_share(self, own: OwnClasses) -> Tensor:
-        shares, former, leave = self._own_shares(own), self.own_words(own).former, self.own_words(own).leave
-        first = self._staying(own, former, 1)[0].squeeze(2)  # shape: (N, J)
-        best = torch.cat([each_row(self._reach[0].best_share(self._below(own)), len(shares)), shares], dim=1)
-        return best.scatter_(1, torch.where(leave, former, self._own_classes), torch.where(leave, first, shares))
+    def _best_share(self, here: StateClasses) -> Tensor:
+        shares, former, leave = self._class_shares(here), self.class_words(here).former, self.class_words(here).leave
+        first = self._staying(here, former, 1)[0].squeeze(2)  # shape: (N, J)
+        best = torch.cat([each_row(self._reach[0].best_share(self._below(here)), len(shares)), shares], dim=1)
+        return best.scatter_(1, torch.where(leave, former, self._class_numbers), torch.where(leave, first, shares))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach[0].best_members(self.below(state), classes, k)
         if not self.by_context:
-            return self._best_members(self.own(state), classes, k)
+            return self._best_members(self.state_classes(state), classes, k)
         # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
         if k not in self._ranked:
@@ -542,38 +543,38 @@ class ContextClasses(Background):
         if bool((there < 0).any()):
             new = pairs[there < 0].unique()
             place[new] = len(shares) + torch.arange(len(new), device=new.device)
-            own, which = self._in(new // self.num_classes), new % self.num_classes
-            more = self._best_members(own, which.unsqueeze(1), k)
+            here, which = self._in(new // self.num_classes), new % self.num_classes
+            more = self._best_members(here, which.unsqueeze(1), k)
             shares, words = torch.cat([shares, more[0].squeeze(1)]), torch.cat([words, more[1].squeeze(1)])
             self._ranked[k], there = (place, shares, words), place[pairs]
         return shares[there], words[there]
 
-    def _in(self, contexts: Tensor) -> OwnClasses:
+    def _in(self, contexts: Tensor) -> StateClasses:
         """The context classes in these contexts, which decide: (M,)."""
         width = self.source.width
-        return OwnClasses(contexts.unsqueeze(1), contexts, width, self._every(width))
+        return StateClasses(contexts.unsqueeze(1), contexts, width, self._every(width))
 
-    def _best_members(self, own: OwnClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _best_members(self, here: StateClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         which = (classes - self.num_below).clamp_min(0)
-        is_own = classes >= self.num_below
-        shares, words = self._staying(own, classes.masked_fill(is_own, 0), k)
-        alone = self._own_shares(own).gather(1, which).unsqueeze(2)
-        word, is_own = self.own_words(own).words.gather(1, which).unsqueeze(2), is_own.unsqueeze(2)
-        shares = torch.where(is_own, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
-        return shares, torch.where(is_own, word, words).masked_fill(shares.isneginf(), 0)
+        is_context = classes >= self.num_below
+        shares, words = self._staying(here, classes.masked_fill(is_context, 0), k)
+        alone = self._class_shares(here).gather(1, which).unsqueeze(2)
+        word, is_context = self.class_words(here).words.gather(1, which).unsqueeze(2), is_context.unsqueeze(2)
+        shares = torch.where(is_context, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
+        return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, own: OwnClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _staying(self, here: StateClasses, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best that have stayed in classes below: (N, C') -> log shares and words (N, C', k)."""
-        shares, words = self._reach[0].best_members(self._below(own), classes, k + self.source.width)
-        gone = self._sorted_words(own)
+        shares, words = self._reach[0].best_members(self._below(here), classes, k + self.source.width)
+        gone = self._sorted_words(here)
         place = torch.searchsorted(gone, words.flatten(1)).clamp_max(gone.size(1) - 1)
         is_gone = (gone.gather(1, place) == words.flatten(1)).view_as(words)
         values, which = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + self._gain_at(own, classes).unsqueeze(2), words.gather(2, which)
+        return values + self._gain_at(here, classes).unsqueeze(2), words.gather(2, which)
 
     @recalled
-    def _sorted_words(self, own: OwnClasses) -> Tensor:
-        return self.own_words(own).words.sort(1).values
+    def _sorted_words(self, here: StateClasses) -> Tensor:
+        return self.class_words(here).words.sort(1).values
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -584,30 +585,30 @@ class ContextClasses(Background):
             return weights
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
-            weights = weights.index_add(1, unk, self._unk_factor(self.own(state)).to(weights))
-        return self._in_columns(weights, self.own_masses(self.own(state)).mass, state)
+            weights = weights.index_add(1, unk, self._unk_factor(self.state_classes(state)).to(weights))
+        return self._in_columns(weights, self.class_masses(self.state_classes(state)).mass, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach[0].log_shares(self.below(state))
         if not self.source.width:
             return shares
-        return self._in_columns(self._lifted(shares, state), self._own_shares(self.own(state)), state)
+        return self._in_columns(self._lifted(shares, state), self._class_shares(self.state_classes(state)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
         words = self._reach[0].word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        own = classes[:, self.num_below :] + self._own_shares(self.own(state)).to(classes.dtype)
-        return self._in_columns(self._lifted(words, state), own, state)
+        of_contexts = classes[:, self.num_below :] + self._class_shares(self.state_classes(state)).to(classes.dtype)
+        return self._in_columns(self._lifted(words, state), of_contexts, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of those who stay."""
-        own = self.own(state)
+        here = self.state_classes(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        lift = lift.scatter_add(1, self.own_words(own).former, self.own_masses(own).gain.to(of_words.dtype))
-        return of_words + lift.gather(1, self.base.column_classes(self._below(own)).expand(len(state), -1))
+        lift = lift.scatter_add(1, self.class_words(here).former, self.class_masses(here).gain.to(of_words.dtype))
+        return of_words + lift.gather(1, self.base.column_classes(self._below(here)).expand(len(state), -1))
 
 
 def each_layer(background: Background) -> Iterator[ContextClasses]:
@@ -623,11 +624,11 @@ def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> l
     Args:
         states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
     """
-    found: list[tuple[ContextClasses, Tensor]] = []
+    layers: list[tuple[ContextClasses, Tensor]] = []
     for layer in each_layer(background):
-        states = found[-1][0].below(states) if found else states
-        found.append((layer, states))
-    return [(layer, own.view(*shape, *own.shape[1:])) for layer, own in reversed(found)]
+        states = layers[-1][0].below(states) if layers else states
+        layers.append((layer, states))
+    return [(layer, part.view(*shape, *part.shape[1:])) for layer, part in reversed(layers)]
 
 
 def strings_in(background: Background) -> ContextClasses | None:

@@ -118,15 +118,16 @@ def sampled_log_prob(
     exact = bias.dtype
     scores = (hidden @ rows.T).to(exact) + (bias + sample.log_weights.to(exact))  # shape: (N, U)
     scores = scores.masked_fill(sample.classes == targets.unsqueeze(1), NEGATIVE_INFINITY)
-    own = (hidden * target_rows).sum(1).to(exact) + target_bias
-    parts = [scores, own.unsqueeze(1)]
+    target_scores = (hidden * target_rows).sum(1).to(exact) + target_bias
+    parts = [scores, target_scores.unsqueeze(1)]
     if slot_scores is not None:
         slot = targets - num_classes
-        parts = [scores, own.masked_fill(slot >= 0, NEGATIVE_INFINITY).unsqueeze(1), slot_scores]
-        own = torch.where(slot >= 0, slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1), own)
+        parts = [scores, target_scores.masked_fill(slot >= 0, NEGATIVE_INFINITY).unsqueeze(1), slot_scores]
+        of_slots = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+        target_scores = torch.where(slot >= 0, of_slots, target_scores)
     together = torch.cat(parts, dim=1)
     top = together.detach().amax(1)  # as a difference of large numbers, log p would have too few digits
-    return own - top - (together - top.unsqueeze(1)).logsumexp(1)
+    return target_scores - top - (together - top.unsqueeze(1)).logsumexp(1)
 
 
 OPTION = "--sampled-classes"
@@ -142,8 +143,9 @@ class Sampled:
     def __call__(self, head: Head) -> SampledSum:
         """Raises OptionError: classes that need all rows; another normaliser, which needs few of them."""
         refuse_beside(head, OPTION)
-        if "normaliser" in head.given and not isinstance(head.given["normaliser"], Exact | SampledSum):
-            raise OptionError(f"{OPTION}: not supported with {head.given['normaliser'].option}; leave one of them out")
+        other = head.attached.get("normaliser")
+        if other is not None and not isinstance(other, Exact | SampledSum):
+            raise OptionError(f"{OPTION}: not supported with {other.option}; leave one of them out")
         return SampledSum(ClassSampler(head.static_log_mass(), self.expected))
 
 
@@ -216,10 +218,10 @@ def _masses(log_mass: Masses, classes: Tensor, targets: Tensor) -> tuple[Tensor,
 
     log_mass: of N rows. classes: (U,), rising. targets: (N,).
     """
-    some, own = log_mass.shared[:, classes], log_mass.entries
-    if own is None:
+    some, of_rows = log_mass.shared[:, classes], log_mass.entries
+    if of_rows is None:
         return (some if len(some) == 1 else each_row(some, log_mass.num_rows)), log_mass.of_classes(targets)
-    place = torch.searchsorted(classes, own.classes).clamp_max(max(0, len(classes) - 1))
-    drawn = classes[place] == own.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
-    entries = replace(own, rows=own.rows[drawn], classes=place[drawn], added=own.added[drawn])
+    place = torch.searchsorted(classes, of_rows.classes).clamp_max(max(0, len(classes) - 1))
+    drawn = classes[place] == of_rows.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
+    entries = replace(of_rows, rows=of_rows.rows[drawn], classes=place[drawn], added=of_rows.added[drawn])
     return Masses(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)

@@ -67,7 +67,7 @@ def warn_of_lost_evidence(
     No slot can bring back the latter. Words that training reads as unknown (plugin/data/evidence_data.py) are not
     counted: they are others in every epoch.
     """
-    table.left_out.all_said()
+    table.left_out.covered_by_warning()
     widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
     unknown = strings = sentences = 0
     for first in range(0, len(sources), AT_ONCE):

@@ -126,7 +126,7 @@ def with_unknown_slots(answer: Tensor, background: Background, states: Tensor, u
     vocabulary, masks = answer.size(1), []
     for layer, each in layers_of(background, states, states.shape[:1]):
         if layer.source.unk is not None:
-            words = layer.own_words(layer.own(each))  # of words that leave a class below, that has the column
+            words = layer.class_words(layer.state_classes(each))  # one that leaves a class has a column below
             masks.append(layer.source.unreadable(layer.contexts_of(each)) & (words.words >= vocabulary) & ~words.leave)
     outside = torch.cat(masks, dim=1)  # shape: (N, J)
     many = outside.sum(1, keepdim=True)

@@ -89,8 +89,8 @@ class ExpertFeatures(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         """[E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        met = place.layer.own(place.states.flatten(0, 1))
-        classes = place.layer.own_words(met).former.view(*shape, -1)  # shape: (B, T, J)
+        met = place.layer.state_classes(place.states.flatten(0, 1))
+        classes = place.layer.class_words(met).former.view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)
