@@ -100,8 +100,8 @@ def test_what_python_gave_is_named(tmp_path: Path) -> None:
 
 
 def test_options_override(place: Path) -> None:
-    inputs = ["prior", "--recipe", str(place / "prior.toml"), "--background", "uniform", "--set", "evidence.weight=2"]
-    assert main([*inputs, "words.guess=on", "--out", str(place / "prior")]) == 0
+    given = ["prior", "--recipe", str(place / "prior.toml"), "--background", "uniform", "--set", "evidence.weight=2"]
+    assert main([*given, "words.guess=on", "--out", str(place / "prior")]) == 0
     values = tomllib.loads((place / "prior" / "recipe.toml").read_text(encoding="utf-8"))
     assert values["background"] == "uniform" and values["suffixes"] == 2
     assert values["evidence"] == {"kinds": ["numbers"], "unsupported": {"numbers": 0.5}, "weight": 2.0}
@@ -130,8 +130,8 @@ def test_options_override(place: Path) -> None:
 def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, said: str) -> None:
     path = place / "bad.toml"
     path.write_text(f"{text}\n", encoding="utf-8")
-    inputs = ["--dict", str(place / "data/dict.txt"), "--recipe", str(path)]
-    assert main(["prior", *inputs, "--out", str(place / "p")]) == 2
+    given = ["--dict", str(place / "data/dict.txt"), "--recipe", str(path)]
+    assert main(["prior", *given, "--out", str(place / "p")]) == 2
     error = capsys.readouterr().err.strip()
     assert error.startswith(f"llrnn: error: {said.replace('FILE', str(path))}") and "\n" not in error
     assert not (place / "p").exists()
@@ -147,8 +147,8 @@ def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, sa
         ([], "--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE"),
     ],
 )
-def test_mistakes_of_options(capsys: pytest.CaptureFixture[str], tmp_path: Path, inputs: list[str], said: str) -> None:
-    assert main(["prior", *inputs, "--out", str(tmp_path / "p")]) == 2
+def test_mistakes_of_options(capsys: pytest.CaptureFixture[str], tmp_path: Path, given: list[str], said: str) -> None:
+    assert main(["prior", *given, "--out", str(tmp_path / "p")]) == 2
     assert capsys.readouterr().err.startswith(f"llrnn: error: {said}")
 
 

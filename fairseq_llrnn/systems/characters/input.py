@@ -58,8 +58,8 @@ class CharacterWords(CharacterEmbedding):
         spelled = super().forward(tokens)
         if self.features is None:
             return spelled
-        known = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
-        by_features: Tensor = self.features(self.features.readable(tokens, known), rows)
+        words = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
+        by_features: Tensor = self.features(self.features.readable(tokens, words), rows)
         return spelled + by_features
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:

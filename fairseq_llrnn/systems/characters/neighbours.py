@@ -47,16 +47,16 @@ def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
     if word.split() != [word]:
         raise OptionError(f"--neighbours {word!r}: expected one word without blanks; give one")
     symbols = head.prior.symbols
-    known = symbols.index(word) if word in symbols else None
-    if known is not None and known < len(SPECIALS):
+    index = symbols.index(word) if word in symbols else None
+    if index is not None and index < len(SPECIALS):
         raise OptionError(f"--neighbours {word}: expected a word, found a special symbol; give a word")
     ordinary = [i >= len(SPECIALS) and not PADDING_ENTRY.fullmatch(symbol) for i, symbol in enumerate(symbols)]
-    possible = torch.tensor([is_word and i != known for i, is_word in enumerate(ordinary)])
-    found: list[Neighbours] = []
+    possible = torch.tensor([is_word and i != index for i, is_word in enumerate(ordinary)])
+    lists: list[Neighbours] = []
 
     def add(kind: str, vector: Tensor, rows: Tensor) -> None:
         best = nearest(vector, rows, possible.to(rows.device), k)
-        found.append(Neighbours(kind, [(symbols[i], cosine) for i, cosine in best]))
+        lists.append(Neighbours(kind, [(symbols[i], cosine) for i, cosine in best]))
 
     characters = head.embedding if isinstance(head.embedding, CharacterWords) else None
     read = head.embedding if characters is None else characters.features
@@ -65,23 +65,23 @@ def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
         vectors = characters.before_and_after([*symbols, word])
         for kind, rows in zip((BEFORE, AFTER), vectors, strict=True):
             add(kind, rows[-1], rows[:-1])
-    if features is not None and (known is not None or not found):
-        if known is None:
+    if features is not None and (index is not None or not lists):
+        if index is None:
             raise OptionError(
                 f"--neighbours {word}: expected a word of the dictionary, since this model reads features only, found "
                 "none; give another word, or train with --input-characters cnn"
             )
         rows = features.table()[features.class_of[: len(symbols)]]  # shape: (V, D)
-        add(FEATURES, rows[known], rows)
-    if not found:
+        add(FEATURES, rows[index], rows)
+    if not lists:
         raise OptionError(
             "--neighbours: expected a model that reads features or characters, found one with a table of words of its "
             "own; train it with --feature-input or --input-characters cnn"
         )
-    return found
+    return lists
 
 
-def as_json(word: str, known: bool, found: Sequence[Neighbours]) -> dict[str, object]:
+def as_json(word: str, in_dictionary: bool, lists: Sequence[Neighbours]) -> dict[str, object]:
     """One word's neighbours as `llrnn show --json` prints them."""
-    kinds = {kind.kind: [{"word": neighbour, "cosine": cosine} for neighbour, cosine in kind.words] for kind in found}
-    return {"word": word, "known": known, "neighbours": kinds}
+    kinds = {kind.kind: [{"word": neighbour, "cosine": cosine} for neighbour, cosine in kind.words] for kind in lists}
+    return {"word": word, "known": in_dictionary, "neighbours": kinds}

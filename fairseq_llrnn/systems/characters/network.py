@@ -54,20 +54,20 @@ class CharacterOptions:
 def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
     """`1:25,2:50` -> ((1, 25), (2, 50)). Raises OptionError for anything else, and for sizes out of range."""
     expected = "expected widths and how many filters have them, as in 1:25,2:50,3:75"
-    found: list[tuple[int, int]] = []
+    filters: list[tuple[int, int]] = []
     for part in text.split(","):
         numbers = part.split(":")
         if len(numbers) != 2 or not all(number.strip().isdecimal() and len(number) < 9 for number in numbers):
             raise OptionError(f"--character-filters {text}: {expected}, found {part!r}")
-        found.append((int(numbers[0]), int(numbers[1])))
-    widths = [width for width, _ in found]
+        filters.append((int(numbers[0]), int(numbers[1])))
+    widths = [width for width, _ in filters]
     if len(set(widths)) < len(widths):
         raise OptionError(f"--character-filters {text}: {expected}, found a width twice; give each once")
-    if not (min(widths) >= 1 and max(widths) <= WIDEST and min(count for _, count in found) >= 1):
+    if not (min(widths) >= 1 and max(widths) <= WIDEST and min(count for _, count in filters) >= 1):
         raise OptionError(f"--character-filters {text}: expected widths from 1 to {WIDEST}, and one filter of each")
-    if sum(count for _, count in found) > MOST_FILTERS:
+    if sum(count for _, count in filters) > MOST_FILTERS:
         raise OptionError(f"--character-filters {text}: expected at most {MOST_FILTERS:,} filters in all; give fewer")
-    return tuple(sorted(found))
+    return tuple(sorted(filters))
 
 
 def written(filters: Sequence[tuple[int, int]]) -> str:

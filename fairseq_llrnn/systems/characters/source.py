@@ -25,9 +25,9 @@ class SourceCharacters(CharacterEmbedding):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         start, now = f"{prefix}network.", self.network.embedding.weight
-        found = _shapes({name[len(start) :]: w for name, w in state_dict.items() if name.startswith(start)})
+        shapes = _shapes({name[len(start) :]: w for name, w in state_dict.items() if name.startswith(start)})
         older = CharacterNetwork(self.spellings.num_symbols, self.older)
-        if found == _shapes(older.state_dict()) != _shapes(self.network.state_dict()):
+        if shapes == _shapes(older.state_dict()) != _shapes(self.network.state_dict()):
             self.network = older.to(now)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 

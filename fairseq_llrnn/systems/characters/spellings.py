@@ -30,10 +30,10 @@ class Spellings:
     def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
         """spare_whole_words: False as in older checkpoints, for which `,` and `;` are one symbol."""
         self.words = words
-        known = words.symbols[: words.num_words]
-        self._special = {i: SPECIALS.index(word) for i, word in enumerate(known) if word in SPECIALS}
+        symbols = words.symbols[: words.num_words]
+        self._special = {i: SPECIALS.index(word) for i, word in enumerate(symbols) if word in SPECIALS}
         counts: Counter[str] = Counter()
-        for i, word in enumerate(known):
+        for i, word in enumerate(symbols):
             if i not in self._special and not PADDING_ENTRY.fullmatch(word):
                 different = set(word)
                 spared = spare_whole_words and len(different) == 1

@@ -85,10 +85,10 @@ def number_phrases(side: BitextSide, longest: int) -> tuple[np.ndarray, Phrases]
     for length in range(1, longest + 1):
         start = np.flatnonzero(left >= length)
         shorter = ids[length - 2, start] if length > 1 else 0
-        _, once, found = np.unique(
+        _, once, number = np.unique(
             shorter * vocabulary + side.tokens[start + length - 1], return_index=True, return_inverse=True
         )
-        ids[length - 1, start] = found + many
+        ids[length - 1, start] = number + many
         begins.append(start[once])
         lengths.append(np.full(len(once), length, dtype=np.int64))
         many += len(once)
@@ -99,7 +99,7 @@ def consistent_spans(bitext: Bitext, links: Links, longest: int) -> Spans:
     """All phrase pairs of a bitext, by source length, place in the source, and what lies around."""
     source = _Side.of(bitext.source, links.source, links.target, longest)
     target = _Side.of(bitext.target, links.target, links.source, longest)
-    found = [np.zeros((4, 0), dtype=np.int64)]
+    spans = [np.zeros((4, 0), dtype=np.int64)]
     for length in range(1, longest + 1):
         at = np.flatnonzero(source.left >= length)
         low, high = source.low[length - 1, at], source.high[length - 1, at]  # what the links of a span reach
@@ -113,8 +113,8 @@ def consistent_spans(bitext: Bitext, links: Links, longest: int) -> Spans:
                 free = (target.free_before[low] >= before) & (target.free_behind[high] >= behind)
                 ok = np.flatnonzero(free & (wide + before + behind <= longest))
                 parts = at[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
-                found.append(np.stack(parts))
-    return Spans(*np.concatenate(found, axis=1))
+                spans.append(np.stack(parts))
+    return Spans(*np.concatenate(spans, axis=1))
 
 
 def links_inside(bitext: Bitext, links: Links, spans: Spans, longest: int) -> np.ndarray:
@@ -150,12 +150,12 @@ class _Side:
     free_behind: np.ndarray
 
     @classmethod
-    def of(cls, side: BitextSide, own: np.ndarray, other: np.ndarray, longest: int) -> _Side:
+    def of(cls, side: BitextSide, side_tokens: np.ndarray, other: np.ndarray, longest: int) -> _Side:
         size = len(side.tokens)
         left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)
         low, high = np.full((longest, size), NONE), np.full((longest, size), -1, dtype=np.int64)
-        np.minimum.at(low[0], own, other)
-        np.maximum.at(high[0], own, other)
+        np.minimum.at(low[0], side_tokens, other)
+        np.maximum.at(high[0], side_tokens, other)
         for length in range(2, min(longest, size) + 1):  # what runs beyond the sentence's end is not asked for
             for reach, extreme in ((low, np.minimum), (high, np.maximum)):
                 reach[length - 1, : size - length + 1] = extreme(

@@ -30,15 +30,15 @@ class LinkedWords:
     null: int
 
     @classmethod
-    def of(cls, own: np.ndarray, other: np.ndarray, num_own: int, num_other: int) -> LinkedWords:
+    def of(cls, side: np.ndarray, other: np.ndarray, num_side: int, num_other: int) -> LinkedWords:
         """From pairs of linked words; num_own stands for the null word of the own side, num_other for the other's."""
         size = num_other + 1
-        keys, counts = np.unique(own * size + other, return_counts=True)
-        return cls(keys, counts / np.bincount(keys // size, counts)[keys // size], size, num_own)
+        keys, counts = np.unique(side * size + other, return_counts=True)
+        return cls(keys, counts / np.bincount(keys // size, counts)[keys // size], size, num_side)
 
-    def __call__(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def __call__(self, side: np.ndarray, other: np.ndarray) -> np.ndarray:
         """w(other | own), of pairs that were linked."""
-        return self.probability[np.searchsorted(self.keys, own * self.size + other)]
+        return self.probability[np.searchsorted(self.keys, side * self.size + other)]
 
 
 def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: int) -> tuple[LinkedWords, LinkedWords]:
@@ -59,7 +59,7 @@ def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: in
 
 
 def lexical_weights(
-    own: np.ndarray, other: np.ndarray, bits: np.ndarray, own_step: int, other_step: int, words: LinkedWords
+    side: np.ndarray, other: np.ndarray, bits: np.ndarray, side_step: int, other_step: int, words: LinkedWords
 ) -> np.ndarray:
     """lex(other | own) of phrase pairs: (Q,).
 
@@ -70,9 +70,9 @@ def lexical_weights(
     total = np.ones(len(bits))
     for j in range(other.shape[1]):
         mean, linked = np.zeros(len(bits)), np.zeros(len(bits), dtype=np.int64)
-        for i in range(own.shape[1]):
-            has = np.flatnonzero(bits >> (own_step * i + other_step * j) & 1)
-            mean[has] += words(own[has, i], other[has, j])
+        for i in range(side.shape[1]):
+            has = np.flatnonzero(bits >> (side_step * i + other_step * j) & 1)
+            mean[has] += words(side[has, i], other[has, j])
             linked[has] += 1
         null = np.flatnonzero((other[:, j] >= 0) & (linked == 0))
         mean[null] = words(np.full(len(null), words.null), other[null, j])
@@ -81,27 +81,27 @@ def lexical_weights(
 
 
 def phrase_pairs(
-    found: PhraseCounts, bitext: Bitext, links: Links, source_words: tuple[str, ...], target_words: tuple[str, ...],
+    counts: PhraseCounts, bitext: Bitext, links: Links, source_words: tuple[str, ...], target_words: tuple[str, ...],
     longest: int,
 ) -> Iterator[PhrasePair]:  # fmt: skip
     """The lines of a phrase table, in the order of their bytes (as `LC_ALL=C sort` has them)."""
     forward, backward = linked_words(bitext, links, len(source_words), len(target_words))
-    source = _words_of(found.sources, bitext.source.tokens, longest)
-    target = _words_of(found.targets, bitext.target.tokens, longest)
-    of_source = np.bincount(found.source, found.count, len(source))
-    of_target = np.bincount(found.target, found.count, len(target))
-    f, e = source[found.source], target[found.target]  # shape: (Q, W)
+    source = _words_of(counts.sources, bitext.source.tokens, longest)
+    target = _words_of(counts.targets, bitext.target.tokens, longest)
+    of_source = np.bincount(counts.source, counts.count, len(source))
+    of_target = np.bincount(counts.target, counts.count, len(target))
+    f, e = source[counts.source], target[counts.target]  # shape: (Q, W)
     scores = np.stack([
-        found.count / of_target[found.target], lexical_weights(e, f, found.links, 1, longest, backward),
-        found.count / of_source[found.source], lexical_weights(f, e, found.links, longest, 1, forward),
+        counts.count / of_target[counts.target], lexical_weights(e, f, counts.links, 1, longest, backward),
+        counts.count / of_source[counts.source], lexical_weights(f, e, counts.links, longest, 1, forward),
     ], axis=1)  # fmt: skip
     sources, targets = _texts(source, source_words), _texts(target, target_words)
-    order = np.lexsort((_ranks(targets)[found.target], _ranks(sources)[found.source]))
+    order = np.lexsort((_ranks(targets)[counts.target], _ranks(sources)[counts.source]))
     for q in order.tolist():
-        bits, s, t = int(found.links[q]), int(found.source[q]), int(found.target[q])
+        bits, s, t = int(counts.links[q]), int(counts.source[q]), int(counts.target[q])
         inside = tuple(divmod(place, longest) for place in range(longest * longest) if bits >> place & 1)
-        counts = (float(of_target[t]), float(of_source[s]), float(found.count[q]))
-        yield PhrasePair(tuple(sources[s]), tuple(targets[t]), tuple(scores[q].tolist()), inside, counts)
+        pair_counts = (float(of_target[t]), float(of_source[s]), float(counts.count[q]))
+        yield PhrasePair(tuple(sources[s]), tuple(targets[t]), tuple(scores[q].tolist()), inside, pair_counts)
 
 
 def _words_of(phrases: Phrases, tokens: np.ndarray, longest: int) -> np.ndarray:

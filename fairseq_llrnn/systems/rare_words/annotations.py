@@ -37,22 +37,22 @@ def frequent_words(lines: Iterable[Sequence[str]], most: int) -> frozenset[str]:
     return frozenset(sorted(words, key=lambda word: (-counts[word], word))[:most])
 
 
-def numbered(source: Sequence[str], known: Collection[str]) -> dict[str, int]:
+def numbered(source: Sequence[str], vocabulary: Collection[str]) -> dict[str, int]:
     """The different unknown words of a source sentence, from 1 in the order in which they come."""
-    unknown = dict.fromkeys(word for word in source if word not in known)
+    unknown = dict.fromkeys(word for word in source if word not in vocabulary)
     return {word: number for number, word in enumerate(unknown, 1)}
 
 
-def annotated_source(source: Sequence[str], known: Collection[str], scheme: str) -> list[str]:
+def annotated_source(source: Sequence[str], vocabulary: Collection[str], scheme: str) -> list[str]:
     """A source sentence without unknown words."""
     if scheme == "copyable":
-        numbers = numbered(source, known)
-        return [word if word in known else f"<unk{numbers[word]}>" for word in source]
-    return [word if word in known else UNK for word in source]
+        numbers = numbered(source, vocabulary)
+        return [word if word in vocabulary else f"<unk{numbers[word]}>" for word in source]
+    return [word if word in vocabulary else UNK for word in source]
 
 
 def annotated_target(
-    target: Sequence[str], known: Collection[str], source: Sequence[str], known_sources: Collection[str],
+    target: Sequence[str], vocabulary: Collection[str], source: Sequence[str], source_vocabulary: Collection[str],
     comes_from: Mapping[int, int], scheme: str,
 ) -> list[str]:  # fmt: skip
     """A target sentence without unknown words.
@@ -61,23 +61,23 @@ def annotated_target(
         comes_from: the place of the source word, by that of the target word; those that come from none are absent.
     """
     words = []
-    numbers = numbered(source, known_sources)
+    numbers = numbered(source, source_vocabulary)
     for j, word in enumerate(target):
         i = comes_from.get(j)
         if scheme == "copyable":
             number = None if i is None else numbers.get(source[i])
-            words.append(word if word in known else f"<unk{NULL if number is None else number}>")
+            words.append(word if word in vocabulary else f"<unk{NULL if number is None else number}>")
             continue
         distance = NULL if i is None or abs(j - i) > MOST_AWAY else f"{j - i:+d}"
         if scheme == "positional":
-            words.append(word if word in known else f"<unkpos{distance}>")
+            words.append(word if word in vocabulary else f"<unkpos{distance}>")
         else:
-            words += [word if word in known else UNK, f"<pos{distance}>"]
+            words += [word if word in vocabulary else UNK, f"<pos{distance}>"]
     return words
 
 
 def restored(
-    output: Sequence[str], source: Sequence[str], known_sources: Collection[str],
+    output: Sequence[str], source: Sequence[str], source_vocabulary: Collection[str],
     translations: Mapping[str, Sequence[str]],
 ) -> list[str]:  # fmt: skip
     """A translation without annotations. An unknown word that comes from no word of the source stays <unk>.
@@ -85,7 +85,7 @@ def restored(
     Args:
         output: a model's, annotated by any of the schemes. source: as it was before it was annotated.
     """
-    by_number = {number: word for word, number in numbered(source, known_sources).items()}
+    by_number = {number: word for word, number in numbered(source, source_vocabulary).items()}
     words: list[Sequence[str]] = []
     for token in output:
         match = ANNOTATION.fullmatch(token)

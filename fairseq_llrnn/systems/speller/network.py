@@ -194,10 +194,10 @@ class NeuralSpeller(Speller):
         """The most probable string at each place, of what the network and the n-grams propose."""
         from fairseq_llrnn.systems.speller.search import best_strings
 
-        found = best_strings(self, spelled, hidden, classes)
+        by_network = best_strings(self, spelled, hidden, classes)
         proposed = [
             [table.words.symbols[table.spelt(o)], *some]
-            for o, some in zip(classes.tolist(), found, strict=True)
+            for o, some in zip(classes.tolist(), by_network, strict=True)
         ]
         place = np.arange(len(classes)).repeat([len(some) for some in proposed])
         strings = [string for some in proposed for string in some]

@@ -40,7 +40,7 @@ class _Writers:
     def next(self) -> np.ndarray:
         """log N of each next symbol: (m, A) float64; the network has then read the last one."""
         log_base = torch.from_numpy(self.spelled.log_base(self.tails))
-        no_end = torch.tensor([not text or text in self.spelled.known for text in self.texts])
+        no_end = torch.tensor([not text or text in self.spelled.vocabulary_words for text in self.texts])
         log_base[no_end, END] = -torch.inf
         odds, self.state = self.speller.step(self.read, self.state, self.kinds, log_base.to(self.read.device))
         answer: np.ndarray = odds.double().cpu().numpy()
@@ -62,9 +62,9 @@ def draw_strings(
 ) -> list[str | None]:
     """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H); None where none was short enough."""
     shares = speller.log_shares.exp().double().cpu().numpy()[classes]
-    found: list[str | None] = [None] * len(classes)
+    strings: list[str | None] = [None] * len(classes)
     for _ in range(ATTEMPTS):
-        missing = np.array([i for i, string in enumerate(found) if string is None], dtype=np.int64)
+        missing = np.array([i for i, string in enumerate(strings) if string is None], dtype=np.int64)
         if len(missing) == 0:
             break
         kinds = draw_columns(shares[missing], random)
@@ -74,11 +74,11 @@ def draw_strings(
             chosen = draw_columns(np.exp(writers.next()), random)
             for row in np.flatnonzero(chosen == END).tolist():
                 text = writers.texts[row]
-                found[missing[row]] = None if text in spelled.words.word_index else text
+                strings[missing[row]] = None if text in spelled.words.word_index else text
             on = np.flatnonzero((chosen >= FIRST) & (np.array([len(text) for text in writers.texts]) < LONGEST))
             writers.write(on, chosen[on])
             missing = missing[on]
-    return found
+    return strings
 
 
 @torch.no_grad()

@@ -76,8 +76,8 @@ class SpelledStrings:
         self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.rare
         self.alphabet = vocabulary.strings.characters.alphabet
         symbols = list(words.word_index)
-        self.known = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
-        self._longest_known = max(map(len, self.known), default=0)
+        self.vocabulary_words = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
+        self._longest_word = max(map(len, self.vocabulary_words), default=0)
         self._rows = np.zeros((0, self.alphabet.size), dtype=np.float32)
         self._places: dict[int, int] = {}  # key of a context -> its row
         self._strings: dict[int, _String] = {}  # by id
@@ -90,7 +90,7 @@ class SpelledStrings:
         self._make_room()
         new = [i for i in dict.fromkeys(ids.tolist()) if i not in self._strings]
         strings = [self.words.symbols[i] for i in new]
-        self._strings.update(zip(new, self._look(strings, [s in self.known for s in strings]), strict=True))
+        self._strings.update(zip(new, self._look(strings, [s in self.vocabulary_words for s in strings]), strict=True))
         return self._together([self._strings[i] for i in ids.tolist()])
 
     def of_strings(self, strings: Sequence[str]) -> Spelled:
@@ -123,8 +123,8 @@ class SpelledStrings:
             tails = model.beginnings(len(these))
             depth = 0
             while len(these):
-                found = self._rows_of(tails, fold)
-                for i, place in zip(these.tolist(), found.tolist(), strict=True):
+                numbers = self._rows_of(tails, fold)
+                for i, place in zip(these.tolist(), numbers.tolist(), strict=True):
                     places[i][depth] = place
                 depth += 1
                 longer = np.array([len(strings[i]) >= depth for i in these.tolist()])
@@ -133,8 +133,8 @@ class SpelledStrings:
         looked = []
         for string, of_string, place, is_alias in zip(strings, symbols, places, alias, strict=True):
             no_end = np.zeros(len(string) + 1, dtype=bool)
-            no_end[: self._longest_known + 1] = [
-                n == 0 or string[:n] in self.known for n in range(min(len(string), self._longest_known) + 1)
+            no_end[: self._longest_word + 1] = [
+                n == 0 or string[:n] in self.vocabulary_words for n in range(min(len(string), self._longest_word) + 1)
             ]
             no_end[-1] &= not is_alias
             unknown = of_string == OTHER

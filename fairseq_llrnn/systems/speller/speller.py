@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @register_speller(KIND)
-def made(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller:
+def neural_speller(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller:
     """The network. told: SpellerSizes."""
     from fairseq_llrnn.systems.speller.network import NeuralSpeller
     from fairseq_llrnn.systems.speller.spelled import SpelledStrings

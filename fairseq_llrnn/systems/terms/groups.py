@@ -68,15 +68,15 @@ class TermGroups:
         """
         index = self.table.target.word_index
         every = [None if self._in_pieces else index.get(word) for word in form.split()]
-        known = {place: word for place, word in enumerate(every) if word is not None}
-        if len(known) < 2:
-            return next(iter(known.values()), index[UNK])
-        end = next((place for place, word in known.items() if self._is_any(ADPOSITIONS, word)), len(every))
-        nouns = [place for place, word in known.items() if self._is_any(NOUNS, word)]
+        in_dictionary = {place: word for place, word in enumerate(every) if word is not None}
+        if len(in_dictionary) < 2:
+            return next(iter(in_dictionary.values()), index[UNK])
+        end = next((place for place, word in in_dictionary.items() if self._is_any(ADPOSITIONS, word)), len(every))
+        nouns = [place for place, word in in_dictionary.items() if self._is_any(NOUNS, word)]
         nouns = [place for place in nouns if place < end] or nouns
-        modifiers = [place for place in nouns if self._is_any(MODIFIERS, known[place])]
-        head = head_of(nouns, modifiers, lambda place: has_case_or_gender(self._features(known[place])))
-        return known[max(known) if head is None else head]
+        modifiers = [place for place in nouns if self._is_any(MODIFIERS, in_dictionary[place])]
+        head = head_of(nouns, modifiers, lambda place: has_case_or_gender(self._features(in_dictionary[place])))
+        return in_dictionary[max(in_dictionary) if head is None else head]
 
     def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """The tokens that would spell forms beside their own, with their rows.
@@ -94,8 +94,8 @@ class TermGroups:
             words = sorted(word for place in places if len(place) > 1 for word in place)
         else:
             words = ()
-        known = dict.fromkeys(token for word in words if (token := index.get(word)) is not None)
-        kept = [token for token in known if self._in_pieces or not self._is_any(FUNCTION_WORDS, token)]
+        tokens = dict.fromkeys(token for word in words if (token := index.get(word)) is not None)
+        kept = [token for token in tokens if self._in_pieces or not self._is_any(FUNCTION_WORDS, token)]
         return [(token, self.table.row_with(self._features(token))) for token in kept]
 
     def _is_any(self, parts_of_speech: Container[str], token: int) -> bool:

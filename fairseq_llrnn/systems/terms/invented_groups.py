@@ -51,7 +51,7 @@ def invented_phrases(
             names = {name for name, value in guessed.items() if value >= LEAST_GUESS}
         return frozenset(name for name in names if name.startswith("POS:"))
 
-    found: dict[str, Forms] = {}
+    invented: dict[str, Forms] = {}
     met: set[str] = set()
     for words in sentences:
         content = [bool(kinds(word)) and kinds(word) <= CONTENT for word in words]
@@ -65,10 +65,10 @@ def invented_phrases(
             forms = phrases.of(run)
             if _change([form.split() for form in forms], agree):
                 met.update(forms)
-                found[string] = forms
-                if len(found) == most:
-                    return found
-    return found
+                invented[string] = forms
+                if len(invented) == most:
+                    return invented
+    return invented
 
 
 def _names(phrases: PhraseForms) -> set[str]:
@@ -130,17 +130,17 @@ class InventedGroups:
         return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
 
     def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float], groups: TermGroups) -> None:
-        found = {form: features for form, features in forms.of(lemma).items() if len(form.split()) == 1}
-        found = dict(sorted(found.items(), key=lambda one: one[0] not in shares))  # a group has no room for all
-        known = [form for form in found if form in shares][:MOST_FORMS]
-        frequent = math.fsum(shares[form] for form in known) > MOST_FREQUENT
-        if len(found) < 2 or not known or not any(map(str.isalpha, lemma)) or frequent:
+        single = (one for one in forms.of(lemma).items() if len(one[0].split()) == 1)
+        features_of = dict(sorted(single, key=lambda one: one[0] not in shares))  # a group has no room for all
+        frequent_forms = [form for form in features_of if form in shares][:MOST_FORMS]
+        frequent = math.fsum(shares[form] for form in frequent_forms) > MOST_FREQUENT
+        if len(features_of) < 2 or not frequent_forms or not any(map(str.isalpha, lemma)) or frequent:
             return
-        if any(CLOSED & set(features) for features in found.values()):
+        if any(CLOSED & set(features) for features in features_of.values()):
             return
-        group = groups.number(lemma, found, True)
-        self.group_of.update(dict.fromkeys(known, group))
-        self.words_of[group] = frozenset(list(found)[:MOST_FORMS])
+        group = groups.number(lemma, features_of, True)
+        self.group_of.update(dict.fromkeys(frequent_forms, group))
+        self.words_of[group] = frozenset(list(features_of)[:MOST_FORMS])
         self._mark(group)
 
     def _add_phrases(self, sentences: Iterable[Sequence[str]], phrases: PhraseForms, groups: TermGroups) -> None:

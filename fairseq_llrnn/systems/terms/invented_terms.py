@@ -49,32 +49,32 @@ class InventedTerms:
             return source
         words, spans = self.groups.words(target)
         free = self._free(source)
-        made, many = source.copy(), random.integers(1, MOST + 1)
+        changed, many = source.copy(), random.integers(1, MOST + 1)
         translations = [self._translations(int(token)) for token in source]
-        said: set[int] = set()  # numbers of words of the target
+        covered: set[int] = set()  # numbers of words of the target
         for begin, end in self._candidates(words, random):
-            if not free or len(said) >= many:
+            if not free or len(covered) >= many:
                 break
             # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
-            if not said.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
+            if not covered.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
                 continue
-            said.update(range(begin, end))
+            covered.update(range(begin, end))
             at = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
             marks = self.groups.marks[self.groups.group_of[" ".join(words[begin:end])]]
             if not at or random.random() < WITHOUT_PLACE:
                 at = [free[int(random.integers(len(free)))]]
-                made[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
+                changed[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
             else:
                 for token in range(at[0][0], at[-1][1]):
-                    made[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
+                    changed[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
             free = [span for span in free if span not in at]
-        return made
+        return changed
 
     def _candidates(self, words: Sequence[str], random: np.random.Generator) -> list[tuple[int, int]]:
         """Where the target says a word or a phrase of a group, in a drawn order; often phrases first, which are few."""
         every = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
-        known = [(begin, end) for begin, end in every if " ".join(words[begin:end]) in self.groups.group_of]
-        in_order = [known[i] for i in random.permutation(len(known))]
+        in_groups = [(begin, end) for begin, end in every if " ".join(words[begin:end]) in self.groups.group_of]
+        in_order = [in_groups[i] for i in random.permutation(len(in_groups))]
         if random.random() < PHRASES_FIRST:
             in_order.sort(key=lambda run: run[1] - run[0] == 1)
         return in_order
@@ -91,9 +91,9 @@ class InventedTerms:
 
     def _free(self, source: np.ndarray) -> list[tuple[int, int]]:
         """The words of a source (L,) without special symbols and marks: where each begins and ends."""
-        own = plain(source)
-        ordinary = (own >= len(SPECIALS)) & (own == source)
-        return [span for span in self.table.source_words.spans(own) if ordinary[slice(*span)].all()]
+        tokens = plain(source)
+        ordinary = (tokens >= len(SPECIALS)) & (tokens == source)
+        return [span for span in self.table.source_words.spans(tokens) if ordinary[slice(*span)].all()]
 
     def _translations(self, token: int) -> Mapping[int, float]:
         """t(x | s) of a source token, by x."""
@@ -104,11 +104,11 @@ class InventedTerms:
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], words: Sequence[np.ndarray]
     ) -> list[tuple[int, int]]:
         """The free words of the source that translate a term's words best: neighbours, or the best of them."""
-        found = [best for best in (self._best(translations, free, word) for word in words) if best is not None]
-        places = sorted({place for _, place in found})
+        matches = [best for best in (self._best(translations, free, word) for word in words) if best is not None]
+        places = sorted({place for _, place in matches})
         if all(one[1] == other[0] for one, other in pairwise(places)):
             return places
-        return [max(found)[1]]
+        return [max(matches)[1]]
 
     def _best(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], word: np.ndarray

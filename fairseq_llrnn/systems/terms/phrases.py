@@ -38,7 +38,7 @@ class Word:
 
     forms: Mapping[str, set[Analysis]]
     features: Mapping[str, Mapping[str, float]]  # of the forms, whatever their analyses
-    given: set[Analysis]  # of the form that was given
+    analyses_of_form: set[Analysis]  # of the form that was given
     is_lemma: bool
 
     @cached_property
@@ -81,17 +81,17 @@ class PhraseForms:
             weights: of the prior's words, how frequent they are. features: what the prior knows of them.
         """
         self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
-        self._found = lru_cache(MOST_PHRASES)(self._combined)
+        self._memo = lru_cache(MOST_PHRASES)(self._combined)
         self._word = lru_cache(MOST_WORDS)(self._in_role)
 
     def of(self, words: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
         """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
-        return self._found(tuple(words))
+        return self._memo(tuple(words))
 
     def agree(self, words: Sequence[str]) -> bool:
         """Whether the words of a phrase that inflect agree as they are."""
-        given = [{"": [values_of(one) for one in word.given]} for word in self._inflected(words).values()]
-        return bool(given) and bool(agreeing(given))
+        choices = [{"": [values_of(one) for one in word.analyses_of_form]} for word in self._inflected(words).values()]
+        return bool(choices) and bool(agreeing(choices))
 
     def _combined(self, words: tuple[str, ...]) -> dict[str, dict[str, float]]:
         inflected = self._inflected(words)
@@ -99,28 +99,29 @@ class PhraseForms:
             return {}
         choices = [inflected[i].values if i in inflected else {word: [ANY]} for i, word in enumerate(words)]
         weights = [{form: self._log_weight(form) for form in some} for some in choices]
-        found: dict[str, dict[str, float]] = {}
+        combined: dict[str, dict[str, float]] = {}
         for choice in [words, *agreeing(choices, weights)]:
             some = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
-            found.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
-        return found
+            combined.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
+        return combined
 
     def _inflected(self, words: Sequence[str]) -> dict[int, Word]:
         """The words that inflect, by their place; none where nobody knows how."""
         end = next((i for i, word in enumerate(words) if self._is_adposition(word)), len(words))
-        nouns = {i: found for i in range(end) if (found := self._word(words[i], NOUN)) is not None}
-        modifiers = {i: found for i in range(end) if (found := self._word(words[i], MODIFIER)) is not None}
+        nouns = {i: noun for i in range(end) if (noun := self._word(words[i], NOUN)) is not None}
+        modifiers = {i: each for i in range(end) if (each := self._word(words[i], MODIFIER)) is not None}
         if end and 0 not in nouns and 0 not in modifiers and (verb := self._verb(words[0])) is not None:
             return {0: verb}
         head = head_of(list(nouns), modifiers, lambda i: any(map(has_case_or_gender, chain(*nouns[i].forms.values()))))
-        known = nouns.keys() | modifiers.keys()
-        unknown = [i for i in range(end) if i not in known and not self._parts_of_speech(words[i])]
+        inflecting = nouns.keys() | modifiers.keys()
+        unknown = [i for i in range(end) if i not in inflecting and not self._parts_of_speech(words[i])]
         if unknown and (head is None or unknown[0] < head):
             return {}
         end = min([end, *unknown])
         inflected = {} if head is None else {head: nouns[head]}
         for i, word in modifiers.items():
-            if i < end and i != head and (word.is_lemma or head is None or _agree(word.given, nouns[head].given)):
+            agrees = head is None or _agree(word.analyses_of_form, nouns[head].analyses_of_form)
+            if i < end and i != head and (word.is_lemma or agrees):
                 inflected[i] = word
         return inflected
 
@@ -139,26 +140,28 @@ class PhraseForms:
         """A word in a role; None where it cannot have it, or nobody knows its analyses."""
         forms: dict[str, set[Analysis]] = {}
         features: dict[str, Mapping[str, float]] = {}
-        given: set[Analysis] = set()
+        analyses_of_form: set[Analysis] = set()
         is_lemma = False
         if self._parts_of_speech(word) & CLOSED:
             return None
         for lemma in dict.fromkeys([word, *self.analyses.lemmas_of.get(word, ())]):
             if role not in (self.analyses.roles(lemma) or (NOUN, MODIFIER)):
                 continue
-            own = self.analyses.of(lemma, word, role)
-            if lemma != word and not own:
+            of_lemma = self.analyses.of(lemma, word, role)
+            if lemma != word and not of_lemma:
                 continue
-            known = {form: self._lasting(own, self.analyses.of(lemma, form, role)) for form in self.forms.of(lemma)}
-            known = {form: some for form, some in known.items() if some}
-            is_lemma |= lemma == word and len(known) > 1
-            for form, some in known.items():
+            every = {form: self.analyses.of(lemma, form, role) for form in self.forms.of(lemma)}
+            lasting = {form: some for form, all_ in every.items() if (some := self._lasting(of_lemma, all_))}
+            is_lemma |= lemma == word and len(lasting) > 1
+            for form, some in lasting.items():
                 forms.setdefault(form, set()).update(some)
                 features.setdefault(form, self.forms.of(lemma)[form])
-            given |= own
+            analyses_of_form |= of_lemma
             if is_lemma:
                 break  # what is a lemma is not a form of another one
-        return Word(forms, features, given, is_lemma) if any(one for some in forms.values() for one in some) else None
+        if not any(one for some in forms.values() for one in some):
+            return None
+        return Word(forms, features, analyses_of_form, is_lemma)
 
     def _verb(self, word: str) -> Word | None:
         lemmas = [word] if self.forms.of(word) else self.analyses.lemmas_of.get(word, [])
@@ -168,9 +171,9 @@ class PhraseForms:
         return Word({form: {frozenset()} for form in of}, of, set(), True)
 
     @staticmethod
-    def _lasting(given: set[Analysis], some: set[Analysis]) -> set[Analysis]:
+    def _lasting(of_form: set[Analysis], some: set[Analysis]) -> set[Analysis]:
         """The analyses that have the degree and polarity of the given form, where it has some."""
-        wanted = {values_of(one, LASTING) for one in given} or {values_of((), LASTING)}
+        wanted = {values_of(one, LASTING) for one in of_form} or {values_of((), LASTING)}
         return {one for one in some if any(meet(values_of(one, LASTING), want) is not None for want in wanted)}
 
 

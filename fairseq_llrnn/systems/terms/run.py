@@ -41,9 +41,9 @@ class RunTerms:
         if not self._use.rows and not cells:
             return list(tokens)
         terms = self.read()
-        made = terms.marked(tokens, cells)
+        with_marks = terms.marked(tokens, cells)
         self._use.sentences, self._use.matched = self._use.sentences + 1, terms.matched
-        return made
+        return with_marks
 
 
 def _say_what_matched(use: Use) -> None:

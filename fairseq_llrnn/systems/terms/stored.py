@@ -51,13 +51,13 @@ class StoredTerms(Sequence[TermEntry]):
     def _later(self, sources: np.ndarray, repeated: Callable[[TermEntry, TermEntry], None]) -> list[int]:
         """The rows whose source phrase stood before. sources: (N,) hashes."""
         _, which, counts = np.unique(sources, return_inverse=True, return_counts=True)
-        found, first = [], dict[tuple[str, ...], TermEntry]()
+        later, first = [], dict[tuple[str, ...], TermEntry]()
         for row in np.flatnonzero(counts[which] > 1).tolist():
             entry = self[row]
             if first.setdefault(entry.source, entry) is not entry:
                 repeated(first[entry.source], entry)
-                found.append(row)
-        return found
+                later.append(row)
+        return later
 
     @overload
     def __getitem__(self, row: int) -> TermEntry: ...
@@ -100,5 +100,5 @@ class EntriesByKey:
             self._hashes, self._rows = array("q"), array("q")
         hashes, rows = self._sorted
         begin, end = (np.searchsorted(hashes, hash(key), side) for side in ("left", "right"))
-        found: list[int] = rows[begin:end].tolist()
-        return found
+        of_key: list[int] = rows[begin:end].tolist()
+        return of_key

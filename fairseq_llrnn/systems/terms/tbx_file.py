@@ -76,7 +76,7 @@ class _Reading:
     path: Path | str
     parser: Any
     asked: tuple[str, ...]  # the languages, without regions
-    found: list[TermEntry] = field(default_factory=list)
+    entries: list[TermEntry] = field(default_factory=list)
     languages: set[str] = field(default_factory=set)  # of the whole file
     entry: dict[str, list[_Term]] = field(default_factory=dict)  # terms by language and region, as `pt-br`
     notes: Counter[str] = field(default_factory=Counter)
@@ -94,14 +94,14 @@ class _Reading:
 
     def take_note(self, term: _Term, text: str) -> None:
         """A note on a term, of the kind `note`. Of several statuses the last one counts, if none forbids it."""
-        said = _plain(text)
+        value = _plain(text)
         if self.note == PART_OF_SPEECH:
-            term.upos = KINDS.get(said)
-            if said not in KINDS:
+            term.upos = KINDS.get(value)
+            if value not in KINDS:
                 self.say(f"terms have the part of speech {shown(text)}, which is not known", term.line)
-        elif term.rank is not None and (said := _status(said)) not in NO_STATUS:
-            term.rank = next((rank for rank, names in enumerate(RANKS) if said.startswith(names)), UNKNOWN)
-            if said.startswith(NEVER):
+        elif term.rank is not None and (value := _status(value)) not in NO_STATUS:
+            term.rank = next((rank for rank, names in enumerate(RANKS) if value.startswith(names)), UNKNOWN)
+            if value.startswith(NEVER):
                 term.rank = None
                 self.say(f"terms are left out by their status {shown(text)}", term.line)
             elif term.rank == UNKNOWN:
@@ -123,7 +123,7 @@ def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
         if first.target != entry.target and len(others) < MOST_NAMED:
             others.append(" ".join(entry.source))
 
-    found = StoredTerms(entries(), repeated)
+    terms = StoredTerms(entries(), repeated)
     if others:
         number = count.left_out[OTHERWISE]
         some = ", ".join(others) + (", …" if number > len(others) else "")
@@ -132,7 +132,7 @@ def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
             "another choice, give them in a TSV"
         )
     count.done()
-    return found
+    return terms
 
 
 def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
@@ -170,7 +170,7 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
     def end(name: str) -> None:
         name = name.rpartition(":")[2]
         if name in ENTRIES:
-            reading.found += _rows(count, reading, source, target)
+            reading.entries += _rows(count, reading, source, target)
         elif name in TERMS and reading.term is not None:
             if is_blank(reading.term.text):
                 reading.say("terms are empty", reading.term.line)
@@ -217,10 +217,10 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             while block := file.read(BLOCK):
                 read += len(block)
                 parser.Parse(block, False)
-                yield from reading.found
-                reading.found.clear()
+                yield from reading.entries
+                reading.entries.clear()
             parser.Parse(b"", True)
-            yield from reading.found
+            yield from reading.entries
     except expat.ExpatError as error:
         rest = block[parser.ErrorByteIndex - read :]  # where standalone="yes", expat itself finds it
         if error.code == expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY] and (name := ENTITY.search(rest)):
@@ -234,9 +234,10 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
         there = ", ".join(sorted(reading.languages - {""})) or "none"
         raise DataError(f"{path}: expected terms in the language {missing[0]}, found {there}; give another file")
     if reading.notes:
-        said = (f"{many:,} {note} (line {reading.lines[note]})" for note, many in reading.notes.most_common(MOST_NOTES))
+        most = reading.notes.most_common(MOST_NOTES)
+        notes = (f"{many:,} {note} (line {reading.lines[note]})" for note, many in most)
         more = len(reading.notes) - MOST_NOTES
-        logger.warning(f"{path}: {'; '.join(said)}" + (f"; and {more:,} other kinds of notes" if more > 0 else ""))
+        logger.warning(f"{path}: {'; '.join(notes)}" + (f"; and {more:,} other kinds of notes" if more > 0 else ""))
 
 
 def _undefined(path: Path | str, line: int, name: str) -> str:
@@ -252,9 +253,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()
 
 
-def _status(said: str) -> str:
+def _status(text: str) -> str:
     """`preferredtermadmnsts` -> `preferred`."""
-    return said.removesuffix("admnsts").removesuffix("term")
+    return text.removesuffix("admnsts").removesuffix("term")
 
 
 def _note(element: str, attributes: dict[str, str]) -> str:
@@ -276,10 +277,10 @@ def _distance(tag: str, asked: str) -> tuple[int, int]:
 
     All of `pt-BR` are Portuguese: where `pt` is asked for, the first of its regions will do.
     """
-    own, wanted = (frozenset(one.split("-")[1:]) for one in (tag, asked))  # without the language: pt-pt
-    if wanted <= own:
-        return 0, len(own - wanted)
-    return (1, len(wanted - own)) if own < wanted else (2, -len(own & wanted))
+    subtags, wanted = (frozenset(one.split("-")[1:]) for one in (tag, asked))  # without the language: pt-pt
+    if wanted <= subtags:
+        return 0, len(subtags - wanted)
+    return (1, len(wanted - subtags)) if subtags < wanted else (2, -len(subtags & wanted))
 
 
 def _rows(count: ReadCount, reading: _Reading, source: str, target: str) -> Iterator[TermEntry]:

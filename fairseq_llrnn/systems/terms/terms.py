@@ -100,18 +100,18 @@ class Terms:
                 self._noted[remark].append(f"{target} in {where}" if where else target)
         elif (remark, target) not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add((remark, target))
-            said = f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}"
-            logger.warning(as_one_line(said))
+            warning = f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}"
+            logger.warning(as_one_line(warning))
 
     def _read_row(self, row: int) -> tuple[TermEntry, int]:
         """An entry of the run, and its group."""
         entry = self._spelled(self._entries[row])
-        return entry, self.groups.number(entry.target, self.forms_of(entry, is_known=True), self.must)
+        return entry, self.groups.number(entry.target, self.forms_of(entry, is_noted=True), self.must)
 
     def _of_run(self, key: str) -> list[tuple[TermEntry, int]]:
         """Entries whose first word has the key, with their groups."""
-        found = map(self._of_row, self._by_key.rows(key))
-        return [(entry, group) for entry, group in found if key in self._phrase_keys(entry.source[0])]
+        rows = map(self._of_row, self._by_key.rows(key))
+        return [(entry, group) for entry, group in rows if key in self._phrase_keys(entry.source[0])]
 
     def _spelled(self, entry: TermEntry) -> TermEntry:
         """In the Unicode forms of the dictionaries."""
@@ -137,52 +137,52 @@ class Terms:
 
     # ---- forms ------------------------------------------------------------------------------------------------------
 
-    def forms_of(self, entry: TermEntry, is_known: bool = False) -> Mapping[str, Mapping[str, float]]:
-        """The strings of a term, with what is known of them. is_known: what is odd about it has been said."""
-        note = self._note if not is_known else lambda *_: None
+    def forms_of(self, entry: TermEntry, is_noted: bool = False) -> Mapping[str, Mapping[str, float]]:
+        """The strings of a term, with what is known of them. is_known: its remarks are in the warning already."""
+        note = self._note if not is_noted else lambda *_: None
         if entry.forms:
             return {form: {} for form in entry.forms}
-        found = self.forms.of(entry.target)
+        forms = self.forms.of(entry.target)
         words = entry.target.split()
-        is_combined = not found and len(words) > 1
+        is_combined = not forms and len(words) > 1
         if is_combined:
-            found = self.phrases.of(words)
+            forms = self.phrases.of(words)
         if entry.upos is not None:
             wanted = f"POS:{entry.upos}"
-            of_kind = {form: f for form, f in found.items() if wanted in self._parts_of_speech(form, f)}
-            if found and not of_kind:
+            of_kind = {form: f for form, f in forms.items() if wanted in self._parts_of_speech(form, f)}
+            if forms and not of_kind:
                 note(OTHER_KIND, f"{entry.target} {entry.upos}", entry.where)
             if of_kind and not is_combined:  # forms of a phrase are forms of the same words
-                found = of_kind
-        if not found:
+                forms = of_kind
+        if not forms:
             note(UNKNOWN, entry.target, entry.where)
             return {entry.target: {}}
-        if len(found) > MOST_FORMS:
+        if len(forms) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
         index = self.table.target.word_index  # words of the dictionary go first where there is no room for all
-        in_order = sorted(found.items(), key=lambda one: self.table.written(one[0]) not in index)
-        return {entry.target: found.get(entry.target, {}), **dict(in_order)}
+        in_order = sorted(forms.items(), key=lambda one: self.table.written(one[0]) not in index)
+        return {entry.target: forms.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
         """Those that its source says; of one that says none, those that the prior knows, or guesses.
 
         Those of a phrase are the parts of speech of its words, whichever of them is the head.
         """
-        said = {name for name in features if name.startswith("POS:")}
-        known = self.phrases.analyses.features if not said else {}
-        rows = (known.get(word, {}) for word in (form, *form.split()))
-        return said or {name for row in rows for name, value in row.items() if value >= LEAST_GUESS}
+        listed = {name for name in features if name.startswith("POS:")}
+        by_word = self.phrases.analyses.features if not listed else {}
+        rows = (by_word.get(word, {}) for word in (form, *form.split()))
+        return listed or {name for row in rows for name, value in row.items() if value >= LEAST_GUESS}
 
     # ---- sentences --------------------------------------------------------------------------------------------------
 
     def _keys(self, word: str) -> set[str]:
-        own = word.lower() if self._is_lower else word
-        return {own, *(f"\t{lemma}" for lemma in self._lemmas.get(own, ()))}
+        cased = word.lower() if self._is_lower else word
+        return {cased, *(f"\t{lemma}" for lemma in self._lemmas.get(cased, ()))}
 
     def _phrase_keys(self, word: str) -> set[str]:
         """Of a word of a phrase, which may be a lemma that the text lacks."""
-        own = word.lower() if self._is_lower else word
-        return self._keys(word) | {f"\t{own}"}
+        cased = word.lower() if self._is_lower else word
+        return self._keys(word) | {f"\t{cased}"}
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
         """The source tokens of a sentence with the marks of its terms.
@@ -197,35 +197,35 @@ class Terms:
         spans = self.table.source_words.spans(read)
         words = [self.table.source_words.word(read[begin:end]) for begin, end in spans]
         keys = [set() if word is None else self._keys(word) for word in words]
-        own: dict[tuple[str, ...], TermEntry] = {}
+        of_sentence: dict[tuple[str, ...], TermEntry] = {}
         anywhere: list[int] = []
         for cell in cells:
             entry = self._entry(cell)
             if entry.source:
-                refuse_other(own.setdefault(entry.source, entry), entry)
+                refuse_other(of_sentence.setdefault(entry.source, entry), entry)
             else:
                 anywhere.append(self.groups.number(entry.target, self.forms_of(entry), self.must))
         single = {
             source: (entry, self.groups.number(entry.target, self.forms_of(entry), self.must))
-            for source, entry in own.items()
+            for source, entry in of_sentence.items()
         }
-        found = self._matches(keys, single.values())
+        matches = self._matches(keys, single.values())
         groups = self.table.groups.groups
-        of_file = [groups[group].name for _, _, group in found if group not in {g for _, g in single.values()}]
-        repeated = sum(self._asks_for(entry) for entry in own.values())
+        of_file = [groups[group].name for _, _, group in matches if group not in {g for _, g in single.values()}]
+        repeated = sum(self._asks_for(entry) for entry in of_sentence.values())
         self.matched += len(of_file) + repeated
         for group in tuple(anywhere):  # what the file asks for is asked for
             if groups[group].name in of_file:
                 of_file.remove(groups[group].name)
                 anywhere.remove(group)
-        missing = [entry for entry, group in single.values() if group not in {g for _, _, g in found}]
+        missing = [entry for entry, group in single.values() if group not in {g for _, _, g in matches}]
         if missing:
             raise DataError(
                 f"{missing[0].where}: expected the phrase {' '.join(missing[0].source)!r} in the sentence, found none "
                 f"there, or a longer term in its place; fix it, or give the term alone: {missing[0].target}"
             )
         uses: dict[int, list[Use]] = {}
-        for start, end, group in found:
+        for start, end, group in matches:
             first = spans[start][0]
             for at in range(first, spans[end - 1][1]):
                 uses.setdefault(at, []).append(Use(group, at == first, True))
@@ -235,10 +235,10 @@ class Terms:
             raise DataError("terms: expected a source with words, found an empty one with a term; leave the term out")
         for number, group in enumerate(anywhere):
             uses.setdefault(ordinary[number % len(ordinary)], []).append(Use(group, True, False))
-        made = list(tokens)
+        with_marks = list(tokens)
         for at, some in uses.items():
-            made[at] = self.table.groups.marked(made[at], some)
-        return made
+            with_marks[at] = self.table.groups.marked(with_marks[at], some)
+        return with_marks
 
     def _asks_for(self, entry: TermEntry) -> bool:
         """Whether the run asks for the same."""
@@ -273,8 +273,8 @@ class Terms:
         kept: list[tuple[int, int, int]] = []
         taken: set[int] = set()
         for entries in (lambda key: of_first.get(key, ()), self._of_run):
-            found = self._all_matches(keys, entries)
-            for (start, end), group in sorted(found.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
+            matches = self._all_matches(keys, entries)
+            for (start, end), group in sorted(matches.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
                     kept.append((start, end, group))
@@ -284,7 +284,7 @@ class Terms:
         self, keys: Sequence[set[str]], entries: Callable[[str], Sequence[tuple[TermEntry, int]]]
     ) -> dict[tuple[int, int], int]:
         """All places where phrases match, which may overlap: start and end -> group."""
-        found: dict[tuple[int, int], int] = {}
+        matches: dict[tuple[int, int], int] = {}
         for place, at in enumerate(keys):
             # words go before lemmas, which begin with a tab
             in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
@@ -292,5 +292,5 @@ class Terms:
                 end = place + len(entry.source)
                 rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
                 if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):
-                    found.setdefault((place, end), group)
-        return found
+                    matches.setdefault((place, end), group)
+        return matches

@@ -44,8 +44,8 @@ def refuse_lists(entry: TermEntry, source: Container[str], target: Container[str
         source, target: the words of both languages.
     """
     of_target = [word for phrase in (entry.target, *entry.forms) for word in phrase.split()]
-    for side, words, known in (("source", entry.source, source), ("target", of_target, target)):
-        wrong = next((word for word in words if _LISTED.search(word) and word not in known), None)
+    for side, words, vocabulary in (("source", entry.source, source), ("target", of_target, target)):
+        wrong = next((word for word in words if _LISTED.search(word) and word not in vocabulary), None)
         if wrong is not None:
             raise DataError(
                 f"{entry.where}: expected one {side} in tokens, as the text has them, found {wrong!r}; write a row for "
@@ -60,11 +60,11 @@ def refuse_misplaced_kinds(entry: TermEntry, source: Container[str], target: Con
     Args:
         source, target: as of `refuse_lists`.
     """
-    for side, words, known in (("source", entry.source, source), ("target", entry.target.split(), target)):
+    for side, words, vocabulary in (("source", entry.source, source), ("target", entry.target.split(), target)):
         phrase = " ".join(words)
-        if (found := _MISPLACED.search(phrase)) is None:
+        if (match := _MISPLACED.search(phrase)) is None:
             continue
-        if not all(word in known for word in words[phrase.count(" ", 0, found.start()) :]):
+        if not all(word in vocabulary for word in words[phrase.count(" ", 0, match.start()) :]):
             raise DataError(
                 f"{entry.where}: expected words as the {side}, found {phrase!r}, with a part of speech; write that "
                 f"{entry.kind_place}"
@@ -91,11 +91,11 @@ def read_terms(path: Path | str) -> StoredTerms:
         count.read -= 1
         count.left_out[REPEATED] += 1
 
-    found = StoredTerms(_entries(count), repeated)
-    if not found:
+    terms = StoredTerms(_entries(count), repeated)
+    if not terms:
         raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
     count.done()
-    return found
+    return terms
 
 
 def _entries(count: ReadCount) -> Iterator[TermEntry]:
@@ -128,13 +128,13 @@ def refuse_other(other: TermEntry, entry: TermEntry) -> None:
     kinds = {one.upos for one in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
         raise DataError(
-            f"{entry.where}: {' '.join(entry.source)!r} became {_said(other)} in {other.where}, found {_said(entry)} "
-            "here; a phrase cannot be required to become both: remove one, or give both as forms of "
-            "one row"
+            f"{entry.where}: {' '.join(entry.source)!r} became {_described(other)} in {other.where}, found "
+            f"{_described(entry)} here; a phrase cannot be required to become both: remove one, or give both as forms "
+            "of one row"
         )
 
 
-def _said(entry: TermEntry) -> str:
+def _described(entry: TermEntry) -> str:
     forms = f" ({', '.join(entry.forms)})" if entry.forms else ""
     return f"{entry.target!r}{forms}" + (f" as {entry.upos}" if entry.upos else "")
 

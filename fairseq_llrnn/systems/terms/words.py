@@ -32,8 +32,8 @@ def target_shares(prior: Prior) -> dict[str, float]:
 
 def source_words(prior: Prior) -> Iterable[str]:
     """The words of the source that are known."""
-    known = next((source for source, _ in (part.text_words for part in prior.parts) if source is not None), None)
-    return prior.source_symbols if known is None else sorted(known)
+    text_words = next((source for source, _ in (part.text_words for part in prior.parts) if source is not None), None)
+    return prior.source_symbols if text_words is None else sorted(text_words)
 
 
 def word_features(
@@ -50,7 +50,7 @@ def word_features(
         sides.append(prior.input)
     tables = [side.features if groups is None else side.features.of_groups(groups) for side in sides]
     classes = zip(*(side.class_of.tolist() for side in sides), strict=True)
-    found: dict[str, Mapping[str, float]] = {}
+    features_of: dict[str, Mapping[str, float]] = {}
     for symbol, of_symbol in zip(prior.symbols, classes, strict=True):
         if symbol in SPECIALS or (pieces is not None and pieces.is_marked(symbol) != pieces.mark_begins):
             continue
@@ -59,8 +59,8 @@ def word_features(
             symbol, features = pieces.bare(symbol), {k: v for k, v in features.items() if v >= MOSTLY}
             if symbol not in words:
                 continue
-        found[symbol] = features
-    return found
+        features_of[symbol] = features
+    return features_of
 
 
 def phrase_forms(prior: Prior, forms: WordForms) -> PhraseForms:

@@ -79,8 +79,8 @@ class SentenceModel(nn.Module):
         while len(rows):
             for columns in sorted(set(lengths[lengths < width].tolist())):
                 chosen = lengths == columns
-                made = x[chosen, 0] if columns == 1 else self.last.fold(x[chosen, :columns], columns)[:, 0]
-                result = result.index_copy(0, rows[chosen], made.to(result.dtype))
+                vectors = x[chosen, 0] if columns == 1 else self.last.fold(x[chosen, :columns], columns)[:, 0]
+                result = result.index_copy(0, rows[chosen], vectors.to(result.dtype))
             rest = lengths >= width
             rows, x, lengths = rows[rest], x[rest], lengths[rest]
             if len(rows):

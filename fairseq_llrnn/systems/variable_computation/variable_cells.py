@@ -102,15 +102,15 @@ class VariableCell(nn.Module):
         h = x.new_zeros(x.size(0), self.hidden_size) if before is None else before[0]
         # the input's part in the scheduler needs no mask: all steps at once, (B, T, 1), in float32 or better
         exact = torch.promote_types(x.dtype, torch.float32)
-        given = (x.to(exact) * self.from_input.to(exact)).sum(-1, keepdim=True) + self.from_start.to(exact)
+        of_input = (x.to(exact) * self.from_input.to(exact)).sum(-1, keepdim=True) + self.from_start.to(exact)
         sharpness = self.sharpness.after(int(self.updates))
         reduced = not torch.is_grad_enabled()
         u = self.from_state.to(exact)
         index = torch.arange(1, self.hidden_size + 1, device=x.device, dtype=exact)
         n = self.hidden_size
         hidden, shares = [], []
-        for x_t, given_t in zip(x.unbind(1), given.unbind(1), strict=True):
-            share = torch.sigmoid(given_t + (h.to(exact) * u).sum(-1, keepdim=True))  # m, (B, 1)
+        for x_t, of_input_t in zip(x.unbind(1), of_input.unbind(1), strict=True):
+            share = torch.sigmoid(of_input_t + (h.to(exact) * u).sum(-1, keepdim=True))  # m, (B, 1)
             reach = share * self.hidden_size
             if reduced:
                 n = min(self.hidden_size, max(0, int(masked_in(reach.max(), sharpness))))

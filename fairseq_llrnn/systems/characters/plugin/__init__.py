@@ -113,14 +113,14 @@ class Characters(Extension):
 
 def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:
     """reader: the option that says whether there is the network."""
-    given = non_default_options(args, CharacterSizes)
+    options = non_default_options(args, CharacterSizes)
     if getattr(args, reader, NONE) == NONE:
         readers = [name for name in READERS if hasattr(args, name)]
         if all(getattr(args, name) == NONE for name in readers):
             wanted = " or ".join(f"--{name.replace('_', '-')} {CNN}" for name in readers)
-            refuse_idle(given, ALONE.format(wanted, "one" if len(readers) > 1 else "it"))
+            refuse_idle(options, ALONE.format(wanted, "one" if len(readers) > 1 else "it"))
         return None
-    sizes = CharacterSizes(**given)
+    sizes = CharacterSizes(**options)
     width, layers = sizes.character_embed_dim, str(sizes.highway_layers)
     check_least("--character-embed-dim", width, 1)
     if layers != MLP and not (layers.isdecimal() and len(layers) < 4 and int(layers) <= MOST_LAYERS):

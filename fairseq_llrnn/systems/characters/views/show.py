@@ -43,20 +43,20 @@ def run(args: argparse.Namespace) -> int:
 
     head = load_head(args.path, places_in(args))
     symbols = set(head.prior.symbols)
-    found = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
-    if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in found):
+    shown = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
+    if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in shown):
         note("this model reads words by their features; words with the same features have the same vector")
     if args.json:
-        result = {"path": args.path, "words": [as_json(*one) for one in found]}
+        result = {"path": args.path, "words": [as_json(*one) for one in shown]}
         print(json.dumps(result, ensure_ascii=False))
     else:
-        print("\n\n".join(_text(*one) for one in found))
+        print("\n\n".join(_text(*one) for one in shown))
     return 0
 
 
-def _text(word: str, known: bool, found: "list[Neighbours]") -> str:
-    lines = [printable(word) + ("" if known else "   (not in the dictionary)")]
-    for kind in found:
+def _text(word: str, in_dictionary: bool, lists: "list[Neighbours]") -> str:
+    lines = [printable(word) + ("" if in_dictionary else "   (not in the dictionary)")]
+    for kind in lists:
         items = [f"{printable(neighbour)} {cosine:.2f}" for neighbour, cosine in kind.words]
         lines.append(labelled(kind.kind, items or ["none"], label_width=15))
     return "\n".join(lines)

@@ -44,10 +44,10 @@ def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
         OptionError: a size below 1, or a dropout that is no probability below 1.
     """
     all_sizes = {size.name: getattr(args, f"speller_{size.name}", None) for size in fields(SpellerSizes)}
-    given = {name: value for name, value in all_sizes.items() if value is not None}
-    check_sizes(args, *(f"speller_{name}" for name in given if name != "dropout"))
+    sizes = {name: value for name, value in all_sizes.items() if value is not None}
+    check_sizes(args, *(f"speller_{name}" for name in sizes if name != "dropout"))
     check_dropouts(args, "speller_dropout")
-    return SpellerSizes(**given) if given else None
+    return SpellerSizes(**sizes) if sizes else None
 
 
 @dataclass

@@ -58,14 +58,14 @@ class Terminology(TaskExtension):
             )
         if training and self.cfg.invented_terms > 0:
             if self.invented_groups is None:
-                self.invented_groups = self._made_groups(first())
+                self.invented_groups = self._invented_groups(first())
             share, seed = self.cfg.invented_terms, self.cfg.seed
             return InventedMarks(pairs, InventedTerms(self.prior, self.invented_groups, share, seed))
         if self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
             return TermMarks(pairs, self.terms)
         return pairs
 
-    def _made_groups(self, first: FairseqDataset) -> InventedGroups:
+    def _invented_groups(self, first: FairseqDataset) -> InventedGroups:
         """Those of the first folder, also where training goes on in another one."""
         forms = word_forms(self.prior, self.cfg.term_forms)
         if not len(forms):
@@ -113,8 +113,8 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
     if places is not None:
         asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
         return _read_forms(TERM_FORMS, places, list(dict.fromkeys(asked)))
-    known = word_features(prior, target_shares(prior))
-    return WordForms.of_lexicon(known, known.__getitem__)
+    features = word_features(prior, target_shares(prior))
+    return WordForms.of_lexicon(features, features.__getitem__)
 
 
 def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
@@ -157,13 +157,13 @@ def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None)
 
     Raises as read_word_forms.
     """
-    found: dict[str, list[str]] = {}
+    lemmas_of: dict[str, list[str]] = {}
     if places is not None:
         forms = _read_forms(SOURCE_LEXICON, places, list(source_words(prior)))
         for lemma in forms:
             for form in forms.of(lemma):
-                found.setdefault(form, []).append(lemma)
+                lemmas_of.setdefault(form, []).append(lemma)
     elif source_prior is not None:
         for word, features in word_features(source_prior, frozenset(source_words(prior))).items():
-            found[word] = [name.partition(":")[2] for name in features if feature_group(name) == GROUP]
-    return {word: lemmas for word, lemmas in found.items() if lemmas}
+            lemmas_of[word] = [name.partition(":")[2] for name in features if feature_group(name) == GROUP]
+    return {word: lemmas for word, lemmas in lemmas_of.items() if lemmas}

@@ -20,8 +20,8 @@ class InventedMarks(ChangedPairs):
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
         source, target = pair["source"].numpy(), pair["target"].numpy()
-        made = self.invented.of(source, target, self.epoch, int(index))
-        return pair if made is source else pair | {"source": torch.from_numpy(made)}
+        changed = self.invented.of(source, target, self.epoch, int(index))
+        return pair if changed is source else pair | {"source": torch.from_numpy(changed)}
 
 
 class TermMarks(BaseWrapperDataset):
@@ -32,9 +32,9 @@ class TermMarks(BaseWrapperDataset):
         self.changed: dict[int, torch.Tensor] = {}
         for index in range(len(dataset)):
             source = dataset[index]["source"].tolist()
-            made = terms.marked(source)
-            if made != source:
-                self.changed[index] = torch.tensor(made)
+            marked = terms.marked(source)
+            if marked != source:
+                self.changed[index] = torch.tensor(marked)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]

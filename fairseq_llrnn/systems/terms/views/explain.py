@@ -50,15 +50,15 @@ class TermsAsked:
 
         args = self.args
         if not isinstance(loaded, TranslationExplainer):
-            given = {name: getattr(args, name) for name in OPTIONS}
-            refuse_idle(given, f"expected a translation model, found a language model in {args.path}; leave it out")
+            options = {name: getattr(args, name) for name in OPTIONS}
+            refuse_idle(options, f"expected a translation model, found a language model in {args.path}; leave it out")
             return
         task = loaded.task
-        own: Any = task.cfg
+        recorded: Any = task.cfg
         asked = argparse.Namespace(
-            terms=args.terms, term_forms=args.term_forms or own.term_forms, term_strength=own.term_strength,
-            source_lexicon=args.source_lexicon or own.source_lexicon, invented_terms=0.0, source_lang=own.source_lang,
-            target_lang=own.target_lang,
+            terms=args.terms, term_forms=args.term_forms or recorded.term_forms, term_strength=recorded.term_strength,
+            source_lexicon=args.source_lexicon or recorded.source_lexicon, invented_terms=0.0,
+            source_lang=recorded.source_lang, target_lang=recorded.target_lang,
         )  # fmt: skip
         check_options(asked, task.prior)
         task.src_dict.marker = open_terms(asked, task.prior, task.source_prior)

@@ -44,10 +44,10 @@ class ConvolutionalDecoder(SourceDecoder):
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
         """Beside it −log p(length of the target), in nats, at its last word; what trains the model of the length."""
-        found = super().hidden(previous, encoder_out, incremental_state)
+        states = super().hidden(previous, encoder_out, incremental_state)
         if incremental_state is not None or encoder_out is None or RATE not in encoder_out:
-            return found
+            return states
         lengths = previous.ne(self.dictionary.pad()).sum(1)  # shape: (B,)
         last = torch.arange(previous.size(1), device=previous.device) == lengths.unsqueeze(1) - 1
         nats = -log_prob(encoder_out[RATE][0], lengths)
-        return replace(found, terms=[*found.terms, Term("length", nats.unsqueeze(1) * last, in_loss=True)])
+        return replace(states, terms=[*states.terms, Term("length", nats.unsqueeze(1) * last, in_loss=True)])

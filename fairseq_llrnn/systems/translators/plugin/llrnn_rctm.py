@@ -92,13 +92,13 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
 
 def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
     """Of the n-gram model; None for a model of the whole sentence."""
-    given = getattr(args, "cgm_layers", None)
+    layers = getattr(args, "cgm_layers", None)
     if args.source_model == CGM:
-        if given is not None and not 1 <= given <= 6:
-            raise OptionError(f"--cgm-layers {given}: expected a number from 1 (n = 2) to 6 (n = 22), e.g. {LAYERS}")
-        return LAYERS if given is None else given
+        if layers is not None and not 1 <= layers <= 6:
+            raise OptionError(f"--cgm-layers {layers}: expected a number from 1 (n = 2) to 6 (n = 22), e.g. {LAYERS}")
+        return LAYERS if layers is None else layers
     refuse_idle(
-        {"cgm_layers": given},
+        {"cgm_layers": layers},
         f"expected --source-model cgm, found {args.source_model}, which has as many layers as a sentence needs; leave "
         "one of them out",
     )

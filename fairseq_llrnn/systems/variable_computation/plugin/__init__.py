@@ -76,10 +76,10 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     Raises:
         OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
     """
-    given = non_default_options(args, ComputationConfig)
+    options = non_default_options(args, ComputationConfig)
     if find_cell(args.cell).constant is None:
         refuse_idle(
-            given,
+            options,
             f"expected --cell vcgru or vcrnn, found {args.cell}, which computes everything at every step; leave one of "
             "them out",
         )
@@ -88,8 +88,8 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import computation_terms
     from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
 
-    target, penalty = given.get("vc_target", TARGET), given.get("vc_penalty", PENALTY)
-    sharpness, updates = given.get("vc_sharpness", SHARPNESS), given.get("vc_sharpen_updates", UPDATES)
+    target, penalty = options.get("vc_target", TARGET), options.get("vc_penalty", PENALTY)
+    sharpness, updates = options.get("vc_sharpness", SHARPNESS), options.get("vc_sharpen_updates", UPDATES)
     if not 0.0 <= target <= 1.0:
         raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
     check_penalty("--vc-penalty", penalty)
@@ -101,7 +101,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
         )
     sharpen(network, Sharpness(sharpness, updates))
     boundaries = []
-    for word in given.get("vc_guide", "").split():
+    for word in options.get("vc_guide", "").split():
         if word not in dictionary:
             raise OptionError(
                 f"--vc-guide: expected words of the dictionary, found {word!r}, which is not in it; give the words as "

@@ -21,21 +21,21 @@ EXAMPLES = ("llrnn phrases extract --bitext train.en train.fr --out phrase-table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the bitext")
-    given.add_argument(
+    bitext = parser.add_argument_group("the bitext")
+    bitext.add_argument(
         "--bitext", nargs=2, required=True, metavar=("SOURCE", "TARGET"),
         help="two tokenised texts, a sentence and its translation in each line (.gz too)",
     )  # fmt: skip
-    given.add_argument(
+    bitext.add_argument(
         "--aligner", choices=ALIGNERS, default="auto",
         help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
         "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
     )  # fmt: skip
-    given.add_argument(
+    bitext.add_argument(
         "--symmetrisation", choices=METHODS, default=METHODS[0],
         help=f"how the alignments of both directions become one (default: {METHODS[0]})",
     )  # fmt: skip
-    given.add_argument(
+    bitext.add_argument(
         "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
         help=f"words of a phrase, from 1 to {LONGEST_PHRASE} (default: {LONGEST_PHRASE})",
     )  # fmt: skip
@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     bitext = _usable(read.bitext, words)
     forward, backward = both_links(bitext, len(words[0]), len(words[1]), aligner)
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
-    found = count_phrases(bitext, links, args.max_length)
-    pairs = write_to(args.out, phrase_pairs(found, bitext, links, *words, args.max_length))
+    counts = count_phrases(bitext, links, args.max_length)
+    pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))
     sentences = many(len(bitext.source), "sentence pair")
     print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}", file=beside(args.out))
     return 0

@@ -30,11 +30,11 @@ CHUNK = 1000  # phrase pairs that are scored together
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the table")
-    given.add_argument(
+    table = parser.add_argument_group("the table")
+    table.add_argument(
         "--table", required=True, metavar="FILE", help="a phrase table in the format of Moses (.gz too)"
     )
-    given.add_argument(
+    table.add_argument(
         "--out", required=True, metavar="FILE",
         help="where the table goes (`-`: stdout) with one score more, p(target </s> | source </s>); packed if the name "
         "ends in .gz",

@@ -31,12 +31,12 @@ Lines = list[list[str]]  # sentences in words
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("the texts, named as for fairseq-preprocess")
-    given.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="source language")
-    given.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="target language")
-    given.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, in tokens")
-    given.add_argument("--validpref", metavar="FP", help="the same for validation (several with commas)")
-    given.add_argument("--testpref", metavar="FP", help="the same for tests, of which only the source is read")
+    texts = parser.add_argument_group("the texts, named as for fairseq-preprocess")
+    texts.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="source language")
+    texts.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="target language")
+    texts.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, in tokens")
+    texts.add_argument("--validpref", metavar="FP", help="the same for validation (several with commas)")
+    texts.add_argument("--testpref", metavar="FP", help="the same for tests, of which only the source is read")
     what = parser.add_argument_group("annotations (Luong et al. 2015)")
     what.add_argument(
         "--scheme", required=True, choices=SCHEMES,
@@ -69,24 +69,24 @@ def run(args: argparse.Namespace) -> int:
     names = _names("train", args.trainpref) | _names("valid", args.validpref)
     pairs = {name: _read_pair(prefix, languages) for name, prefix in names.items()}
     tests = {name: _read(f"{prefix}.{languages[0]}") for name, prefix in _names("test", args.testpref).items()}
-    known = frequent_words(pairs["train"][0], args.words), frequent_words(pairs["train"][1], args.words)
+    of_source, of_target = (frequent_words(side, args.words) for side in pairs["train"])
     read = bitext_of(*([line for pair in pairs.values() for line in pair[side]] for side in (0, 1)))
     links = forward_links(read.bitext, len(read.source_words), len(read.target_words), aligner)
     sources = iter(_sources(read, links))
     with writing_to(args.destdir), whole_folder(out) as folder:
         for name, (source, target) in pairs.items():
-            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
+            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, of_source, args.scheme) for s in source))
             annotated = (
-                annotated_target(t, known[1], s, known[0], next(sources), args.scheme)
+                annotated_target(t, of_target, s, of_source, next(sources), args.scheme)
                 for s, t in zip(source, target, strict=True)
             )
             _write(folder / f"{name}.{languages[1]}", annotated)
         for name, source in tests.items():
-            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, known[0], args.scheme) for s in source))
-        _write(folder / SOURCE_WORDS, ([word] for word in sorted(known[0])))
+            _write(folder / f"{name}.{languages[0]}", (annotated_source(s, of_source, args.scheme) for s in source))
+        _write(folder / SOURCE_WORDS, ([word] for word in sorted(of_source)))
         translations = _translations(read, links, len(pairs["train"][0]))
         _write(folder / TRANSLATIONS, (["\t".join(row)] for row in translations.items()))
-    for language, side, words in zip(languages, (0, 1), known, strict=True):
+    for language, side, words in zip(languages, (0, 1), (of_source, of_target), strict=True):
         lines = pairs["train"][side]
         unknown, total = sum(word not in words for line in lines for word in line), sum(map(len, lines))
         share = percent(unknown / max(1, total))
@@ -111,8 +111,8 @@ def _check(args: argparse.Namespace, out: Path) -> None:
 
 def _names(split: str, prefixes: str | None) -> dict[str, str]:
     """`valid`, `valid1`, … and the prefixes of their files, as fairseq-preprocess has them."""
-    found = prefixes.split(",") if prefixes else []
-    return {f"{split}{number or ''}": prefix for number, prefix in enumerate(found)}
+    listed = prefixes.split(",") if prefixes else []
+    return {f"{split}{number or ''}": prefix for number, prefix in enumerate(listed)}
 
 
 def _read_pair(prefix: str, languages: Sequence[str]) -> tuple[Lines, Lines]:
@@ -129,23 +129,24 @@ def _read(path: str) -> Lines:
 def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:
     """Of every sentence pair: the place of the source word, by the place of the target word."""
     source, target = read.bitext.source, read.bitext.target
-    found: list[dict[int, int]] = [{} for _ in range(len(source))]
+    place_of: list[dict[int, int]] = [{} for _ in range(len(source))]
     sentence = np.searchsorted(source.offsets, links.source, side="right") - 1
     i, j = links.source - source.offsets[sentence], links.target - target.offsets[sentence]
     for n, a, b in zip(sentence.tolist(), i.tolist(), j.tolist(), strict=True):
-        found[n][b] = a
-    return found
+        place_of[n][b] = a
+    return place_of
 
 
 def _translations(read: TextBitext, links: Links, num_train: int) -> dict[str, str]:
     """The target word that each source word is linked to most often in the training text."""
-    own = links.source < read.bitext.source.offsets[num_train]
-    source, target = read.bitext.source.tokens[links.source[own]], read.bitext.target.tokens[links.target[own]]
+    in_training = links.source < read.bitext.source.offsets[num_train]
+    source = read.bitext.source.tokens[links.source[in_training]]
+    target = read.bitext.target.tokens[links.target[in_training]]
     keys, counts = np.unique(source * len(read.target_words) + target, return_counts=True)
     size = len(read.target_words)
     table = LexicalTable.from_pairs(keys // size, keys % size, counts.astype(np.float64), len(read.source_words), 1)
-    found = {word: table.row(number) for number, word in enumerate(read.source_words)}
-    pairs = {word: read.target_words[row[0][0]] for word, row in sorted(found.items()) if row}
+    rows = {word: table.row(number) for number, word in enumerate(read.source_words)}
+    pairs = {word: read.target_words[row[0][0]] for word, row in sorted(rows.items()) if row}
     return {s: t for s, t in pairs.items() if s not in SPECIALS and t not in SPECIALS}
 
 

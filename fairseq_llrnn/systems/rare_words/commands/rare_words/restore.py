@@ -21,11 +21,11 @@ EXAMPLES = ("llrnn rare-words restore --data annotated --source test.en < test.f
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the translations come on stdin, a sentence a line"
-    given = parser.add_argument_group("what is restored")
-    given.add_argument(
+    inputs = parser.add_argument_group("what is restored")
+    inputs.add_argument(
         "--data", required=True, metavar="DIR", help="the folder that `llrnn rare-words annotate` wrote"
     )
-    given.add_argument(
+    inputs.add_argument(
         "--source", required=True, metavar="FILE",
         help="what was translated, a sentence a line, as it was before it was annotated",
     )  # fmt: skip
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
             f"--data {args.data}: expected a folder that `llrnn rare-words annotate` wrote, found no {SOURCE_WORDS} "
             "there; give its --destdir"
         )
-    known = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
+    vocabulary = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
     translations = read_evidence_map(folder / TRANSLATIONS)
     sources = [line.split() for _, line in iter_sentences(args.source)]
     outputs = [line.split() for line in stdin_lines()]
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     without = 0
     with text_output(args.out) as file:
         for output, source in zip(outputs, sources, strict=True):
-            words = restored(output, source, known, translations)
+            words = restored(output, source, vocabulary, translations)
             without += words.count(UNK)
             file.write(" ".join(words) + "\n")
     if without:
