@@ -68,8 +68,9 @@ class Split:
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}; {AGAIN}") from None
         except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
-            found = f"found a damaged file ({error})"
-            raise DataError(f"{path}: expected the arrays of a split, {found}; {AGAIN}") from None
+            raise DataError(
+                f"{path}: expected the arrays of a split, found a damaged file ({error}); {AGAIN}"
+            ) from None
         problem = _problem(arrays, num_ids)
         if problem:
             raise DataError(f"{path}: expected {problem}, found something else; {AGAIN}")
@@ -89,10 +90,10 @@ def _problem(arrays: Mapping[str, np.ndarray], num_ids: int) -> str | None:
     if (np.diff(ends, prepend=0) <= 0).any() or len(tokens) != (ends[-1] if len(ends) else 0):
         return "sentences of one word or more, one behind the other"
     for name in OBJECTIVES:
-        found = arrays[name]
-        if found.shape[1] != SENTENCES[name] + 1 or not _within(found[:, :-1], len(ends)):
+        examples = arrays[name]
+        if examples.shape[1] != SENTENCES[name] + 1 or not _within(examples[:, :-1], len(ends)):
             return f"numbers of sentences for {name!r} from 0 to {len(ends) - 1:,}"
-        if not _within(found[:, -1], ANSWERS[name]):
+        if not _within(examples[:, -1], ANSWERS[name]):
             return f"answers for {name!r} from 0 to {ANSWERS[name] - 1}"
     return None
 
@@ -107,10 +108,10 @@ def word_id(words: OpenWords, word: str, open_ids: bool = True) -> int:
     Args:
         open_ids: whether a word that the dictionary lacks gets an id of its own.
     """
-    known = words.word_index.get(word)
-    if known is None:
+    index = words.word_index.get(word)
+    if index is None:
         return words.open(word) if open_ids else UNKNOWN
-    return max(known, UNKNOWN)
+    return max(index, UNKNOWN)
 
 
 def load_strings(folder: Path) -> list[str]:
@@ -123,8 +124,8 @@ def read_description(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
     try:
         refuse_special(path, may_be_pipe=False)
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if tuple(found["relations"]) != RELATIONS or not isinstance(found["lower"], bool):
+        description = json.loads(path.read_text(encoding="utf-8"))
+        if tuple(description["relations"]) != RELATIONS or not isinstance(description["lower"], bool):
             raise ValueError
     except OSError:
         raise DataError(
@@ -134,7 +135,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         expected = "what this version of `llrnn discourse` wrote"
         raise DataError(f"{path}: expected {expected}, found something else; {AGAIN}") from None
-    return dict(found)
+    return dict(description)
 
 
 def load_split(folder: Path, split: str) -> Split:

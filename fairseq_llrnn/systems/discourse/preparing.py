@@ -66,23 +66,24 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
     counts = _count(texts["train"], settings)
     words = OpenWords([*SPECIALS, *counts])
     splits: dict[str, Split] = {}
-    found: dict[str, Counts] = {}
+    of_splits: dict[str, Counts] = {}
     others: set[bytes] = set()
     for name in SPLITS:
         if texts.get(name):
-            made = _Growing(words)
-            paragraphs = _new_paragraphs(name, texts[name], settings, others, made)
+            growing = _Growing(words)
+            paragraphs = _new_paragraphs(name, texts[name], settings, others, growing)
             rng, conjunctions = random.Random(f"{settings.seed} {name}"), Conjunctions(LANGUAGES[settings.language])
             for paragraph in paragraphs:
-                made.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
-            splits[name], found[name] = made.split(), made.counts()
+                growing.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
+            splits[name], of_splits[name] = growing.split(), growing.counts()
     with whole_folder(out) as folder:
         _write(folder / DICTIONARY, (f"{word} {count}\n" for word, count in counts.items()))
         _write(folder / STRINGS, (f"{word}\n" for word in words.symbols[words.num_words :]))
         for name, split in splits.items():
             split.save(folder / f"{name}.npz")
-        _write(folder / DESCRIPTION, [json.dumps(_description(settings, found), indent=1, ensure_ascii=False), "\n"])
-    return found
+        description = _description(settings, of_splits)
+        _write(folder / DESCRIPTION, [json.dumps(description, indent=1, ensure_ascii=False), "\n"])
+    return of_splits
 
 
 def _count(paths: Sequence[Path | str], settings: Settings) -> dict[str, int]:
@@ -96,23 +97,23 @@ def _count(paths: Sequence[Path | str], settings: Settings) -> dict[str, int]:
 
 
 def _new_paragraphs(
-    name: str, paths: Sequence[Path | str], settings: Settings, others: set[bytes], made: _Growing
+    name: str, paths: Sequence[Path | str], settings: Settings, others: set[bytes], growing: _Growing
 ) -> Iterator[Paragraph]:
     """The paragraphs that no split before this one has. Raises DataError where none is left."""
-    own: set[bytes] = set()
+    digests: set[bytes] = set()
     for paragraph in iter_paragraphs(paths, settings.lower):
         digest = hashlib.blake2b("\n".join(map(" ".join, paragraph)).lower().encode(), digest_size=8).digest()
         if len(paragraph) > 1 and digest in others:
-            made.repeated += 1
+            growing.repeated += 1
             continue
-        own.add(digest)
+        digests.add(digest)
         yield paragraph
-    if made.repeated and not own:
+    if growing.repeated and not digests:
         raise DataError(
             f"--{name}: expected another text than of the other splits, found that they have all its "
-            f"{made.repeated:,} paragraphs; give each text to one split"
+            f"{growing.repeated:,} paragraphs; give each text to one split"
         )
-    others |= own
+    others |= digests
 
 
 class _Growing:
@@ -134,13 +135,13 @@ class _Growing:
             row = [self._number(sentence, number) for sentence in example.sentences]
             self.examples[example.objective].extend([*row, example.answer])
 
-    def _number(self, sentence: Sequence[str], known: dict[tuple[str, ...], int]) -> int:
+    def _number(self, sentence: Sequence[str], numbers: dict[tuple[str, ...], int]) -> int:
         words = tuple(sentence)
-        if words not in known:
-            known[words] = len(self.ends)
+        if words not in numbers:
+            numbers[words] = len(self.ends)
             self.tokens.extend([word_id(self.words, word) for word in words])
             self.ends.append(len(self.tokens))
-        return known[words]
+        return numbers[words]
 
     def split(self) -> Split:
         examples = {
@@ -156,7 +157,7 @@ class _Growing:
         return Counts(self.paragraphs, self.repeated, len(split.ends), len(split.tokens), examples, answers)
 
 
-def _description(settings: Settings, found: Mapping[str, Counts]) -> dict[str, Any]:
+def _description(settings: Settings, of_splits: Mapping[str, Counts]) -> dict[str, Any]:
     return {
         "version": 1,
         "relations": RELATIONS,
@@ -164,7 +165,7 @@ def _description(settings: Settings, found: Mapping[str, Counts]) -> dict[str, A
         "lower": settings.lower,
         "seed": settings.seed,
         "next_every": settings.next_every,
-        "splits": {name: vars(counts) for name, counts in found.items()},
+        "splits": {name: vars(counts) for name, counts in of_splits.items()},
     }
 
 

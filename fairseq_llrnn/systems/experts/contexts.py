@@ -67,14 +67,14 @@ class Contexts(ContextClassSource):
     def _after(self, context: int, token: int) -> int:
         if token == self.panel.pad:
             return context
-        found = self._next.get((context, token))
-        if found is None:
+        after = self._next.get((context, token))
+        if after is None:
             sentence, prefix = self._history[context]
             # the first contexts are those of sentences that begin
             begins = token == self.panel.eos
-            found = sentence if begins else self._new(sentence, (*prefix, self.panel.word_of(token)))
-            self._next[context, token] = found
-        return found
+            after = sentence if begins else self._new(sentence, (*prefix, self.panel.word_of(token)))
+            self._next[context, token] = after
+        return after
 
     # ---- what the experts say ---------------------------------------------------------------------------------------
 
@@ -95,8 +95,8 @@ class Contexts(ContextClassSource):
         for row, context in zip(table, some, strict=True):
             for j, values in enumerate(self.values[context]):
                 row[j] = [np.nan if value is None else value for value in values]
-        known = ~np.isnan(table)
-        return _spread(np.where(known, table, 0.0), each, contexts), _spread(known, each, contexts)
+        is_exception = ~np.isnan(table)
+        return _spread(np.where(is_exception, table, 0.0), each, contexts), _spread(is_exception, each, contexts)
 
     def group_coefficients(self, contexts: Tensor) -> Tensor:
         """(…,) -> (…, E, G) float64"""

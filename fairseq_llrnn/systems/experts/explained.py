@@ -41,10 +41,10 @@ def expert_terms(layer: ContextClasses, contexts: Contexts, hidden: Tensor) -> C
                 coefficients = contexts.coefficients[context][e].items()
                 value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients)
             values.append(value)
-        said = list(zip(panel.names, gates[place], values, strict=True))
-        facts = [{"name": name, "weight": weight, "value": value} for name, weight, value in said]
-        items = tuple((f"{name} {weight:+.2f} × {value:g}",) for name, weight, value in said)
-        added = [(f"{EXPERT}:{name}", weight * value) for name, weight, value in said if value]
+        weighed = list(zip(panel.names, gates[place], values, strict=True))
+        facts = [{"name": name, "weight": weight, "value": value} for name, weight, value in weighed]
+        items = tuple((f"{name} {weight:+.2f} × {value:g}",) for name, weight, value in weighed)
+        added = [(f"{EXPERT}:{name}", weight * value) for name, weight, value in weighed if value]
         return added, Detail("experts", facts, "experts", items)
 
     return at

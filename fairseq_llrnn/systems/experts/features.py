@@ -106,13 +106,13 @@ class ExpertFeatures(ClassSource):
             of_class = torch.where(is_below.unsqueeze(3), below[sentence, time, which], of_class)
             of_bias = torch.where(is_below, below_bias[sentence, time, which], of_bias)
         width, experts = self.weight.size(1), len(self.panel.experts)
-        own, columns = of_class[..., :width], of_class[..., width : of_class.size(-1) - experts]
-        values, known = contexts.exception_values(numbers)  # shape: (B, T, J, E)
+        of_features, columns = of_class[..., :width], of_class[..., width : of_class.size(-1) - experts]
+        values, is_exception = contexts.exception_values(numbers)  # shape: (B, T, J, E)
         coefficients = contexts.group_coefficients(numbers).to(rows.dtype)  # shape: (B, T, E, G)
         as_others = columns.to(rows.dtype) @ coefficients.transpose(2, 3)  # shape: (B, T, J, E)
         everywhere = coefficients[..., 0].unsqueeze(2)  # shape: (B, T, 1, E)
-        values = torch.where(known, values.to(rows.dtype) - everywhere, as_others)
-        return torch.cat([own, torch.zeros_like(columns), values], dim=3), of_bias
+        values = torch.where(is_exception, values.to(rows.dtype) - everywhere, as_others)
+        return torch.cat([of_features, torch.zeros_like(columns), values], dim=3), of_bias
 
     def adaptor(self, hidden: Tensor) -> Tensor:
         """a_e(K): (N, H + G + E) -> (N, E)."""

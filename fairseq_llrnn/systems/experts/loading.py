@@ -51,17 +51,17 @@ def _load(name: str) -> Expert:
             f"{option}: the file failed when it was read: {type(error).__name__}: {error} ({line.filename}, line "
             f"{line.lineno}); fix it"
         ) from error
-    found = getattr(module, class_name, None)
-    if not (isinstance(found, type) and issubclass(found, Expert)):
+    expert_class = getattr(module, class_name, None)
+    if not (isinstance(expert_class, type) and issubclass(expert_class, Expert)):
         classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
-        known = [name for name, value in classes.items() if issubclass(value, Expert) and value is not Expert]
+        names = [name for name, value in classes.items() if issubclass(value, Expert) and value is not Expert]
         raise OptionError(
             f"{option}: expected a class that extends fairseq_llrnn.systems.experts.expert.Expert, found "
-            f"{'none of that name' if found is None else type(found).__name__}; experts in the file: "
-            f"{', '.join(known) or 'none'}"
+            f"{'none of that name' if expert_class is None else type(expert_class).__name__}; experts in the file: "
+            f"{', '.join(names) or 'none'}"
         )
     try:
-        return found()
+        return expert_class()
     except Exception as error:
         raise OptionError(
             f"{option}: the class cannot be made without arguments ({type(error).__name__}: {error}); give it none"

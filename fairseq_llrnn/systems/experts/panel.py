@@ -69,8 +69,8 @@ class Panel:
             try:
                 expert.open(prior)
             except Exception as error:
-                said = _described(error, expert)
-                raise DataError(f"expert {expert.name}: open failed: {said}; fix the class") from error
+                described = _described(error, expert)
+                raise DataError(f"expert {expert.name}: open failed: {described}; fix the class") from error
 
     def __deepcopy__(self, memo: object) -> Panel:
         return self  # a copy of a model has the same experts
@@ -115,8 +115,8 @@ class Panel:
 
     def _check(self, firing: Firing, where: str) -> None:
         if not isinstance(firing, Firing):
-            found = type(firing).__name__
-            raise DataError(f"{where}: expected a Firing, found {found}; return Firing() to say nothing")
+            kind = type(firing).__name__
+            raise DataError(f"{where}: expected a Firing, found {kind}; return Firing() to say nothing")
         if not (isinstance(firing.groups, Mapping) and isinstance(firing.exceptions, Mapping)):
             raise DataError(f"{where}: expected groups and exceptions by name, as {{name: value}}; found {firing!r}")
         named = {"everywhere": firing.everywhere, **firing.groups, **firing.exceptions}
@@ -150,6 +150,6 @@ def _described(error: Exception, expert: Expert) -> str:
     """The error, and the line of the user's file that it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
     file = getattr(sys.modules.get(type(expert).__module__), "__file__", None)
-    own = [frame for frame in frames if frame.filename == file] or frames[-1:]
-    place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    of_user = [frame for frame in frames if frame.filename == file] or frames[-1:]
+    place = f" ({of_user[-1].filename}, line {of_user[-1].lineno})" if of_user else ""
     return f"{type(error).__name__}: {error}{place}"

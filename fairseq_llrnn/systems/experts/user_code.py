@@ -15,8 +15,8 @@ HELP = "experts{of} (several with commas), as in its training; no checkpoint rem
 
 def files(names: str | None) -> dict[str, Path]:
     """The files that these experts are read from, by number, file name and class of each; none for no names."""
-    given = [name.strip().rpartition(":") for name in names.split(",")] if names else []
-    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(given, start=1)}
+    listed = [name.strip().rpartition(":") for name in names.split(",")] if names else []
+    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(listed, start=1)}
 
 
 def trained(weights: Mapping[str, Any], prefix: str = HEAD) -> int:
@@ -25,12 +25,12 @@ def trained(weights: Mapping[str, Any], prefix: str = HEAD) -> int:
     return shape[0] if shape else 0
 
 
-def check(option: str, checkpoint: str, weights: Mapping[str, Any], given: int, prefix: str = HEAD) -> None:
+def check(option: str, checkpoint: str, weights: Mapping[str, Any], num_experts: int, prefix: str = HEAD) -> None:
     """Raise OptionError where not as many experts are `given` as a checkpoint was trained with."""
     of_training = trained(weights, prefix)
-    if of_training != given:
+    if of_training != num_experts:
         fix = f"give those of its training, in their order, as {option} FILE:Class" if of_training else "leave it out"
         raise OptionError(
             f"{option}: expected as many experts as {checkpoint} was trained with, which are {of_training}, found "
-            f"{given}; {fix}"
+            f"{num_experts}; {fix}"
         )

@@ -24,20 +24,20 @@ def of_words(form: Form, moments: Moments) -> dict[str, Tensor]:
     """For the parameters of form.shapes(), and `delta` (K, R), all above nothing."""
     order, least = form.order, 1.0 / moments.tokens
     seen = moments.unary.clamp(min=least)
-    found = {"delta": (2.0 / (order + 1) * seen).expand(order, -1)}
+    curvature = {"delta": (2.0 / (order + 1) * seen).expand(order, -1)}
     if form.name == EXPLICIT:
         pairs = torch.stack([one.to_dense() for one in moments.pairs])
         edges = 0.5 * (order + 1) * (pairs + seen.unsqueeze(1) * seen)
-        return found | {"unary": seen, "edges": edges}
+        return curvature | {"unary": seen, "edges": edges}
     rows = seen
     if form.features is not None:  # shape: (F,)
         rows = torch.sparse.mm(form.features.square().t(), seen.unsqueeze(1)).squeeze(1).clamp(min=least)
     one_edge = (order + 1) * SQUARE * rows.unsqueeze(1)  # shape: (rows, 1)
     many = {"urw": {"U": order, "W": order}, "uw": {"U": order, "W": 1}, "uvw": {"U": 1, "V": 2 * order, "W": 1}}
-    found |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in many[form.name].items()}
+    curvature |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in many[form.name].items()}
     if form.name == "urw":
-        found["R"] = torch.full(form.shapes()["R"], (order + 1) * SQUARE**2, dtype=torch.float64)
-    return found | {"unary": rows}
+        curvature["R"] = torch.full(form.shapes()["R"], (order + 1) * SQUARE**2, dtype=torch.float64)
+    return curvature | {"unary": rows}
 
 
 def of_tags(form: TagForm, moments: TagMoments) -> dict[str, Tensor]:
@@ -46,11 +46,11 @@ def of_tags(form: TagForm, moments: TagMoments) -> dict[str, Tensor]:
     features = torch.sparse.mm(form.features.t(), moments.signatures.unsqueeze(1)).squeeze(1)  # shape: (F,)
     weights = form.weights.view(-1, 1, 1)
     shapes = form.shapes()
-    found = {
+    curvature = {
         "tags": tags,
         "pairs": 0.5 * (moments.pairs + tags.unsqueeze(1) * tags),
         "words": 0.5 * (moments.words + tags.unsqueeze(1) * features) / weights,
         "gamma": (weights * tags).expand(shapes["gamma"]),
         "epsilon": (form.weights.unsqueeze(1) * moments.signatures).expand(shapes["epsilon"]),
     }
-    return {name: value.abs().clamp(min=least**2) for name, value in found.items()}
+    return {name: value.abs().clamp(min=least**2) for name, value in curvature.items()}

@@ -46,9 +46,9 @@ class SavedField:
         array = self.arrays.get(name)
         sound = array is not None and array.dtype == dtype and array.ndim == len(shape)
         if array is None or not sound or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
-            found = "none" if array is None else f"{array.dtype} of the shape {array.shape}"
+            content = "none" if array is None else f"{array.dtype} of the shape {array.shape}"
             sizes = " × ".join("any" if n is None else f"{n}" for n in shape)
-            raise DataError(f"{self.folder}: {name}: expected {np.dtype(dtype)}, {sizes}, found {found}; {AGAIN}")
+            raise DataError(f"{self.folder}: {name}: expected {np.dtype(dtype)}, {sizes}, found {content}; {AGAIN}")
         return array
 
     def numbers(self, name: str, *shape: int | None) -> Tensor:
@@ -123,8 +123,8 @@ def read_folder(folder: str, kind: str) -> SavedField:
     if description.get("version") != VERSION:
         raise DataError(f"{path}: expected version {VERSION}, found {description.get('version')!r}; {AGAIN}")
     if description.get("kind") != kind:
-        found = description.get("kind")
-        raise DataError(f"{folder}: expected a field of {kind}, found one of {found!r}; give another folder")
+        other = description.get("kind")
+        raise DataError(f"{folder}: expected a field of {kind}, found one of {other!r}; give another folder")
     arrays = _arrays(folder, ARRAYS_FILE, description.get("arrays_sha256"))
     return SavedField(folder, description, arrays)
 

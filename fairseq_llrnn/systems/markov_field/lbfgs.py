@@ -87,9 +87,9 @@ class LBFGS:
     @classmethod
     def resume(cls, function: Function, state: Mapping[str, Tensor], kept: int = KEPT) -> LBFGS:
         """Where `state` was taken; the next step is the one that would have followed."""
-        made = cls.__new__(cls)
-        made.function, made.kept, made.evaluations = function, kept, 0
-        made.x, made.gradient = state["x"].clone(), state["gradient"].clone()
-        made.value = float(state["value"][0])
-        made.steps = [(moved.clone(), changed.clone()) for moved, changed in state["steps"]]
-        return made
+        search = cls.__new__(cls)
+        search.function, search.kept, search.evaluations = function, kept, 0
+        search.x, search.gradient = state["x"].clone(), state["gradient"].clone()
+        search.value = float(state["value"][0])
+        search.steps = [(moved.clone(), changed.clone()) for moved, changed in state["steps"]]
+        return search

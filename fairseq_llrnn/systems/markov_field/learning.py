@@ -137,9 +137,9 @@ class Learner:
     def _note(self) -> Progress:
         value = self._value()
         valid = None if self.valid is None else bound(self.valid, value.potentials, value.beliefs.log_z)
-        found = value.objective if valid is None else valid
-        if best := found > self.best_value:
-            self.best_value, self.best = found, self._whole()
+        score = value.objective if valid is None else valid
+        if best := score > self.best_value:
+            self.best_value, self.best = score, self._whole()
         assert self.history is not None
         return Progress(len(self.history) + 1, self.seconds, value.objective, value.bound, valid, best)
 
@@ -162,9 +162,9 @@ class Learner:
             for p in self.history or ()
         ]
         history = torch.tensor(rows, dtype=torch.float64).view(-1, 6)
-        own = {"delta": self.delta, "best": self.best, "best_value": torch.tensor([self.best_value]).double()}
-        own |= {"scales": self.scales}
-        return own | {"history": history} | {f"search_{name}": value for name, value in self.search.state().items()}
+        arrays = {"delta": self.delta, "best": self.best, "best_value": torch.tensor([self.best_value]).double()}
+        arrays |= {"scales": self.scales}
+        return arrays | {"history": history} | {f"search_{name}": value for name, value in self.search.state().items()}
 
     @staticmethod
     def is_state(objective: Objective, plan: Plan, state: Mapping[str, Tensor]) -> bool:
@@ -178,17 +178,17 @@ class Learner:
             "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
             "search_steps": (None, 2, searched), "scales": (searched,),
         }  # fmt: skip
-        given = {"scales": torch.ones(searched), **state}  # older ones were not scaled
+        arrays = {"scales": torch.ones(searched), **state}  # older ones were not scaled
         for name, shape in shapes.items():
-            found = given.get(name)
-            if found is None or found.dim() != len(shape):
+            array = arrays.get(name)
+            if array is None or array.dim() != len(shape):
                 return False
-            fits = all(size in (None, own) for size, own in zip(shape, found.shape, strict=True))
-            known = found[:, [0, 1, 2, 3, 5]] if name == "history" and fits else found  # without a text to validate by
-            fits = fits or (name == "search_steps" and not len(found))  # no step was kept yet
-            if not fits or not bool(known.isfinite().all()):
+            fits = all(size in (None, actual) for size, actual in zip(shape, array.shape, strict=True))
+            needed = array[:, [0, 1, 2, 3, 5]] if name == "history" and fits else array  # without a text to validate by
+            fits = fits or (name == "search_steps" and not len(array))  # no step was kept yet
+            if not fits or not bool(needed.isfinite().all()):
                 return False
-        return bool((given["scales"] > 0.0).all())
+        return bool((arrays["scales"] > 0.0).all())
 
     @classmethod
     def resume(

@@ -72,9 +72,9 @@ class MarkovField:
 
     def tightened(self) -> MarkovField:
         """With the best δ, and the outlook that follows."""
-        found = tighten(Star(self.potentials, self.memory), self.delta)
-        rho = outlook(self.potentials, found.beliefs.nodes[0], self.memory)
-        return MarkovField(self.words, self.form, self.parameters, found.delta, self.settings, rho, self.memory)
+        result = tighten(Star(self.potentials, self.memory), self.delta)
+        rho = outlook(self.potentials, result.beliefs.nodes[0], self.memory)
+        return MarkovField(self.words, self.form, self.parameters, result.delta, self.settings, rho, self.memory)
 
     # ---- what it says of a text ---------------------------------------------------------------------------------
 
@@ -159,9 +159,9 @@ class MarkovField:
 def _first_separators(lengths: np.ndarray, order: int) -> np.ndarray:
     """Which tokens of the layout end a sentence: (N,) bool; that of the last sentence is the first one of the cycle."""
     lengths = lengths[lengths > 0]
-    made = np.zeros(int(lengths.sum()) + order * len(lengths), dtype=bool)
-    made[(lengths + order).cumsum() - lengths - order] = True
-    return made
+    first = np.zeros(int(lengths.sum()) + order * len(lengths), dtype=bool)
+    first[(lengths + order).cumsum() - lengths - order] = True
+    return first
 
 
 def _read(saved: SavedField) -> MarkovField:

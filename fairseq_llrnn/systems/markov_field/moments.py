@@ -53,9 +53,9 @@ def layout(tokens: np.ndarray, lengths: np.ndarray, separator: int, order: int) 
     lengths = lengths[lengths > 0]
     begins = lengths.cumsum() - lengths
     places = np.arange(len(tokens)) + np.repeat(order * (1 + np.arange(len(lengths))), lengths)
-    made = np.full(len(tokens) + order * len(begins), separator, dtype=np.int64)
-    made[places] = tokens
-    return made
+    cycle = np.full(len(tokens) + order * len(begins), separator, dtype=np.int64)
+    cycle[places] = tokens
+    return cycle
 
 
 def count_moments(
@@ -64,7 +64,7 @@ def count_moments(
     """The moments of a text (T,), (n,) over R = `size` kinds of tokens; memory is that of a block and of the pairs."""
     full = lengths > 0
     unary = np.zeros(size)
-    found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(order)]
+    by_distance: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(order)]
     ends = lengths.cumsum()
     first, many = 0, 0
     while first < len(lengths):
@@ -73,13 +73,13 @@ def count_moments(
         cycle = layout(tokens[begin : ends[last - 1]], lengths[first:last], separator, order)
         unary += np.bincount(cycle, minlength=size)
         many += len(cycle)
-        for distance, pairs in enumerate(found, 1):
+        for distance, pairs in enumerate(by_distance, 1):
             keys = cycle * size + np.roll(cycle, -distance)
             pairs.append(np.unique(keys, return_counts=True))
             if len(pairs) > 8:
                 pairs[:] = [_summed(pairs)]
         first = last
-    matrices = [_matrix(*_summed(pairs), size, many) for pairs in found] if many else []
+    matrices = [_matrix(*_summed(pairs), size, many) for pairs in by_distance] if many else []
     return Moments(many, len(tokens), int(full.sum()), torch.from_numpy(unary / max(1, many)), tuple(matrices))
 
 

@@ -35,13 +35,13 @@ def outlook(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> 
     means = [exponentials.log_columns(edge, marginals.log()) for edge in edges]  # log c_l
     rho = torch.zeros_like(potentials.unary)
     for _ in range(ITERATIONS):
-        made = torch.zeros_like(rho)
+        next_rho = torch.zeros_like(rho)
         for edge in edges:
             others = [mean for other, mean in enumerate(means) if other != edge]
-            made += exponentials.log_rows(edge, sum(others, potentials.unary + rho))
-        made -= marginals @ made
-        change = float((made - rho).abs().max())
-        rho = made
+            next_rho += exponentials.log_rows(edge, sum(others, potentials.unary + rho))
+        next_rho -= marginals @ next_rho
+        change = float((next_rho - rho).abs().max())
+        rho = next_rho
         if change < TOLERANCE:
             break
     return rho

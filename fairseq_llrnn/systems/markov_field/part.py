@@ -39,8 +39,8 @@ class MarkovFieldPart(Part):
     is_base = True
 
     def arrays(self) -> dict[str, np.ndarray]:
-        made = {"row_of": self.row_of, "log_share": self.log_share, "unary": self.unary, "left": self.left}
-        return made if self.right is None else {**made, "right": self.right}
+        saved = {"row_of": self.row_of, "log_share": self.log_share, "unary": self.unary, "left": self.left}
+        return saved if self.right is None else {**saved, "right": self.right}
 
     def description(self) -> dict[str, Any]:
         return {"order": len(self.left), "separator": self.separator}

@@ -103,32 +103,33 @@ class Form:
             unary: (R,) the first θ⁰ of tokens with rows of their own.
         """
         generator = torch.Generator().manual_seed(seed)
-        made = {}
+        parameters = {}
         for name, shape in self.shapes().items():
             values = torch.zeros(shape, dtype=torch.float64)
             if name not in ("unary", "edges"):
                 values.normal_(0.0, SPREAD if name != "R" else 1.0 / math.sqrt(self.width), generator=generator)
-            made[name] = values
+            parameters[name] = values
         if unary is not None and self.features is None:
-            made["unary"] = unary.clone()
-        return made
+            parameters["unary"] = unary.clone()
+        return parameters
 
     def potentials(self, parameters: Parameters) -> Potentials:
         """θ of these parameters; gradients flow where they are asked for."""
-        made = {
+        composed = {
             name: value if name in ("R", "edges") or self.features is None else _composed(self.features, value)
             for name, value in parameters.items()
         }
-        unary = self.offset + made["unary"]
+        unary = self.offset + composed["unary"]
         if self.name == EXPLICIT:
-            return Potentials(unary, tuple(made["edges"]), None)
+            return Potentials(unary, tuple(composed["edges"]), None)
         edges = range(self.order)
         if self.name == "urw":
-            return Potentials(unary, tuple(made["U"] @ made["R"][e] for e in edges), (made["W"],) * self.order)
+            left = tuple(composed["U"] @ composed["R"][e] for e in edges)
+            return Potentials(unary, left, (composed["W"],) * self.order)
         if self.name == "uw":
-            return Potentials(unary, (made["U"],) * self.order, tuple(made["W"]))
-        left = tuple(torch.cat([made["U"][e], made["V"]], dim=1) for e in edges)
-        return Potentials(unary, left, tuple(torch.cat([made["V"], made["W"][e]], dim=1) for e in edges))
+            return Potentials(unary, (composed["U"],) * self.order, tuple(composed["W"]))
+        left = tuple(torch.cat([composed["U"][e], composed["V"]], dim=1) for e in edges)
+        return Potentials(unary, left, tuple(torch.cat([composed["V"], composed["W"][e]], dim=1) for e in edges))
 
     def gradient(self, parameters: Parameters, gradient: Potentials) -> dict[str, Tensor]:
         """Gradients of the parameters from those of θ (the chain rule; Aˡ and Bˡ where it is of low rank)."""
@@ -136,11 +137,12 @@ class Form:
             return {"unary": gradient.unary, "edges": torch.stack(gradient.left)}
         leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
         with torch.enable_grad():
-            made = self.potentials(leaves)
-        assert made.right is not None and gradient.right is not None
-        outputs = (made.unary, *made.left, *made.right)
-        found = torch.autograd.grad(outputs, list(leaves.values()), (gradient.unary, *gradient.left, *gradient.right))
-        return dict(zip(leaves, found, strict=True))
+            potentials = self.potentials(leaves)
+        assert potentials.right is not None and gradient.right is not None
+        outputs = (potentials.unary, *potentials.left, *potentials.right)
+        of_outputs = gradient.unary, *gradient.left, *gradient.right
+        gradients = torch.autograd.grad(outputs, list(leaves.values()), of_outputs)
+        return dict(zip(leaves, gradients, strict=True))
 
 
 def _composed(features: Tensor, values: Tensor) -> Tensor:

@@ -61,10 +61,10 @@ def learn_by_pseudo_likelihood(
             optimizer.step()
             schedule.step()
         now = {name: value.detach().clone() for name, value in leaves.items()}
-        found = gained / len(window) if valid is None else float(log_conditionals(form.potentials(now), valid).mean())
-        if better := valid is None or found > best_value:
-            best_value, best = found, now
+        score = gained / len(window) if valid is None else float(log_conditionals(form.potentials(now), valid).mean())
+        if better := valid is None or score > best_value:
+            best_value, best = score, now
         seconds = time.monotonic() - begun
         mean = gained / len(window)
-        watch(Progress(epoch, seconds, mean, mean, None if valid is None else found, better))
+        watch(Progress(epoch, seconds, mean, mean, None if valid is None else score, better))
     return best

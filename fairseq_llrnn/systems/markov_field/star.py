@@ -58,34 +58,34 @@ class Exponentials:
         if self._kept[edge]:
             yield from self._kept[edge]
             return
-        made = []
+        kept = []
         for begin in range(0, self.potentials.size, self._rows):
             rows = slice(begin, min(begin + self._rows, self.potentials.size))
             exponents = self.potentials.rows(edge, rows) * self.scale
             top = exponents.amax(1)
             exponentials = exponents.sub_(top.unsqueeze(1)).exp_()
             if self._keeps:
-                made.append((rows, exponentials, top))
+                kept.append((rows, exponentials, top))
             yield rows, exponentials, top
-        self._kept[edge] = made
+        self._kept[edge] = kept
 
     def log_rows(self, edge: int, log_weights: Tensor) -> Tensor:
         """log Σ_y w(y) exp(s θˡ(x, y)): (R,) -> (R,)."""
         highest = log_weights.max()
-        weights, made = (log_weights - highest).exp(), torch.empty_like(log_weights)
+        weights, sums = (log_weights - highest).exp(), torch.empty_like(log_weights)
         for rows, exponentials, top in self.blocks(edge):
-            made[rows] = (exponentials @ weights).log() + top + highest
-        return made
+            sums[rows] = (exponentials @ weights).log() + top + highest
+        return sums
 
     def log_columns(self, edge: int, log_weights: Tensor) -> Tensor:
         """log Σ_x w(x) exp(s θˡ(x, y)): (R,) -> (R,)."""
-        made = torch.full_like(log_weights, float("-inf"))
+        sums = torch.full_like(log_weights, float("-inf"))
         for rows, exponentials, top in self.blocks(edge):
             scaled = log_weights[rows] + top
             highest = scaled.max()
             if bool(highest.isfinite()):
-                made = torch.logaddexp(made, ((scaled - highest).exp() @ exponentials).log() + highest)
-        return made
+                sums = torch.logaddexp(sums, ((scaled - highest).exp() @ exponentials).log() + highest)
+        return sums
 
 
 class Star:
@@ -143,5 +143,5 @@ class Star:
 
     def marginals(self, beliefs: Beliefs, edge: int) -> Tensor:
         """μˡ itself: (R, R)."""
-        made = torch.cat([exponentials for _, exponentials, _ in self.blocks(edge)])
-        return made.mul_(beliefs.weights[edge].unsqueeze(1)).mul_(beliefs.leaves[edge])
+        rows = torch.cat([exponentials for _, exponentials, _ in self.blocks(edge)])
+        return rows.mul_(beliefs.weights[edge].unsqueeze(1)).mul_(beliefs.leaves[edge])

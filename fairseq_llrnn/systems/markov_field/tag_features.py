@@ -33,11 +33,11 @@ def spelling_features(word: str) -> dict[str, float]:
     return features
 
 
-def word_features(word: str, own: bool) -> dict[str, float]:
+def word_features(word: str, has_form: bool) -> dict[str, float]:
     """With its own form; the separator's word has nothing else."""
     if word == END:
         return {"Separator": 1.0}
-    return {"Any": 1.0, **({f"Form:{word}": 1.0} if own else {}), **spelling_features(word)}
+    return {"Any": 1.0, **({f"Form:{word}": 1.0} if has_form else {}), **spelling_features(word)}
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,13 @@ class WordSignatures:
             | ({"Separator": 1.0} if "Separator" in row else {})
             for row in rows
         ]
-        found = group_equal_rows(FeatureTable.from_rows(kept))
+        signatures = group_equal_rows(FeatureTable.from_rows(kept))
         weights = np.array([ends, *(counts[word] for word in words[1:])], dtype=np.float64)
-        masses = np.bincount(found.class_of, weights=weights, minlength=found.num_classes)
-        signature_of = dict(zip(words, found.class_of.tolist(), strict=True))
+        masses = np.bincount(signatures.class_of, weights=weights, minlength=signatures.num_classes)
+        signature_of = dict(zip(words, signatures.class_of.tolist(), strict=True))
         return cls(
-            found.features.names, sparse(found.features), signature_of, torch.from_numpy(np.log(masses / masses.sum()))
+            signatures.features.names, sparse(signatures.features), signature_of,
+            torch.from_numpy(np.log(masses / masses.sum())),
         )
 
 

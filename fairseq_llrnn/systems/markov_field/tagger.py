@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 SEPARATOR = 0  # the number of the tag of </S>, and of its word's signature
-OWN = 0.8  # α of a tag's own word, where it has edges to others
+WORD_WEIGHT = 0.8  # α of a tag's own word, where it has edges to others
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class TagForm:
     def weights(self) -> Tensor:
         """α: (M,)."""
         others = len(self.offsets) - 1
-        shares = [OWN if offset == 0 else (1.0 - OWN) / others for offset in self.offsets] if others else [1.0]
+        if not others:
+            return torch.ones(1, dtype=torch.float64)
+        shares = [WORD_WEIGHT if offset == 0 else (1.0 - WORD_WEIGHT) / others for offset in self.offsets]
         return torch.tensor(shares, dtype=torch.float64)
 
     def word_scores(self, words: Tensor) -> Tensor:
@@ -137,8 +139,8 @@ def best_tags(order: int, tags: np.ndarray, pairs: np.ndarray, words: np.ndarray
         back.append(scores.argmax(0))
         best = scores.max(0)
     state: tuple[int, ...] = (SEPARATOR,) * order
-    found = []
+    reversed_tags = []
     for pointers in reversed(back):
-        found.append(state[-1])
+        reversed_tags.append(state[-1])
         state = (int(pointers[state]), *state[:-1])
-    return found[::-1][: len(words)]
+    return reversed_tags[::-1][: len(words)]

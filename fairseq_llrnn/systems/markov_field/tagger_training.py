@@ -92,8 +92,8 @@ class Tagger:
         scores = torch.sparse.mm(features, self.words.flatten(0, 1).T).view(-1, many, size).numpy()
         begin, end = reach, reach + len(sentence)
         near = sum(scores[begin + offset : end + offset, m] for m, offset in enumerate(self.offsets))
-        found = best_tags(self.order, self.tag_scores.numpy(), self.pairs.numpy(), np.array(near))
-        return [self.tags[tag] for tag in found]
+        tags = best_tags(self.order, self.tag_scores.numpy(), self.pairs.numpy(), np.array(near))
+        return [self.tags[tag] for tag in tags]
 
     def save(self, folder: str) -> None:
         """Raises DataError."""

@@ -40,5 +40,5 @@ def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS, tolerance: 
         values.append(search.value)
         if values[-2] - values[-1] < tolerance * max(1.0, abs(values[-1])):
             break
-    found = search.x.view_as(delta)
-    return Tightened(found, star.solve(found), tuple(values))
+    best = search.x.view_as(delta)
+    return Tightened(best, star.solve(best), tuple(values))

@@ -83,11 +83,11 @@ def train(options: FieldOptions, out: str, watch: Watch = lambda progress: None)
     settings = options.identity()
     saved = _unfinished(out, settings)
     if options.objective == PSEUDO:
-        made = _by_pseudo_likelihood(options, words, form, text, valid, settings, watch)
+        field = _by_pseudo_likelihood(options, words, form, text, valid, settings, watch)
     else:
-        made = _by_bound(options, out, words, form, text, valid, settings, saved, watch)
-    made.save(out)
-    return made, notes
+        field = _by_bound(options, out, words, form, text, valid, settings, saved, watch)
+    field.save(out)
+    return field, notes
 
 
 def _form(options: FieldOptions) -> tuple[FieldWords, Form]:
@@ -170,19 +170,19 @@ def _by_pseudo_likelihood(
     assert window is not None
     seen = torch.bincount(window[:, form.order], minlength=form.size).double().clamp(min=1.0) / len(window)
     start = form.initial(options.seed, seen.log())
-    made = learn_by_pseudo_likelihood(
+    parameters = learn_by_pseudo_likelihood(
         form, start, window, other, options.iterations, options.penalty, options.seed, watch=watch
     )
     delta = torch.zeros(form.order, form.size, dtype=torch.float64)
-    return MarkovField(words, form, made, delta, settings, memory=options.memory).tightened()
+    return MarkovField(words, form, parameters, delta, settings, memory=options.memory).tightened()
 
 
 def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] | None:
     """The state of a training in `out` that was stopped; None: nothing is there. Raises OptionError for another."""
     if not os.path.exists(out):
         return None
-    found = MarkovField.load(out).settings
-    differing = sorted(name for name in settings if found.get(name) != settings[name])
+    trained = MarkovField.load(out).settings
+    differing = sorted(name for name in settings if trained.get(name) != settings[name])
     if differing:
         raise OptionError(
             f"--out {out}: expected a free name, or the same training to go on with, found one with another "

@@ -42,8 +42,8 @@ class FieldWords:
     def ids(self, words: Sequence[str]) -> np.ndarray:
         """The numbers of words, those that are unknown or forbidden being <unk>'s."""
         unknown = self.index[UNK]
-        found = np.array([self.index.get(word, unknown) for word in words], dtype=np.int64)
-        return np.where(self.row_of[found] < 0, unknown, found)
+        numbers = np.array([self.index.get(word, unknown) for word in words], dtype=np.int64)
+        return np.where(self.row_of[numbers] < 0, unknown, numbers)
 
     def read(self, paths: Sequence[str], workers: int | None = 1) -> FieldText:
         """Tokenised texts, a sentence a line.
@@ -57,8 +57,8 @@ class FieldWords:
             raise DataError(
                 f"{', '.join(paths)}: expected sentences, a line each, found no word at all; give a tokenised text"
             )
-        found = np.where(self.row_of[ids] < 0, unknown, ids).astype(np.int64)
-        return FieldText(self.row_of[found], lengths, self.log_share[found], found == unknown)
+        ids_in_field = np.where(self.row_of[ids] < 0, unknown, ids).astype(np.int64)
+        return FieldText(self.row_of[ids_in_field], lengths, self.log_share[ids_in_field], ids_in_field == unknown)
 
     def text_of(self, sentences: Sequence[Sequence[str]]) -> FieldText:
         """The same of sentences at hand."""

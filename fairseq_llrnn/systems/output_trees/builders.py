@@ -73,7 +73,7 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
     leaf_parent = np.empty(len(order), dtype=np.int64)
     parents = [np.array([NONE])]
     numbers, begins, sizes = np.zeros(1, int), np.zeros(1, int), np.array([len(order)])
-    made = 1
+    num_nodes = 1
     while len(numbers):
         is_last = sizes <= arity
         _hang(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
@@ -85,8 +85,8 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
         single = sizes == 1  # a leaf needs no node of its own
         leaf_parent[order[begins[single]]] = above[single]
         above, begins, sizes = above[~single], begins[~single], sizes[~single]
-        numbers = made + np.arange(len(above))
-        made += len(above)
+        numbers = num_nodes + np.arange(len(above))
+        num_nodes += len(above)
         parents.append(above)
     return Tree.from_parents(np.concatenate([*parents, leaf_parent]), len(order))
 
@@ -146,22 +146,22 @@ def huffman_tree(masses: np.ndarray, arity: int) -> Tree:
     steps = max(1, (size + padding - 1) // (arity - 1))
     leaves = [NONE] * padding + order.tolist()  # two queues, both ascending: leaves, and the nodes made of them
     light = [0.0] * padding + weights[order].tolist()
-    made: list[float] = []
+    inner: list[float] = []
     parent = np.full(steps + size, NONE)  # node k is the k-th that is made; the leaf of class s is steps + s
     leaf = node = 0
     for step in range(steps):
         weight = 0.0
         for _ in range(min(arity, len(leaves))):
-            if node == len(made) or leaf < len(leaves) and light[leaf] <= made[node]:
+            if node == len(inner) or leaf < len(leaves) and light[leaf] <= inner[node]:
                 weight += light[leaf]
                 if leaves[leaf] != NONE:
                     parent[steps + leaves[leaf]] = step
                 leaf += 1
             else:
-                weight += made[node]
+                weight += inner[node]
                 parent[node] = step
                 node += 1
-        made.append(weight)
+        inner.append(weight)
     parent = np.where(parent == NONE, NONE, steps - 1 - parent)  # the root, made last, becomes node 0
     tree, _ = numbered(np.concatenate([parent[:steps][::-1], parent[steps:]]), size)
     return tree

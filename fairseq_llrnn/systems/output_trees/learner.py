@@ -143,8 +143,8 @@ class TreeLearner(nn.Module):
         sums, counts, begin = (x.cpu().numpy() for x in (self.sums, self.counts, self._begin))
         old, origin, column = self.tree, None, None
         if self.depth is None:
-            found = rebuilt(old, self.arity, sums, counts, begin)
-            tree, origin, column = found.tree, found.origin, found.column
+            new = rebuilt(old, self.arity, sums, counts, begin)
+            tree, origin, column = new.tree, new.origin, new.column
         else:
             shape = old.leaves, self.depth - 1
             tree = reassigned(old, self.arity, self.depth, sums.reshape(*shape, self.arity), counts.reshape(shape))
@@ -207,14 +207,15 @@ class TreeLearner(nn.Module):
         Raises:
             DataError: those of another tree than that which is followed.
         """
-        for name, own in (("sums", self.sums), ("counts", self.counts)):
-            saved = state_dict.setdefault(prefix + name, own)
-            sound = isinstance(saved, Tensor) and saved.shape == own.shape and saved.dtype == own.dtype
+        for name, statistics in (("sums", self.sums), ("counts", self.counts)):
+            saved = state_dict.setdefault(prefix + name, statistics)
+            sound = isinstance(saved, Tensor) and saved.shape == statistics.shape and saved.dtype == statistics.dtype
             if not sound or not saved.isfinite().all() or (saved < 0).any():
-                found = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)
+                shape = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)
                 raise DataError(
-                    f"checkpoint: {prefix}{name}: expected numbers from 0 on, {own.dtype} of shape {tuple(own.shape)}, "
-                    f"for the tree that it holds, found {found}, or others; use a checkpoint that fairseq saved"
+                    f"checkpoint: {prefix}{name}: expected numbers from 0 on, {statistics.dtype} of shape "
+                    f"{tuple(statistics.shape)}, for the tree that it holds, found {shape}, or others; use a "
+                    "checkpoint that fairseq saved"
                 )
         super()._load_from_state_dict(state_dict, prefix, *rest)
         if _rank():

@@ -58,8 +58,8 @@ class OutputTree:
         if isinstance(self.tree, TreeOptions) and self.tree.kind == LEARNED:
             layer: TreeLayer = LearnedTreeLayer(self.tree, head.hidden_size, log_mass, self.rows)
         else:
-            made = self.tree if isinstance(self.tree, Tree) else self.tree.build(log_mass.double().exp().numpy())
-            layer = TreeLayer(made, head.hidden_size, log_mass, self.rows)
+            tree = self.tree if isinstance(self.tree, Tree) else self.tree.build(log_mass.double().exp().numpy())
+            layer = TreeLayer(tree, head.hidden_size, log_mass, self.rows)
         layer.sparse_gradients = self.sparse_gradients
         return layer
 
@@ -76,7 +76,7 @@ def flat_tree(leaves: int) -> Tree:
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
 
 
-def tree_in_checkpoint(saved: object, own: Tree, learned: bool) -> Tree | None:
+def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | None:
     """The tree of a checkpoint's weights, checked; None where it has none.
 
     Args:
@@ -90,15 +90,16 @@ def tree_in_checkpoint(saved: object, own: Tree, learned: bool) -> Tree | None:
     if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
         raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
     try:
-        tree = Tree.from_parents(saved.cpu().numpy(), own.leaves)
+        tree = Tree.from_parents(saved.cpu().numpy(), of_head.leaves)
     except DataError as error:
         raise DataError(f"the checkpoint: {error}") from None
-    same_size = tree.internal == own.internal
-    if (learned or own.internal > 1) and not (same_size and (learned or np.array_equal(tree.parent, own.parent))):
+    same_size = tree.internal == of_head.internal
+    is_same = same_size and (learned or np.array_equal(tree.parent, of_head.parent))
+    if (learned or of_head.internal > 1) and not is_same:
         raise OptionError(
             f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
-            f"{tree.leaves:,} leaves, found another one, of {own.internal:,}; give the same kind and sizes, or train "
-            "anew in another --save-dir"
+            f"{tree.leaves:,} leaves, found another one, of {of_head.internal:,}; give the same kind and sizes, or "
+            "train anew in another --save-dir"
         )
     return tree
 
@@ -135,9 +136,9 @@ class LearnedTreeLayer(TreeLayer):
         if updates == self._changed_after or not schedule.is_due(updates):
             return None
         self._changed_after = updates
-        found = self.learner.reassign()
-        self.move(found.tree, found.origin)
-        return found.moved
+        result = self.learner.reassign()
+        self.move(result.tree, result.origin)
+        return result.moved
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)

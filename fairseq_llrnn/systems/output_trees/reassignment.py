@@ -108,15 +108,15 @@ def rebuilt(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin:
     begin_level, level = 0, 0
     while len(label):
         old = origins[-1]
-        seen, own, place = np.zeros((len(label), arity)), np.zeros(len(label)), np.full(len(label), NONE)
+        seen, visits, place = np.zeros((len(label), arity)), np.zeros(len(label)), np.full(len(label), NONE)
         if level < min(tree.levels, EVEN_BELOW):
             here = np.flatnonzero(label < size)
             before = tree.path[label[here], level]
             here = here[(before == old[owner[here]]) & (before != NONE)]
             rows = begin[label[here]] + level
-            seen[here], own[here] = sums[rows], counts[rows]
+            seen[here], visits[here] = sums[rows], counts[rows]
             place[here] = tree.place[tree.chosen[label[here], level]]
-        weights = preferences(seen, own, place, owner, len(old), log_ratio_weights)
+        weights = preferences(seen, visits, place, owner, len(old), log_ratio_weights)
         weights[label >= size] -= 2  # behind all that are seen
         slot = take_groups(weights, owner, (np.bincount(owner, minlength=len(old)) - arity) // (arity - 1))
         real = np.flatnonzero(label < size)
@@ -126,11 +126,11 @@ def rebuilt(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin:
         sizes = np.bincount(child, minlength=len(old) * arity)
         is_leaf = sizes[child] == 1
         leaf_parent[label[is_leaf]] = begin_level + owner[is_leaf]
-        made = np.flatnonzero(sizes > 1)
+        inner = np.flatnonzero(sizes > 1)
         number = np.zeros(len(sizes), dtype=np.int64)
-        number[made] = np.arange(len(made))
-        parents.append(begin_level + made // arity)
-        origins.append(_children(tree, old[made // arity], made % arity))
+        number[inner] = np.arange(len(inner))
+        parents.append(begin_level + inner // arity)
+        origins.append(_children(tree, old[inner // arity], inner % arity))
         label, owner = label[~is_leaf], number[child[~is_leaf]]
         begin_level, level = begin_level + len(old), level + 1
     new = Tree.from_parents(np.concatenate([*parents, leaf_parent[:size]]), size)
@@ -170,6 +170,6 @@ def take_groups(weights: np.ndarray, owner: np.ndarray, groups: np.ndarray) -> n
 def _children(tree: Tree, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Internal nodes of the old tree at places of nodes; NONE where there is no such node."""
     there = np.flatnonzero((nodes != NONE) & (places < tree.children[nodes]))
-    found = np.full(len(nodes), NONE)
-    found[there] = tree.child[tree.first[nodes[there]] + places[there]]
-    return np.where(found < tree.internal, found, NONE)
+    children = np.full(len(nodes), NONE)
+    children[there] = tree.child[tree.first[nodes[there]] + places[there]]
+    return np.where(children < tree.internal, children, NONE)

@@ -181,15 +181,15 @@ def numbered(parent: np.ndarray, leaves: int) -> tuple[Tree, np.ndarray]:
     above = np.asarray(parent)[1:internal]
     slots = 1 + np.argsort(above, kind="stable")
     begin = np.searchsorted(above[slots - 1], np.arange(internal + 1))
-    level, found = np.zeros(1, dtype=np.int64), []
+    level, levels = np.zeros(1, dtype=np.int64), []
     while len(level):
-        found.append(level)
-        if sum(map(len, found)) > internal:
+        levels.append(level)
+        if sum(map(len, levels)) > internal:
             break
         counts = begin[level + 1] - begin[level]
         offsets = np.repeat(begin[level] - (np.cumsum(counts) - counts), counts)
         level = slots[offsets + np.arange(counts.sum())] if len(slots) else level[:0]
-    origin = np.concatenate(found)
+    origin = np.concatenate(levels)
     if len(origin) != internal:
         raise DataError(f"tree: expected {internal:,} internal nodes below its root, found {len(origin):,}")
     number = np.empty(internal, dtype=np.int64)

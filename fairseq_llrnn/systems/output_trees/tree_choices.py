@@ -45,12 +45,13 @@ class Choice:
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
     """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
     dense = Masses(batch.masses.dense(), batch.masses.num_rows)
-    found = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
-    assert isinstance(found, TreeDistribution)
-    classes = found.child_of_root(batch.background.classes(batch.states, tokens))
-    scores = found.log_probs - dense.shared
+    distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
+    assert isinstance(distribution, TreeDistribution)
+    classes = distribution.child_of_root(batch.background.classes(batch.states, tokens))
+    scores = distribution.log_probs - dense.shared
     scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
-    choices = choices_of(found.made, found.hidden, classes, found.masses.shared, found.slots)
+    of_batch = distribution.hidden, classes, distribution.masses.shared, distribution.slots
+    choices = choices_of(distribution.output, *of_batch)
     return scores, [path_of(steps) for steps in choices]
 
 
@@ -76,32 +77,33 @@ def path_of(choices: tuple[Choice, ...]) -> ClassPath:
 
 
 def choices_of(
-    made: TreeOutput, hidden: Tensor, classes: Tensor, log_mass: Tensor, slots: SlotScores | None
+    output: TreeOutput, hidden: Tensor, classes: Tensor, log_mass: Tensor, slots: SlotScores | None
 ) -> list[tuple[Choice, ...]]:
     """The choices that lead to each class, from the root on.
 
     Args:
         hidden: (T, H). classes: (T,), from S on slots. log_mass: of the signatures, (1, S) or (T, S).
     """
-    tree, scores = made.layer.tree, row_scores(hidden, *made.all_rows)  # shape: (T, I + S)
-    masses = node_masses(made.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
-    found = []
+    tree, scores = output.layer.tree, row_scores(hidden, *output.all_rows)  # shape: (T, I + S)
+    masses = node_masses(output.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
+    paths = []
     for t, target in enumerate(classes.tolist()):
         path = [0] if target >= tree.leaves else [int(node) for node in tree.path[target] if node >= 0]
         steps = []
         for level, node in enumerate(path):
             children = torch.from_numpy(tree.child[tree.first[node] : tree.first[node + 1]]).to(scores.device)
-            own, mass = scores[t, children], masses[t, children]
+            score, mass = scores[t, children], masses[t, children]
             if node == 0 and slots is not None:
-                own, mass = torch.cat([own, slots.scores[t].to(own)]), torch.cat([mass, slots.log_mass[t].to(own)])
+                mass = torch.cat([mass, slots.log_mass[t].to(score)])
+                score = torch.cat([score, slots.scores[t].to(score)])
             if target >= tree.leaves:
                 place = len(children) + target - tree.leaves
             else:
                 place = int(tree.place[tree.chosen[target, level]])
-            background, log_prob = (each.log_softmax(0)[place].item() for each in (mass, own + mass))
+            background, log_prob = (each.log_softmax(0)[place].item() for each in (mass, score + mass))
             if mass[place].isneginf():  # as all of its siblings may be
                 background = log_prob = NEGATIVE_INFINITY
-            values = background, own[place].item(), log_prob
-            steps.append(Choice(place, len(own), *values))
-        found.append(tuple(steps))
-    return found
+            values = background, score[place].item(), log_prob
+            steps.append(Choice(place, len(score), *values))
+        paths.append(tuple(steps))
+    return paths

@@ -92,10 +92,10 @@ class SingleVisits:
     def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
         """log p of one class at each position: (N, H), (N,) -> (N,)."""
         states = (hidden.detach() if hidden.requires_grad else hidden).numpy()
-        found = np.empty(len(states), states.dtype)
+        result = np.empty(len(states), states.dtype)
         for i, of_class in enumerate(classes.tolist()):
-            found[i] = self._log_prob(states[i], of_class)
-        return torch.from_numpy(found)
+            result[i] = self._log_prob(states[i], of_class)
+        return torch.from_numpy(result)
 
     def _log_prob(self, hidden: np.ndarray, of_class: int) -> float:
         """log p of a class: hidden (H,)."""
@@ -124,5 +124,5 @@ class SingleVisits:
 def careful(scores: np.ndarray, places: list[int]) -> float:
     """log p of a path from scores of any size, (L, M); −inf where a node has no possible child, either."""
     odds = torch.from_numpy(scores).log_softmax(1)
-    own = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
-    return -math.inf if any(each != each for each in own) else math.fsum(own)
+    of_levels = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
+    return -math.inf if any(each != each for each in of_levels) else math.fsum(of_levels)

@@ -60,17 +60,17 @@ def load_tree(path: Path | str, classes: str | None, leaves: int | None = None) 
     refuse_special(path, may_be_pipe=False)
     try:
         arrays = read_arrays(Path(path), map_file(Path(path)))
-        parent, size, own = (_array(arrays, name) for name in _KINDS)
+        parent, size, fingerprint = (_array(arrays, name) for name in _KINDS)
     except (ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         reason = f"nothing called {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(f"{path}: expected a tree, found {reason}; give a file that a tree was saved to") from None
-    if len(size) != 1 or len(own) != _BYTES:
+    if len(size) != 1 or len(fingerprint) != _BYTES:
         raise DataError(f"{path}: expected a tree, found other arrays; give a file that a tree was saved to")
-    if classes is not None and (own.tobytes().hex() != classes or leaves not in (None, int(size[0]))):
+    if classes is not None and (fingerprint.tobytes().hex() != classes or leaves not in (None, int(size[0]))):
         raise DataError(
             f"{path}: expected a tree over the classes of this prior (fingerprint {classes[:12]}…), found "
-            f"one over those of another ({own.tobytes().hex()[:12]}…); build the tree anew, or give the prior that it "
-            "was made for"
+            f"one over those of another ({fingerprint.tobytes().hex()[:12]}…); build the tree anew, or give the prior "
+            "that it was made for"
         )
     try:
         return Tree.from_parents(parent.copy(), int(size[0]))

@@ -36,11 +36,11 @@ class Kept:
 
     def of(self, log_mass: Tensor) -> bool:
         """Whether they are those of this tensor, (1, S): the same memory, not written since."""
-        own = self.log_mass
-        same = own is log_mass or (  # most often it is the tensor itself, and nothing more is asked
-            own.data_ptr() == log_mass.data_ptr()
-            and own.dtype == log_mass.dtype
-            and own.stride(1) == log_mass.stride(1)
+        kept = self.log_mass
+        same = kept is log_mass or (  # most often it is the tensor itself, and nothing more is asked
+            kept.data_ptr() == log_mass.data_ptr()
+            and kept.dtype == log_mass.dtype
+            and kept.stride(1) == log_mass.stride(1)
         )
         return same and self.version == log_mass._version
 
@@ -94,8 +94,8 @@ class TreeLayer(Normaliser):
         from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput  # which is made of this class
         from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation
 
-        made = TreeOutput(output, self, None if self.training else output.composed())
-        return TreeNormalisation(made, self.observe if self.training and self.counts else None)
+        tree_output = TreeOutput(output, self, None if self.training else output.composed())
+        return TreeNormalisation(tree_output, self.observe if self.training and self.counts else None)
 
     def observe(self, visited: Iterable[VisitProbabilities]) -> None:
         """Count what the layer says of the nodes on the paths of targets."""

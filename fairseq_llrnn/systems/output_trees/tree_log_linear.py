@@ -62,11 +62,11 @@ class TreeOutput:
         """log p of some classes (N, K) at each position, without a gradient: (N, K)."""
         many, each = classes.shape
         which = torch.arange(many, device=classes.device).repeat_interleave(each)
-        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         if slots is not None:
             slots = SlotScores(slots.scores[which], slots.log_mass[which])
         masses = Masses.of(log_mass, many).repeated(each)
-        return found.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
+        return tempered.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
 
     def class_log_prob(
         self,
@@ -151,8 +151,8 @@ class TreeOutput:
         if slots is not None:
             of_slots = _beside(slots, log_mass)
             shares = log_shares(torch.cat([partition[:many].unsqueeze(1), of_slots], dim=1))  # shape: (N, 1 + J)
-            own = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-            at_root = torch.where(slot >= 0, own, at_root + shares[:, 0])
+            of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
+            at_root = torch.where(slot >= 0, of_slot, at_root + shares[:, 0])
         forbidden = at_root.isneginf()
         below = paths.path[many:]
         none = score[many:].isneginf()
@@ -168,8 +168,8 @@ class TreeOutput:
         places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
         nodes = children[places]
         if self.composed is None:
-            weight, own_bias = self.output.weight, at_least_float32(self.output.bias)
-            rows, bias = self.output.rows.compose_once(weight, own_bias, classes, self.layer.sparse_gradients)
+            weight, feature_bias = self.output.weight, at_least_float32(self.output.bias)
+            rows, bias = self.output.rows.compose_once(weight, feature_bias, classes, self.layer.sparse_gradients)
         else:
             rows = functional.embedding(classes.clamp_min(0), self.composed[0])
             bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)
@@ -191,17 +191,17 @@ class TreeOutput:
         if isinstance(temperature, float) and temperature == 1.0:
             return self, hidden, slots
         rows, bias = self.output.composed() if self.composed is None else self.composed
-        found = copy(self)
-        found.__dict__.pop("all_rows", None)
-        found.visits_of_one = None
+        tempered = copy(self)
+        tempered.__dict__.pop("all_rows", None)
+        tempered.visits_of_one = None
         # biases are divided as well: they become a column of the rows
-        found.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
-        own = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)
-        found.node_rows = torch.cat([self.node_rows, own], dim=1)
-        found.node_bias = torch.zeros_like(self.node_bias)
+        tempered.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
+        bias_column = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)
+        tempered.node_rows = torch.cat([self.node_rows, bias_column], dim=1)
+        tempered.node_bias = torch.zeros_like(self.node_bias)
         if slots is not None:
             slots = SlotScores(slots.scores / temperature, slots.log_mass)
-        return found, torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) / temperature, slots
+        return tempered, torch.cat([hidden, torch.ones_like(hidden[:, :1])], dim=1) / temperature, slots
 
     def best_classes(
         self,
@@ -218,10 +218,10 @@ class TreeOutput:
             log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (G, S + J).
         """
         log_mass = Masses.of(log_mass, len(hidden))
-        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else _beside(slots, log_mass)
         masses = MassesAt(self.layer, log_mass, len(hidden))
-        return best_classes(self.layer, found.all_rows, hidden, masses, best_share, k, of_slots)
+        return best_classes(self.layer, tempered.all_rows, hidden, masses, best_share, k, of_slots)
 
     # ---- all classes ------------------------------------------------------------------------------------------------
 
@@ -239,10 +239,10 @@ class TreeOutput:
                 the masses; a number or (N, 1).
         """
         log_mass = Masses.of(log_mass, len(hidden))
-        found, hidden, slots = self._tempered(hidden, slots, temperature)
+        tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
         shared = log_mass.shared if log_mass.entries is None else log_mass.dense()
-        return all_log_probs(self.layer, found.all_rows, hidden, shared, of_slots)
+        return all_log_probs(self.layer, tempered.all_rows, hidden, shared, of_slots)
 
     def smoothing_gain(
         self,

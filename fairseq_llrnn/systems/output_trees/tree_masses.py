@@ -54,18 +54,19 @@ def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
 
 def entries_of(masses: Masses) -> Entries:
     """The entries, at most one for each place, differentiable in `added`: those of a place are added up."""
-    own = masses.entries
-    assert own is not None
-    known = masses.shared[0, own.classes].isfinite()  # what has no mass at all has none here, either
-    if not bool(known.all()):
-        own = replace(own, rows=own.rows[known], classes=own.classes[known], added=own.added[known])
+    entries = masses.entries
+    assert entries is not None
+    has_mass = masses.shared[0, entries.classes].isfinite()  # what has no mass at all has none here, either
+    if not bool(has_mass.all()):
+        rows, classes, added = entries.rows[has_mass], entries.classes[has_mass], entries.added[has_mass]
+        entries = replace(entries, rows=rows, classes=classes, added=added)
     num_classes = masses.shared.size(1)
-    key = own.rows * num_classes + own.classes
+    key = entries.rows * num_classes + entries.classes
     if not bool((key[1:] > key[:-1]).all()):
         key, which = torch.unique(key, return_inverse=True)
-        added = own.added.new_zeros(len(key)).index_add(0, which, own.added)
-        own = replace(own, rows=key // num_classes, classes=key % num_classes, added=added)
-    return own
+        added = entries.added.new_zeros(len(key)).index_add(0, which, entries.added)
+        entries = replace(entries, rows=key // num_classes, classes=key % num_classes, added=added)
+    return entries
 
 
 def dense_masses(layer: TreeLayer, masses: Masses, rows: Tensor) -> Tensor:
@@ -99,10 +100,10 @@ def changed_masses(
             (row, node), all entries are there.
     """
     which, nodes, place = pairs
-    own = base.double()
+    exact_base = base.double()
     added = entries.added.detach().double()[which]
     leaf = entries.classes[which] + layer.internal
-    before = own[leaf] - own[nodes]  # shape: (T,), log of the share of the leaf
+    before = exact_base[leaf] - exact_base[nodes]  # shape: (T,), log of the share of the leaf
     after, before = before + added, before.exp()
     closed = torch.zeros_like(which, dtype=torch.bool)
     if entries.only is not None:
@@ -120,7 +121,7 @@ def changed_masses(
             summed = dense_masses(layer, masses, rows[some])
             mine = (number >= some[0]) & (number <= some[-1])
             exact[mine] = summed[number[mine] - some[0], nodes[unsafe][mine]]
-        log_ratio[unsafe] = exact - own[nodes[unsafe]]
+        log_ratio[unsafe] = exact - exact_base[nodes[unsafe]]
     nothing = log_ratio.isneginf()
     shares = (after - log_ratio.masked_fill(nothing, 0.0)).exp().masked_fill(nothing, 0.0)
     return Changed(which, log_ratio, shares)

@@ -25,14 +25,14 @@ from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 class TreeNormalisation:
     """Rows of a batch or a search."""
 
-    made: TreeOutput
+    output: TreeOutput
     observe: Callable[[list[VisitProbabilities]], None] | None = None  # in training, what counts what the layer says
 
     def log_prob(
         self, hidden: Tensor, classes: Tensor, masses: Masses, log_share: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
         visited: list[VisitProbabilities] | None = None if self.observe is None else []
-        log_prob = self.made.class_log_prob(hidden, classes, _without(masses, slots), slots, visited)
+        log_prob = self.output.class_log_prob(hidden, classes, _without(masses, slots), slots, visited)
         if self.observe is not None and visited is not None:
             self.observe(visited)
         return log_prob + log_share.to(log_prob.dtype)
@@ -40,19 +40,19 @@ class TreeNormalisation:
     def smoothing_gain(
         self, hidden: Tensor, classes: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
-        shape, leaves = classes.shape, self.made.layer.leaves
+        shape, leaves = classes.shape, self.output.layer.leaves
         masses = _without(Masses(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
         if slots is not None:
             slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.replaced)
         width = leaves if slots is None else leaves + slots.scores.size(1)
         q = log_q.expand(*shape, width).flatten(0, -2)
-        flat = self.made.smoothing_gain(hidden.flatten(0, -2), classes.flatten(), q, masses, slots)
+        flat = self.output.smoothing_gain(hidden.flatten(0, -2), classes.flatten(), q, masses, slots)
         return flat.view(shape)
 
     def distribution(
         self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
     ) -> Distribution:
-        return TreeDistribution(self.made, hidden, slots, masses, temperature)
+        return TreeDistribution(self.output, hidden, slots, masses, temperature)
 
 
 class TreeDistribution(Distribution):
@@ -60,22 +60,22 @@ class TreeDistribution(Distribution):
 
     def __init__(
         self,
-        made: TreeOutput,
+        output: TreeOutput,
         hidden: Tensor,
         slots: SlotScores | None,
         masses: Masses,
         temperature: float | Tensor,
     ) -> None:
         """As of Normalised.distribution."""
-        self.made, self.hidden = made, hidden
-        self.leaves, self.temperature, self.slots = made.layer.leaves, temperature, slots
+        self.output, self.hidden = output, hidden
+        self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
         self.masses = _without(masses.of_classes_in(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
         self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
 
     @cached_property
     def log_probs(self) -> Tensor:
-        flat = self.made.class_log_probs(self.hidden, self.masses, self.slots, self.temperature)
+        flat = self.output.class_log_probs(self.hidden, self.masses, self.slots, self.temperature)
         if self.replaced is not None:
             flat = flat[:, :-1].index_copy(1, torch.tensor([self.replaced], device=flat.device), flat[:, -1:])
         return flat
@@ -84,7 +84,7 @@ class TreeDistribution(Distribution):
         if "log_probs" in self.__dict__:
             return super().log_probs_of(classes)
         classes = self.child_of_root(classes)
-        return self.made.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
+        return self.output.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
 
     def child_of_root(self, classes: Tensor) -> Tensor:
         """Classes as TreeOutput knows them: one that is replaced is the last child of the root."""
@@ -95,8 +95,8 @@ class TreeDistribution(Distribution):
         share = background.best_share(state)
         if self.replaced is not None:
             share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)
-        given = self.hidden, self.masses, share, k, self.slots, self.temperature
-        best, values, classes = self.made.best_classes(*given)
+        arguments = self.hidden, self.masses, share, k, self.slots, self.temperature
+        best, values, classes = self.output.best_classes(*arguments)
         if self.replaced is not None:
             classes = classes.masked_fill(classes == self.last, self.replaced)
         return best_words_of(values, classes, best, background, state, k)
@@ -106,10 +106,10 @@ def _without(masses: Masses, slots: SlotScores | None) -> Masses:
     """The masses of signatures, none of them that of one in whose place a slot stands."""
     if slots is None or slots.replaced is None:
         return masses
-    place, own = torch.tensor([slots.replaced], device=masses.shared.device), masses.entries
+    place, entries = torch.tensor([slots.replaced], device=masses.shared.device), masses.entries
     shared = masses.shared.index_fill(1, place, NEGATIVE_INFINITY)
-    if own is None:
+    if entries is None:
         return Masses(shared, masses.num_rows)
-    others = own.classes != slots.replaced
-    left = replace(own, rows=own.rows[others], classes=own.classes[others], added=own.added[others])
+    others = entries.classes != slots.replaced
+    left = replace(entries, rows=entries.rows[others], classes=entries.classes[others], added=entries.added[others])
     return Masses(shared, masses.num_rows, left)

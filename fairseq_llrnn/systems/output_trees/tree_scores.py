@@ -88,15 +88,15 @@ def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Vis
     buffer = bias.new_empty(visits.cells)
     for group in visits.groups:
         scores, (nodes, many) = cells_of(buffer, group), group.children.shape
-        own = slice(group.begin, group.begin + nodes * many)
-        own_bias, weight = bias[own].view(nodes, 1, many), rows[own].view(nodes, many, -1).transpose(1, 2)
-        own_states = of_group(group, visits, hidden, states)
+        span = slice(group.begin, group.begin + nodes * many)
+        group_bias, weight = bias[span].view(nodes, 1, many), rows[span].view(nodes, many, -1).transpose(1, 2)
+        group_states = of_group(group, visits, hidden, states)
         if hidden.dtype != bias.dtype:  # in half precision the products are, the sums are not
-            scores.copy_(own_states @ weight).add_(own_bias)
+            scores.copy_(group_states @ weight).add_(group_bias)
         elif nodes == 1:
-            torch.addmm(own_bias[0, 0], own_states[0], weight[0], out=scores[0])
+            torch.addmm(group_bias[0, 0], group_states[0], weight[0], out=scores[0])
         else:
-            torch.baddbmm(own_bias.expand_as(scores), own_states, weight, out=scores)
+            torch.baddbmm(group_bias.expand_as(scores), group_states, weight, out=scores)
     return buffer
 
 
@@ -123,7 +123,7 @@ def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
 
     −inf and 0 where all is forbidden.
     """
-    found, tops = [], []
+    log_sums, tops = [], []
     for block in visits.blocks:
         scores = block.of(buffer)
         top = scores.amax(1, keepdim=True)
@@ -132,19 +132,19 @@ def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
         if bool(nothing.any()):
             scores.masked_fill_(nothing, 0.0)
         largest = scores.amax(1, keepdim=True)
-        found.append(-largest.masked_fill(largest == 0.0, 1.0).log().squeeze(1))
+        log_sums.append(-largest.masked_fill(largest == 0.0, 1.0).log().squeeze(1))
         tops.append(top.squeeze(1))
-    return torch.cat(tops)[visits.row], torch.cat(found)[visits.row]
+    return torch.cat(tops)[visits.row], torch.cat(log_sums)[visits.row]
 
 
 def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tensor:
     """Of the masses that `add_masses` added, (N, I + S)."""
-    found = delta.new_zeros(shape)
+    gradient = delta.new_zeros(shape)
     for group in visits.groups:
         here = visits.rows[group.visits].unsqueeze(2) * shape[1]
         cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
-        found.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
-    return found
+        gradient.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
+    return gradient
 
 
 class VisitScores(torch.autograd.Function):
@@ -211,15 +211,15 @@ class VisitScores(torch.autograd.Function):
         product = delta.to(hidden.dtype)
         for group in visits.groups:
             change, (nodes, many) = cells_of(product, group), group.children.shape
-            own = slice(group.begin, group.begin + nodes * many)
+            span = slice(group.begin, group.begin + nodes * many)
             if need_hidden:
                 out = of_group(group, visits, grad_hidden, of_states)
-                torch.bmm(change, rows[own].view(nodes, many, -1), out=out)
+                torch.bmm(change, rows[span].view(nodes, many, -1), out=out)
             if grad_rows is not None:
-                own_states = of_group(group, visits, hidden, states)
-                torch.bmm(change.transpose(1, 2), own_states, out=grad_rows[own].view(nodes, many, -1))
+                group_states = of_group(group, visits, hidden, states)
+                torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, many, -1))
             if grad_bias is not None:
-                torch.sum(cells_of(delta, group), 1, out=grad_bias[own].view(nodes, many))
+                torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, many))
         if need_hidden:
             grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
         grad_nodes = None
@@ -261,7 +261,7 @@ def visit_probabilities(
     Args:
         probabilities: the buffer of tree_scores.py, normalised. classes: (N,) of the paths. is_leaf: as of `paths_of`.
     """
-    found = []
+    groups = []
     for group in paths.visits.groups:
         visits = group.visits.flatten()
         real = visits < len(paths.path)
@@ -272,5 +272,5 @@ def visit_probabilities(
         each = cells_of(probabilities, group)
         place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(each)  # of what is no child: p is 0
         each = each.new_zeros(*each.shape[:2], layer.arity).scatter_add_(2, place, each)
-        found.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
-    return found
+        groups.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
+    return groups

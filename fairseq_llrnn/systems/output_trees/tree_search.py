@@ -52,12 +52,12 @@ class MassesAt:
         if len(self.keys):
             key = rows * self.masses.size(1) + nodes
             place = torch.searchsorted(self.keys, key).clamp_max(len(self.keys) - 1)
-            found = self.keys[place] == key
-            masses = masses + torch.where(found, self.ratios[place], 0.0)
+            has_entry = self.keys[place] == key
+            masses = masses + torch.where(has_entry, self.ratios[place], 0.0)
         else:
-            found = torch.zeros_like(masses, dtype=torch.bool)
+            has_entry = torch.zeros_like(masses, dtype=torch.bool)
         if self.only is not None:
-            masses = masses.masked_fill(self.only[rows] & ~found, NEGATIVE_INFINITY)
+            masses = masses.masked_fill(self.only[rows] & ~has_entry, NEGATIVE_INFINITY)
         return masses
 
 
@@ -110,36 +110,36 @@ def best_classes(
         waiting[row, node] = NEGATIVE_INFINITY
         visits = grouped(layer, row, node)
         buffer = _scores(layer, rows, hidden, masses, visits)
-        found = nothing.new_full((len(row) + 1, k), NEGATIVE_INFINITY)
-        log_probs, classes = found.clone(), torch.zeros_like(found, dtype=torch.int64)
+        best_values = nothing.new_full((len(row) + 1, k), NEGATIVE_INFINITY)
+        log_probs, classes = best_values.clone(), torch.zeros_like(best_values, dtype=torch.int64)
         for group in visits.groups:
-            own, scores = group.visits, cells_of(buffer, group)
-            here, children = visits.rows[own].unsqueeze(2), group.children.unsqueeze(1)
+            of_group, scores = group.visits, cells_of(buffer, group)
+            here, children = visits.rows[of_group].unsqueeze(2), group.children.unsqueeze(1)
             top = scores.double().logsumexp(2, keepdim=True)  # shape: (U, W, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
                 terms = torch.cat([top, of_slots[here.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
                 top = torch.where((group.nodes == 0).view(-1, 1, 1), terms, top)
-            start = torch.cat([above, above.new_zeros(1)])[own].unsqueeze(2)
+            start = torch.cat([above, above.new_zeros(1)])[of_group].unsqueeze(2)
             each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
             is_node = ((children >= 0) & (children < layer.internal)).expand_as(each)
-            real = (own < len(row)).unsqueeze(2)
+            real = (of_group < len(row)).unsqueeze(2)
             inner = is_node & real
             waiting[here.expand_as(each)[inner], children.expand_as(each)[inner]] = each[inner]
             of_class = (children - layer.internal).clamp_min(0)
             values = (each + share[here, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
             values, where = values.topk(min(k, values.size(2)), dim=2)
-            flat, taken = own.flatten(), slice(0, values.size(2))
-            found[flat, taken] = values.flatten(0, 1)
+            flat, taken = of_group.flatten(), slice(0, values.size(2))
+            best_values[flat, taken] = values.flatten(0, 1)
             log_probs[flat, taken] = each.gather(2, where).flatten(0, 1)
             classes[flat, taken] = of_class.expand_as(each).gather(2, where).flatten(0, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
                 at_root = group.visits[group.nodes == 0].flatten()
                 at_root = at_root[at_root < len(row)]
-                sums = top.new_empty(above.shape).index_copy(0, own[real.squeeze(2)], top[real])
+                sums = top.new_empty(above.shape).index_copy(0, of_group[real.squeeze(2)], top[real])
                 _merge_slots(best, of_slots, sums[at_root], row[at_root], share, layer.leaves)
         width = wide * k
         padded = nothing.new_full((many, wide, k), NEGATIVE_INFINITY)
-        everywhere = padded.index_put((row, column), found[:-1]).view(many, width)
+        everywhere = padded.index_put((row, column), best_values[:-1]).view(many, width)
         of_each = padded.index_put((row, column), log_probs[:-1]).view(many, width)
         which = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(many, width)
         best.merge(everywhere, of_each, which)
@@ -148,8 +148,8 @@ def best_classes(
 def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
     """The slots of hypotheses (n,) that visit the root, with log Σ there (n,)."""
     log_probs = torch.full_like(of_slots, NEGATIVE_INFINITY)
-    own = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
-    log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, own)
+    normalised = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
+    log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, normalised)
     numbers = static + torch.arange(of_slots.size(1), device=of_slots.device)
     best.merge(log_probs + share[:, static:], log_probs, numbers.expand_as(log_probs))
 

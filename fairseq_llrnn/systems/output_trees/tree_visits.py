@@ -102,9 +102,9 @@ def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Vi
     blocks: list[Block] = []
     node = row = first = cell = 0
     for width, size, u in plan:
-        own = slots[row : row + u * size].view(u, size)
+        of_visits = slots[row : row + u * size].view(u, size)
         of_group = children[first : first + u * width].view(u, width)
-        groups.append(Group(different[node : node + u], own, of_group, row, first, cell))
+        groups.append(Group(different[node : node + u], of_visits, of_group, row, first, cell))
         if blocks and blocks[-1].width == width:
             last = blocks.pop()
             blocks.append(Block(last.row, last.rows + u * size, last.cell, width))
@@ -129,7 +129,7 @@ def _sizes(key: Tensor, many: Tensor, base: int) -> list[tuple[int, int, int]]:
 
 def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
     """The children of nodes that have leaves, group by group, filled up with −1: (C',)."""
-    found, begin, end = [], 0, 0
+    parts, begin, end = [], 0, 0
     for i, (width, _, u) in enumerate(plan):
         end += u
         if i + 1 < len(plan) and plan[i + 1][0] == width:
@@ -137,9 +137,9 @@ def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]])
         firsts = layer.begin[nodes[begin:end]].unsqueeze(1) + torch.arange(width, device=nodes.device)
         last = layer.begin[nodes[begin:end] + 1].unsqueeze(1)
         children = layer.filled[firsts.clamp_max(len(layer.filled) - 1)]
-        found.append(children.masked_fill(firsts >= last, -1).flatten())
+        parts.append(children.masked_fill(firsts >= last, -1).flatten())
         begin = end
-    return torch.cat(found)
+    return torch.cat(parts)
 
 
 @dataclass(frozen=True)

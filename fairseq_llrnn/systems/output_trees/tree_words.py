@@ -65,8 +65,8 @@ def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:
     order = order[weights[order] > 0]
     path = tree.path[prior.output.class_of[order]]  # (V, D)
     leaf_above = tree.parent[tree.internal + prior.output.class_of[order]]
-    own = np.bincount(leaf_above, minlength=tree.internal)
-    found = []
+    at_leaf = np.bincount(leaf_above, minlength=tree.internal)
+    nodes_with_words = []
     for depth in range(tree.levels):
         here = path[:, depth] != NONE
         if not here.any():  # below are only words of no mass
@@ -81,12 +81,12 @@ def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:
         lists = dict(zip(kinds.tolist(), np.split(shown, ends[:-1]), strict=True))
         for node in kinds[np.argsort(-share[kinds], kind="stable")].tolist():
             names = tuple(prior.symbols[word] for word in lists[node])
-            found.append(
+            nodes_with_words.append(
                 NodeWords(
-                    node, int(tree.parent[node]), depth, float(share[node]), int(size[node]), int(own[node]), names
+                    node, int(tree.parent[node]), depth, float(share[node]), int(size[node]), int(at_leaf[node]), names
                 )
             )
-    return found
+    return nodes_with_words
 
 
 CHILDREN = (6, 4, 3)  # that are drawn of a node, by its depth; deeper nodes are not
@@ -103,7 +103,7 @@ def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
     below: dict[int, list[NodeWords]] = {}
     for node in nodes:
         below.setdefault(node.parent, []).append(node)
-    found: list[tuple[NodeWords, float]] = []
+    heights_of: list[tuple[NodeWords, float]] = []
     height = 0.0
 
     def visit(node: NodeWords) -> float:
@@ -111,14 +111,14 @@ def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
         most = CHILDREN[node.depth] if node.depth < len(CHILDREN) else 0
         heights = [visit(child) for child in below.get(node.node, [])[:most]]
         if heights:
-            own = (heights[0] + heights[-1]) / 2
+            middle = (heights[0] + heights[-1]) / 2
         else:
-            own, height = height, height - 1
-        found.append((node, own))
-        return own
+            middle, height = height, height - 1
+        heights_of.append((node, middle))
+        return middle
 
     visit(nodes[0])
-    return found
+    return heights_of
 
 
 def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:

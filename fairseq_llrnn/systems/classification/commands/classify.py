@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if args.labels is None:
         _print(answers, args)
         return 0
-    hits, known, prior = LabelHits(), predictor.known_labels, predictor.task.prior.signature
-    _print(_counted(answers, args.labels, known, hits), args)
+    hits, labels, prior = LabelHits(), predictor.label_set, predictor.task.prior.signature
+    _print(_counted(answers, args.labels, labels, hits), args)
     if args.json:
         print(json.dumps({**hits.facts(), "prior": prior}))
     else:
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raise OptionError for options that are out of range or do not go together."""
     if (args.prepare is None) == (args.path is None):
-        found = "neither" if args.path is None else "both"
-        raise OptionError(f"expected --path with a checkpoint, or --prepare with a file, found {found}; give one")
+        present = "neither" if args.path is None else "both"
+        raise OptionError(f"expected --path with a checkpoint, or --prepare with a file, found {present}; give one")
     if (args.prepare is None) != (args.out is None):
         there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
         raise OptionError(f"{there}: it needs {missing}, found none; add it")
@@ -114,7 +114,7 @@ def _prepare(source: str, prefix: str) -> int:
 
 
 def _counted(
-    answers: "Iterable[Answer]", path: str, known: frozenset[str], hits: LabelHits
+    answers: "Iterable[Answer]", path: str, of_model: frozenset[str], hits: LabelHits
 ) -> "Iterator[Answer]":
     """The answers, compared with the right labels on the way."""
     gold = iter_lines(path)
@@ -126,7 +126,7 @@ def _counted(
         labels = set(line[1].split())
         if not labels:
             raise DataError(f"{path}, line {number}: expected labels, found none; leave out the text, too, or label it")
-        hits.add([label for label, _ in answer.labels], labels & known, len(labels - known))
+        hits.add([label for label, _ in answer.labels], labels & of_model, len(labels - of_model))
         yield answer
     if next(gold, None) is not None:
         raise DataError(f"{path}: expected a line of labels for each text, found {number:,} texts, more lines")

@@ -96,11 +96,11 @@ class LabelModel(LogLinearModel, FairseqEncoderDecoderModel):
         head = self.decoder.head
         state = head.start(len(hidden), source=src_tokens)
         at_once = max(1, CELLS // max(head.background.num_classes, k * k))
-        found = [
+        best = [
             head.top_k(hidden[rows], state.select(rows), k)
             for rows in torch.arange(len(hidden), device=hidden.device).split(at_once)
         ]
-        return torch.cat([values for values, _ in found]), torch.cat([labels for _, labels in found])
+        return torch.cat([values for values, _ in best]), torch.cat([labels for _, labels in best])
 
     def max_positions(self) -> int:
         return self.encoder.max_positions()

@@ -31,10 +31,10 @@ class Labels:
     def read(cls, lines: Sequence[Tensor], dictionary: Dictionary) -> Labels:
         """lines: each of labels and perhaps </s>, as fairseq-preprocess writes them; one given twice counts once."""
         rows = [np.unique(line[line != dictionary.eos()].numpy()) for line in lines]
-        known = [row[row != dictionary.unk()] for row in rows]
+        num_labels = [row[row != dictionary.unk()] for row in rows]
         unseen = np.array([int((line == dictionary.unk()).sum()) for line in lines], dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum([len(row) for row in known])]).astype(np.int64)
-        return cls(offsets, np.concatenate([*known, np.empty(0, dtype=np.int64)]).astype(np.int64), unseen)
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in num_labels])]).astype(np.int64)
+        return cls(offsets, np.concatenate([*num_labels, np.empty(0, dtype=np.int64)]).astype(np.int64), unseen)
 
     def __len__(self) -> int:
         return len(self.unseen)
@@ -44,7 +44,7 @@ class Labels:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     @property
-    def known(self) -> np.ndarray:
+    def num_labels(self) -> np.ndarray:
         """(n,) how many labels of each text the dictionary has."""
         return np.diff(self.offsets)
 

@@ -55,7 +55,7 @@ class LabelPredictor:
         self.longest = task.max_positions() - 1
 
     @property
-    def known_labels(self) -> frozenset[str]:
+    def label_set(self) -> frozenset[str]:
         """Those that have mass."""
         prior = self.task.prior
         return frozenset(label for label, allowed in zip(prior.symbols, prior.allowed, strict=True) if allowed)
@@ -76,11 +76,11 @@ class LabelPredictor:
         rows = [encode(dictionary, answer.words) for answer in batch]
         tokens = data_utils.collate_tokens(rows, dictionary.pad()).to(self.device)
         values, labels = self.model.best_labels(tokens, None, k)
-        found = []
+        answers = []
         for answer, row, log_p, best in zip(batch, rows, values.tolist(), labels.tolist(), strict=True):
             named = [(symbols[i], math.exp(p)) for p, i in zip(log_p, best, strict=True) if p > -math.inf]
-            found.append(replace(answer, unknown=int((row == dictionary.unk()).sum()), labels=named))
-        return found
+            answers.append(replace(answer, unknown=int((row == dictionary.unk()).sum()), labels=named))
+        return answers
 
 
 def load_label_predictor(path: str, max_tokens: int = 4096, places: Places = RECORDED) -> LabelPredictor:

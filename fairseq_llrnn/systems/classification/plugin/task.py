@@ -150,7 +150,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
                 "and no carriage returns within them, which end a text there"
             )
         labels = Labels.read([lines[i] for i in range(len(lines))], self.target_dictionary)
-        bare = np.flatnonzero(labels.known + labels.unseen == 0)
+        bare = np.flatnonzero(labels.num_labels + labels.unseen == 0)
         if len(bare):
             raise DataError(
                 f"text {bare[0] + 1} of the {split} data: expected at least one label, found an empty line "
@@ -158,7 +158,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
             )
         self._say_what_lacks(split, labels, training)
         # of what nothing can be learnt, training sees nothing; elsewhere it is a wrong answer
-        kept = np.flatnonzero(labels.known > 0) if training else np.arange(len(texts))
+        kept = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
         if len(kept) == 0:
             raise DataError(
                 f"the {split} data: expected labels, found none that the dictionary has; preprocess it with the "
@@ -171,7 +171,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
 
     def _say_what_lacks(self, split: str, labels: Labels, training: bool) -> None:
         """Once of each split: how many labels its texts have that the dictionary lacks."""
-        unseen, lost = int(labels.unseen.sum()), int(((labels.known == 0) & (labels.unseen > 0)).sum())
+        unseen, lost = int(labels.unseen.sum()), int(((labels.num_labels == 0) & (labels.unseen > 0)).sum())
         if not unseen or split in self.counted:
             return
         self.counted.add(split)

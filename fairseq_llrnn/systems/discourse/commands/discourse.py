@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     with writing_to(args.out):
         counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)
     print(table(counts))
-    for split, found in counts.items():
-        for objective, number in found.examples.items():
+    for split, of_split in counts.items():
+        for objective, number in of_split.examples.items():
             if not number:
                 note(f"{split} has no example of {objective.upper()}")
-        if found.repeated:
-            repeated = many(found.repeated, "paragraph")
+        if of_split.repeated:
+            repeated = many(of_split.repeated, "paragraph")
             note(f"{repeated} of {split} left out, which another split has")
     return 0
 
@@ -72,13 +72,13 @@ def run(args: argparse.Namespace) -> int:
 def table(counts: "dict[str, Counts]") -> str:
     """What each split has; chance is the share of the most frequent answer."""
     lines = [f"{'':<7}{'paragraphs':>12}{'sentences':>12}{'words':>13}{'ORDER':>10}{'NEXT':>9}{'CONJUNCTION':>13}"]
-    for split, found in counts.items():
-        examples = found.examples
+    for split, of_split in counts.items():
+        examples = of_split.examples
         lines.append(
-            f"{split:<7}{found.paragraphs:>12,}{found.sentences:>12,}{found.words:>13,}{examples['order']:>10,}"
+            f"{split:<7}{of_split.paragraphs:>12,}{of_split.sentences:>12,}{of_split.words:>13,}{examples['order']:>10,}"
             f"{examples['next']:>9,}{examples['conjunction']:>13,}"
         )
-        chance = {name: max(answers, default=0) / max(1, sum(answers)) for name, answers in found.answers.items()}
+        chance = {name: max(answers, default=0) / max(1, sum(answers)) for name, answers in of_split.answers.items()}
         lines.append(
             f"{'  chance':<44}{chance['order']:>10.1%}{chance['next']:>9.1%}{chance['conjunction']:>13.1%}"
         )

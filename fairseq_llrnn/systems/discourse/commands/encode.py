@@ -25,8 +25,8 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; a sentence a line, words between blanks, as in the training text"
-    given = parser.add_argument_group("the sentences")
-    given.add_argument("files", nargs="*", metavar="FILE", help="texts (.gz too; default, or `-`: stdin)")
+    sentences = parser.add_argument_group("the sentences")
+    sentences.add_argument("files", nargs="*", metavar="FILE", help="texts (.gz too; default, or `-`: stdin)")
     model = parser.add_argument_group("the model")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of --arch discourse_encoder")
     model.add_argument("--data", metavar="DIR", help="data folder (default: the one of its training)")

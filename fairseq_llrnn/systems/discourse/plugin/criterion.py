@@ -47,11 +47,12 @@ class DiscourseCriterion(FairseqCriterion):
             "sample_size": size,
         }
         for name in OBJECTIVES:  # of several processes, all log the same names
-            own = name == objective
-            log[f"examples_{name}"] = size if own else 0
-            log[f"correct_{name}"] = scores.argmax(1).eq(target).sum() if own else 0
+            is_objective = name == objective
+            log[f"examples_{name}"] = size if is_objective else 0
+            log[f"correct_{name}"] = scores.argmax(1).eq(target).sum() if is_objective else 0
             if not model.training:
-                counts = torch.bincount(target, minlength=ANSWERS[name]).tolist() if own else [0] * ANSWERS[name]
+                many = ANSWERS[name]
+                counts = torch.bincount(target, minlength=many).tolist() if is_objective else [0] * many
                 log |= {f"answer_{name}_{i}": count for i, count in enumerate(counts)}
         return (loss.sum() if reduce else loss), size, log
 
@@ -82,11 +83,11 @@ class DiscourseCriterion(FairseqCriterion):
 
 
 def _mean_accuracy(meters: Any) -> float:
-    known = _averages(meters, OBJECTIVES, "{}_accuracy")
-    return round(sum(known) / len(known), 4)
+    accuracies = _averages(meters, OBJECTIVES, "{}_accuracy")
+    return round(sum(accuracies) / len(accuracies), 4)
 
 
 def _averages(meters: Any, names: Sequence[str], called: str) -> list[float]:
     """Of the meters that have counted something since they began anew; a 0 where none has."""
-    own = [meters[called.format(name)] for name in names if called.format(name) in meters]
-    return [round(meter.avg, 4) for meter in own if meter.count] or [0.0]
+    counted = [meters[called.format(name)] for name in names if called.format(name) in meters]
+    return [round(meter.avg, 4) for meter in counted if meter.count] or [0.0]

@@ -96,10 +96,10 @@ class DiscourseDataset(FairseqDataset):
         batches: list[np.ndarray] = []
         which = np.searchsorted(self.begins, indices, side="right") - 1
         for i, name in enumerate(self.objectives):
-            own = indices[which == i]
+            of_objective = indices[which == i]
             room = max_sentences
             if room is not None and name == "next":
                 room = max(1, 2 * room // LONG_EXAMPLE)
-            if len(own):
-                batches.extend(super().batch_by_size(own, max_tokens, room))
+            if len(of_objective):
+                batches.extend(super().batch_by_size(of_objective, max_tokens, room))
         return batches

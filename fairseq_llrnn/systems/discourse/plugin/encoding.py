@@ -67,7 +67,7 @@ class Encoder:
     @torch.no_grad()
     def vectors(self, sentences: Sequence[Sequence[int]]) -> np.ndarray:
         """Those of sentences given as ids of their words, in batches of about one length: (n, D) float32."""
-        found = np.empty((len(sentences), self.size), dtype=np.float32)
+        rows = np.empty((len(sentences), self.size), dtype=np.float32)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         pad = self.task.dictionary.pad()
         while order:
@@ -77,8 +77,8 @@ class Encoder:
             tokens = torch.full((len(batch), longest), pad)
             for row, i in enumerate(batch):
                 tokens[row, : len(sentences[i])] = torch.tensor(sentences[i])
-            found[batch] = self.model.encode(tokens).numpy()
-        return found
+            rows[batch] = self.model.encode(tokens).numpy()
+        return rows
 
 
 def load_encoder(path: str, data: str | None, source_prior: str | None, max_tokens: int) -> Encoder:
@@ -116,11 +116,11 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
         except LLRNNError:
             return " (a damaged dictionary)"
 
-    found = search(places_of(recorded, save_dir_of(state), path), fits)
-    if found.folder is None:
+    result = search(places_of(recorded, save_dir_of(state), path), fits)
+    if result.folder is None:
         raise OptionError(
             f"{path} was trained with the data folder {recorded!r}, but its words are not there seen from here"
-            f"{found.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
+            f"{result.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
         )
-    report_moved(path, "data folder", recorded, found.folder)
-    return str(found.folder)
+    report_moved(path, "data folder", recorded, result.folder)
+    return str(result.folder)

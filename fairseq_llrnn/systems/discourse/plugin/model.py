@@ -106,10 +106,10 @@ class DiscourseEncoder(BaseFairseqModel):
             )
         check_source_prior(self.encoder.embedding, state_dict, "encoder.")
         if self.begins_elsewhere:
-            own = {CLASSIFIERS + name: value for name, value in self.classifiers.state_dict().items()}
-            for name in [name for name in state_dict if name.startswith(CLASSIFIERS) and name not in own]:
+            of_model = {CLASSIFIERS + name: value for name, value in self.classifiers.state_dict().items()}
+            for name in [name for name in state_dict if name.startswith(CLASSIFIERS) and name not in of_model]:
                 del state_dict[name]
-            for name, value in own.items():
+            for name, value in of_model.items():
                 state_dict.setdefault(name, value.clone())
 
 

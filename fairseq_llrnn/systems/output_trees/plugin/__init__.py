@@ -111,13 +111,13 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
     Raises:
         OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
     """
-    given = non_default_options(args, TreeConfig)
-    if "output_tree" not in given:
-        refuse_idle(given, "expected --output-tree beside it, found none; give it, or leave this option out")
+    values = non_default_options(args, TreeConfig)
+    if "output_tree" not in values:
+        refuse_idle(values, "expected --output-tree beside it, found none; give it, or leave this option out")
         return None
     from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
 
-    options = TreeConfig(**given)
+    options = TreeConfig(**values)
     tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(options, prior)
     return OutputTree(tree, str(options.tree_rows), options.tree_sparse_gradients)
 

@@ -31,11 +31,11 @@ def tree_of_checkpoint(path: str, prior_folder: str | None) -> tuple[Tree, Prior
         )
     if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
         raise DataError(f"{path}: expected whole numbers as the parents of its tree, found others")
-    own = fingerprint_in(state, path)
+    fingerprint = fingerprint_in(state, path)
     prior = Prior.load(prior_of_state(path, state) if prior_folder is None else prior_folder)
-    if own is not None and own != prior.fingerprint:
+    if fingerprint is not None and fingerprint != prior.fingerprint:
         raise PriorError(
-            f"{path} was trained with another prior than {prior.folder} (fingerprints {own[:12]}… and "
+            f"{path} was trained with another prior than {prior.folder} (fingerprints {fingerprint[:12]}… and "
             f"{prior.fingerprint[:12]}…); give that of its training"
         )
     try:

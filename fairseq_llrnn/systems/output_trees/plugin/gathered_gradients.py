@@ -45,8 +45,8 @@ def reduce_gradients(weights: Sequence[Tensor], group: Any, reduce_dense: Callab
 
 def _kinds(weights: Sequence[Tensor], group: Any) -> list[int]:
     """For each weight the largest kind that its gradient has in any process."""
-    own = [NONE if weight.grad is None else SPARSE if weight.grad.is_sparse else DENSE for weight in weights]
-    kinds: list[int] = utils.all_reduce(torch.tensor(own, device=weights[0].device), group, "max").tolist()
+    of_process = [NONE if weight.grad is None else SPARSE if weight.grad.is_sparse else DENSE for weight in weights]
+    kinds: list[int] = utils.all_reduce(torch.tensor(of_process, device=weights[0].device), group, "max").tolist()
     return kinds
 
 
@@ -54,19 +54,19 @@ def _mean(weight: Tensor, group: Any) -> Tensor:
     """Of the sparse gradients of all processes: a sparse tensor (F, H) with each row once."""
     rows, values = torch.empty(0, dtype=torch.int64, device=weight.device), weight.new_empty((0, *weight.shape[1:]))
     if weight.grad is not None:
-        own = weight.grad.coalesce()
+        gradient = weight.grad.coalesce()
         # where batches run out, fairseq gives a process one of another again, and multiplies its gradients by 0
-        some = own.values().flatten(1).any(1)
-        rows, values = own.indices()[0, some], own.values()[some]
+        some = gradient.values().flatten(1).any(1)
+        rows, values = gradient.indices()[0, some], gradient.values()[some]
     many = [int(each) for each in utils.all_gather(rows.new_tensor([len(rows)]), group)]
-    found = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
+    gathered = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
     return torch.sparse_coo_tensor(
-        found[0].unsqueeze(0), found[1] / len(many), weight.shape, check_invariants=False
+        gathered[0].unsqueeze(0), gathered[1] / len(many), weight.shape, check_invariants=False
     ).coalesce()
 
 
-def _gathered(own: Tensor, many: Sequence[int], group: Any) -> list[Tensor]:
+def _gathered(tensor: Tensor, many: Sequence[int], group: Any) -> list[Tensor]:
     """The tensors (K, …) of all processes, of so many rows: what is sent has as many in all."""
-    filled = own.new_zeros((max(many), *own.shape[1:]))
-    filled[: len(own)] = own
+    filled = tensor.new_zeros((max(many), *tensor.shape[1:]))
+    filled[: len(tensor)] = tensor
     return [each[:k] for each, k in zip(utils.all_gather(filled, group), many, strict=True)]

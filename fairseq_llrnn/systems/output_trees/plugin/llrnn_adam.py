@@ -58,15 +58,15 @@ class LLRNNAdam(SparseOptimizer):
     @property
     def optimizer_config(self) -> dict[str, Any]:
         betas: str | Sequence[float] = self.cfg.adam_betas
-        found = evaluate(betas) if isinstance(betas, str) else betas
-        return {"lr": self.cfg.lr[0], "betas": _betas(found), "eps": self.cfg.adam_eps}
+        values = evaluate(betas) if isinstance(betas, str) else betas
+        return {"lr": self.cfg.lr[0], "betas": _betas(values), "eps": self.cfg.adam_eps}
 
 
-def _betas(found: Any) -> tuple[float, float]:
-    both = list(found) if isinstance(found, Sequence) else []
+def _betas(values: Any) -> tuple[float, float]:
+    both = list(values) if isinstance(values, Sequence) else []
     if len(both) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in both):
         raise OptionError(
-            f"--adam-betas {found!r}: expected two numbers of at least 0 and below 1, found something else; give e.g. "
+            f"--adam-betas {values!r}: expected two numbers of at least 0 and below 1, found something else; give e.g. "
             "'(0.9, 0.98)'"
         )
     return float(both[0]), float(both[1])

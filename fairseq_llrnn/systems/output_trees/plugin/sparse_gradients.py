@@ -95,9 +95,9 @@ def check_optimizer(optimizer: object, model: object) -> None:
     """
     if not isinstance(optimizer, SparseOptimizer):
         cfg: Any = getattr(optimizer, "cfg", None)
-        found = getattr(cfg, "_name", None) or type(optimizer).__name__
+        name = getattr(cfg, "_name", None) or type(optimizer).__name__
         raise OptionError(
-            f"{OPTION}: expected --optimizer {NAMES}, without --fp16, --bf16 and others that wrap it, found {found}; "
+            f"{OPTION}: expected --optimizer {NAMES}, without --fp16, --bf16 and others that wrap it, found {name}; "
             "use one of them, or leave the option out"
         )
     together = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1

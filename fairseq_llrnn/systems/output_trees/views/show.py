@@ -101,7 +101,7 @@ def _as_json(
 ) -> dict[str, Any]:
     result: dict[str, Any] = {"tree": path, "classes": tree.leaves, "arity": tree.arity, "depth": tree.levels}
     if paths:
-        result["paths"] = {word: [node.as_json() for node in found] for word, found in paths}
+        result["paths"] = {word: [node.as_json() for node in path_nodes] for word, path_nodes in paths}
     else:
         result["nodes"] = [node.as_json() for node in nodes]
     return result

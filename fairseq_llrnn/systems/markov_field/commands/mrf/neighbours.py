@@ -41,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
 
 def nearest(model: "MarkovField", word: str, number: int) -> list[str]:
     """The words with the nearest rows; those of its own signature come first."""
-    rows, words, found = model.embeddings(), model.words, list[str]()
+    rows, words, neighbours = model.embeddings(), model.words, list[str]()
     likeness = rows @ rows[words.row_of[words.index[word]]]
     for kind in likeness.argsort(descending=True).tolist():
         members = (words.symbols[i] for i in (words.row_of == kind).nonzero()[0])
-        found += [other for other in members if other not in (word, EOS, UNK)]
-        if len(found) >= number:
+        neighbours += [other for other in members if other not in (word, EOS, UNK)]
+        if len(neighbours) >= number:
             break
-    return found[:number]
+    return neighbours[:number]

@@ -22,10 +22,10 @@ OF_TREEBANK = ("near", "rare")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    given = parser.add_argument_group("what it is trained on")
-    given.add_argument("--text", nargs="+", metavar="FILE", help="a tokenised text, a sentence a line (.gz too)")
-    given.add_argument("--conllu", nargs="+", metavar="FILE", help="treebanks, whose tags (UPOS) are learned")
-    given.add_argument(
+    texts = parser.add_argument_group("what it is trained on")
+    texts.add_argument("--text", nargs="+", metavar="FILE", help="a tokenised text, a sentence a line (.gz too)")
+    texts.add_argument("--conllu", nargs="+", metavar="FILE", help="treebanks, whose tags (UPOS) are learned")
+    texts.add_argument(
         "--valid", nargs="+", metavar="FILE",
         help="of --text: another text; training stops when it gets worse, and the best step is kept",
     )  # fmt: skip
@@ -85,8 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if (args.text is None) == (args.conllu is None):
-        found = "neither" if args.text is None else "both"
-        raise OptionError(f"expected --text for a field of words, or --conllu for a tagger, found {found}")
+        content = "neither" if args.text is None else "both"
+        raise OptionError(f"expected --text for a field of words, or --conllu for a tagger, found {content}")
     wrong = OF_TREEBANK if args.conllu is None else OF_TEXT
     for name in wrong:
         if getattr(args, name) is not None:
@@ -102,9 +102,9 @@ def _train_field(args: argparse.Namespace) -> int:
         raise OptionError("--words: found --prior beside it, which has words of its own; leave one of them out")
     if args.memory is not None and not 0 < args.memory < 1e6:
         raise OptionError(f"--memory {args.memory:g}: expected a number of GiB above 0")
-    given = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations", "seed")}
-    given["memory"] = None if args.memory is None else int(args.memory * 2**30)
-    options = FieldOptions(**{name: value for name, value in given.items() if value is not None})
+    values = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations", "seed")}
+    values["memory"] = None if args.memory is None else int(args.memory * 2**30)
+    options = FieldOptions(**{name: value for name, value in values.items() if value is not None})
     _, notes = train(options, args.out, say)
     for text in notes:
         note(text)
@@ -115,8 +115,8 @@ def _train_field(args: argparse.Namespace) -> int:
 def _train_tagger(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.tagger_training import TaggerOptions, train_tagger
 
-    given = {name: getattr(args, name) for name in (*OF_TREEBANK, "conllu", "order", "penalty", "iterations")}
-    options = TaggerOptions(**{name: value for name, value in given.items() if value is not None})
+    values = {name: getattr(args, name) for name in (*OF_TREEBANK, "conllu", "order", "penalty", "iterations")}
+    options = TaggerOptions(**{name: value for name, value in values.items() if value is not None})
     train_tagger(options, args.out, say)
     print(f"written to {args.out}")
     return 0
