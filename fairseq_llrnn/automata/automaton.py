@@ -74,8 +74,8 @@ class Automaton:
         state, log_cost = int(self.starts[0]), 0.0
         while state >= 0:
             tokens = self.tokens[self.offsets[state] : self.offsets[state + 1]]
-            if (found := np.flatnonzero(tokens == token)).size:
-                return log_cost + float(self.log_weights[self.offsets[state] + found[0]])
+            if (places := np.flatnonzero(tokens == token)).size:
+                return log_cost + float(self.log_weights[self.offsets[state] + places[0]])
             log_cost, state = log_cost + float(self.back_off[state]), int(self.fail[state])
         return log_cost + float(root[token]) if state == ROOT else -np.inf
 

@@ -109,8 +109,8 @@ class WordList:
         another language or file, and counts nothing.
 
         Args:
-            found: of each part, how often each word occurs, and how many lines it has. lacking: takes up the words that
-                the dictionary lacks.
+            parts: of each, how often each word occurs, and how many lines it has.
+            lacking: takes up the words that the dictionary lacks.
         """
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]

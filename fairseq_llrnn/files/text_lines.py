@@ -172,7 +172,7 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
 
 
 def check_as_long(source: object, target: object, lines: int, target_lines: int) -> None:
-    """Raise DataError unless the text `target` has as many lines, `found`, as the one that it translates."""
+    """Raise DataError unless the text `target` has as many lines, `target_lines`, as the one that it translates."""
     if target_lines != lines:
         raise DataError(
             f"{target}: expected as many lines as in {source}, {lines:,}, found {target_lines:,}; give a text and its "

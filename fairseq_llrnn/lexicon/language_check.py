@@ -50,7 +50,7 @@ def few_words_remark(source: str, covered: int, words: int, listed: int | None =
 
 
 def few_tokens_remark(text: str, covered: int, tokens: int) -> Counter[str]:
-    """A remark where a dictionary has so few (`known`) of a text's tokens that it is of another language; else none."""
+    """A remark where a dictionary has so few, `covered`, of a text's tokens that it is of another language."""
     if covered >= FEW_TOKENS * tokens:
         return Counter()
     return Counter({f"of the {tokens:,} tokens of {text} are words of the dictionary: {OTHER_LANGUAGE}": covered})

@@ -40,7 +40,7 @@ _CELLS = {
 
 
 def register_cell(name: str, cell: Cell) -> None:
-    """Make a kind of cell known: in a module that registry.py finds in the group `cells`."""
+    """Register a kind of cell, in a module that registry.py finds in the group `cells`."""
     _CELLS[name] = cell
 
 

@@ -198,7 +198,7 @@ def unsound(directory: Path) -> Iterator[None]:
 
 
 def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str, advice: str) -> None:
-    """Raise PriorError, with the first difference, unless the symbols of a dictionary are the prior's `own`."""
+    """Raise PriorError, with the first difference, unless a dictionary's symbols are the prior's, `of_prior`."""
     if tuple(symbols) == tuple(of_prior):
         return
     difference = next(

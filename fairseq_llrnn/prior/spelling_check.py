@@ -25,7 +25,9 @@ def notes_of_spelling(
     """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
 
     Args:
-        counts: (V,), of the text. known: words of files, as they were read with `options`. what: has them.
+        counts: (V,), of the text.
+        vocabulary: words of files, as they were read with `options`.
+        what: has them.
     """
     missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in vocabulary]
     if not missing or not vocabulary:

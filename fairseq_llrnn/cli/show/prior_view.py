@@ -181,8 +181,8 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
 
 def _facts(of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
     """What parts know of a word, as JSON has it."""
-    found: dict[str, list[Any]] = {}
+    by_heading: dict[str, list[Any]] = {}
     for facts in of_parts:
         for heading, items in facts.items():
-            found[heading] = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
-    return found
+            by_heading[heading] = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
+    return by_heading

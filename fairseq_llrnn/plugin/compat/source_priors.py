@@ -26,7 +26,8 @@ def take_source_prior(
     """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
 
     Args:
-        given: the place that the user gave as `option`. state: of `read_checkpoint`; None: nothing is looked for.
+        folder: the place that the user gave as `option`.
+        state: of `read_checkpoint`; None: nothing is looked for.
 
     Raises:
         OptionError: it is nowhere; or one is given for a model that reads none.

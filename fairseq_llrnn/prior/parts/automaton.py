@@ -88,10 +88,10 @@ class AutomatonPart(Part):
     @classmethod
     def read(cls, saved: SavedPart) -> AutomatonPart:
         names = ("made_from", "weight", "temperature", "on_zero", "memory")
-        made_from, weight, temperature, on_zero, memory = (saved.description[name] for name in names)
+        origin, weight, temperature, on_zero, memory = (saved.description[name] for name in names)
         numbers = isinstance(weight, float) and 0.0 <= weight <= 1.0 and is_temperature(temperature)
         memorised = memory is None or (isinstance(memory, int) and not isinstance(memory, bool))
-        if not (made_from in ORIGINS and on_zero in ON_ZERO and numbers and memorised):
+        if not (origin in ORIGINS and on_zero in ON_ZERO and numbers and memorised):
             raise ValueError(f"the automaton is described by something else than {', '.join(names)}")
         arrays = {name: saved.array(name, np.int64) for name in INTEGERS}
         arrays |= {name: saved.array(name, np.float64) for name in NUMBERS}
@@ -99,7 +99,7 @@ class AutomatonPart(Part):
         if root is not None:
             check_log_weights(root, size)
         automaton = Automaton(num_symbols=size, memory=memory, **arrays)
-        part = cls(automaton, made_from, weight, temperature, on_zero, root)
+        part = cls(automaton, origin, weight, temperature, on_zero, root)
         automaton.check(part.root_of(saved.prior.log_weights))
         dead = (automaton.fail == NOTHING) & (np.diff(automaton.offsets) == 0)
         if dead.any():  # who reads an automaton trims it; here, all weights of a position would be zero

@@ -26,7 +26,7 @@ def trained(weights: Mapping[str, Any], prefix: str = HEAD) -> int:
 
 
 def check(option: str, checkpoint: str, weights: Mapping[str, Any], num_experts: int, prefix: str = HEAD) -> None:
-    """Raise OptionError where not as many experts are `given` as a checkpoint was trained with."""
+    """Raise OptionError where not as many experts, `num_experts`, are named as a checkpoint was trained with."""
     of_training = trained(weights, prefix)
     if of_training != num_experts:
         fix = f"give those of its training, in their order, as {option} FILE:Class" if of_training else "leave it out"

@@ -80,7 +80,9 @@ def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | No
     """The tree of a checkpoint's weights, checked; None where it has none.
 
     Args:
-        saved: its parents, (I + S,); None: nothing. own: that of the head. learned: whether training changes it.
+        saved: its parents, (I + S,); None: nothing.
+        of_head: the tree of the head.
+        learned: whether training changes it.
 
     Raises:
         OptionError: they have different trees. DataError: no tree.

@@ -31,13 +31,13 @@ class LinkedWords:
 
     @classmethod
     def of(cls, side: np.ndarray, other: np.ndarray, num_side: int, num_other: int) -> LinkedWords:
-        """From pairs of linked words; num_own stands for the null word of the own side, num_other for the other's."""
+        """From pairs of linked words; num_side stands for the null word of the side, num_other for the other's."""
         size = num_other + 1
         keys, counts = np.unique(side * size + other, return_counts=True)
         return cls(keys, counts / np.bincount(keys // size, counts)[keys // size], size, num_side)
 
     def __call__(self, side: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """w(other | own), of pairs that were linked."""
+        """w(other | side), of pairs that were linked."""
         return self.probability[np.searchsorted(self.keys, side * self.size + other)]
 
 
@@ -61,11 +61,12 @@ def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: in
 def lexical_weights(
     side: np.ndarray, other: np.ndarray, bits: np.ndarray, side_step: int, other_step: int, words: LinkedWords
 ) -> np.ndarray:
-    """lex(other | own) of phrase pairs: (Q,).
+    """lex(other | side) of phrase pairs: (Q,).
 
     Args:
-        own, other: words of the phrases, (Q, W), −1 behind their ends. bits: the links, (Q,). own_step, other_step:
-            how many bits a place further on each side.
+        side, other: words of the phrases, (Q, W), −1 behind their ends.
+        bits: the links, (Q,).
+        side_step, other_step: how many bits a place further on each side.
     """
     total = np.ones(len(bits))
     for j in range(other.shape[1]):

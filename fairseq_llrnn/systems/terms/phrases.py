@@ -38,7 +38,7 @@ class Word:
 
     forms: Mapping[str, set[Analysis]]
     features: Mapping[str, Mapping[str, float]]  # of the forms, whatever their analyses
-    analyses_of_form: set[Analysis]  # of the form that was given
+    analyses_of_form: set[Analysis]  # of the phrase's form
     is_lemma: bool
 
     @cached_property

@@ -138,7 +138,7 @@ class Terms:
     # ---- forms ------------------------------------------------------------------------------------------------------
 
     def forms_of(self, entry: TermEntry, is_noted: bool = False) -> Mapping[str, Mapping[str, float]]:
-        """The strings of a term, with what is known of them. is_known: its remarks are in the warning already."""
+        """The strings of a term, with what is known of them. is_noted: its remarks are in the warning already."""
         note = self._note if not is_noted else lambda *_: None
         if entry.forms:
             return {form: {} for form in entry.forms}
