@@ -103,9 +103,9 @@ class TranslationExplainer(Explainer):
 
     def strings_of(self, source: Sequence[str]) -> dict[str, str]:
         """Those of the source words that the dictionary lacks and a part of the prior numbers: the part's name."""
-        prior, known = self.task.prior, self.task.prior.session.source.word_index
+        prior, words = self.task.prior, self.task.prior.session.source.word_index
         named = list(zip(prior.names, prior.parts, strict=True))[::-1]  # the first one that numbers a word stands
-        unknown = [word for word in source if word not in known]
+        unknown = [word for word in source if word not in words]
         return {word: name for name, part in named for word in unknown if part.source_index(prior, word) is not None}
 
     def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:

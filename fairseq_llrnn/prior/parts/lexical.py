@@ -79,8 +79,8 @@ class LexicalPart(Part):
         entries = np.flatnonzero(table.targets == index)
         best = entries[np.argsort(-table.probabilities[entries], kind="stable")][:SHOWN]
         sources = np.searchsorted(table.offsets, best, side="right") - 1
-        found = zip(sources.tolist(), table.probabilities[best].tolist(), strict=True)
-        return {"translates": [(prior.source_symbols[s], p) for s, p in found]}
+        facts = zip(sources.tolist(), table.probabilities[best].tolist(), strict=True)
+        return {"translates": [(prior.source_symbols[s], p) for s, p in facts]}
 
     def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
         row = [] if index is None else self.word_table.row(index)
