@@ -60,8 +60,9 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 
 # Folders and files of tests that run whole examples, or the pages of the documentation, as a reader would.
 EXAMPLES = ("examples", "test_guides.py")
-# Those that import fairseq. Others start it: their tests ask for the fixture `shell`.
+# Those that import fairseq. Others start it: their tests ask for one of the fixtures.
 FAIRSEQ = ("plugin", "scripts")
+STARTING = {"shell", "beside_fairseq"}
 # What takes longest comes first, so that no process is left with a long file when the others have ended.
 FIRST = ("test_guides.py", "examples", "plugin", "scripts", "cli", "torture")
 
@@ -97,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = top(item)
         if place in EXAMPLES:
             item.add_marker("example")
-        elif place in FAIRSEQ or "shell" in getattr(item, "fixturenames", ()):
+        elif place in FAIRSEQ or STARTING & set(getattr(item, "fixturenames", ())):
             item.add_marker("fairseq")
         else:
             item.add_marker("unit")
@@ -142,6 +143,15 @@ def shared_data() -> Path:
 def shell() -> Iterator[Shell]:
     """Runs fairseq's commands, and ours, each in a process of its own."""
     commands = Shell()
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def beside_fairseq() -> Iterator[Shell]:
+    """Runs commands and programs, each in a process of its own that has imported fairseq, and nothing of ours."""
+    pytest.importorskip("fairseq")
+    commands = Shell("fairseq", "fairseq_cli.train", "fairseq_cli.eval_lm")
     yield commands
     commands.close()
 

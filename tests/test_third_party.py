@@ -370,17 +370,15 @@ def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: P
     assert done.out.split() == ["True"] * 5
 
 
-def test_its_options_are_those_of_all_models(package: Path, root: Path) -> None:
-    pytest.importorskip("fairseq")
-    path = f"{package / 'site-packages'}:{root}"
-    done = run_script("python", "-c", OPTIONS, variables={"PYTHONPATH": path})
+def test_its_options_are_those_of_all_models(package: Path, beside_fairseq: Shell) -> None:
+    done = beside_fairseq.run("python", "-c", OPTIONS, variables={"PYTHONPATH": str(package / "site-packages")})
     assert done.out.split() == ["1.0", "0.5", "{}", "0.5"]
 
 
-def test_its_options_are_those_of_all_tasks(package: Path, root: Path, world: World) -> None:
-    path = f"{package / 'site-packages'}:{root}:{root / 'tests' / 'support'}"
+def test_its_options_are_those_of_all_tasks(package: Path, root: Path, world: World, beside_fairseq: Shell) -> None:
+    path = f"{package / 'site-packages'}:{root / 'tests' / 'support'}"
     args = (*world.train_args(), "--skip-sentences", "5")
-    done = run_script("python", "-c", TASK_OPTIONS, *args, variables={"PYTHONPATH": path})
+    done = beside_fairseq.run("python", "-c", TASK_OPTIONS, *args, variables={"PYTHONPATH": path})
     known, training, other = done.out.split()
     assert known == "True" and int(training) == int(other) - 5
 
@@ -391,10 +389,8 @@ def test_its_cell_is_one_of_networks(package: Path, root: Path) -> None:
     assert done.out.split() == ["True"] * 3
 
 
-def test_its_cell_is_one_of_the_option(package: Path, root: Path) -> None:
-    pytest.importorskip("fairseq")
-    path = f"{package / 'site-packages'}:{root}"
-    done = run_script("python", "-c", CELL_OPTION, variables={"PYTHONPATH": path})
+def test_its_cell_is_one_of_the_option(package: Path, beside_fairseq: Shell) -> None:
+    done = beside_fairseq.run("python", "-c", CELL_OPTION, variables={"PYTHONPATH": str(package / "site-packages")})
     assert done.out.split() == ["True"] * 2
 
 

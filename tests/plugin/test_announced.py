@@ -1,11 +1,9 @@
 """Names are known to fairseq before their modules are imported, and mean the same before and after."""
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from shell import Shell
 
 RunPython = Callable[[str], str]
 PARSE = """
@@ -29,16 +27,9 @@ print({how: after - known[how] for how, after in names().items() if after != kno
 
 
 @pytest.fixture
-def python(root: Path) -> RunPython:
-    """Run a program in a new Python, and return the last line of its output."""
-    pytest.importorskip("fairseq")
-
-    def run(program: str) -> str:
-        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip().splitlines()[-1]
-
-    return run
+def python(beside_fairseq: Shell) -> RunPython:
+    """Run a program, and return the last line of its output."""
+    return lambda program: beside_fairseq.run("python", "-c", program).out.strip().splitlines()[-1]
 
 
 def test_every_name_is_announced(python: RunPython) -> None:

@@ -1,16 +1,14 @@
 """What makes our tasks safe changes nothing for other tasks, nor for other users of torch and fairseq.
 
-Every program runs in a Python of its own, and every command in one that has imported fairseq alone.
+Programs and commands run in processes that have imported fairseq alone.
 """
 
-import json
-import sys
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
-from shell import ROOT, Shell, run_script
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, World, read_checkpoint
 
 # fairseq's transformer_lm is one of its few models whose checkpoints torch reads without being told to trust them
@@ -92,48 +90,31 @@ def hostile(stock: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_other_users_in_the_same_process_see_no_change(trained: Path, stock: Path, hostile: Path) -> None:
+def test_other_users_in_the_same_process_see_no_change(
+    trained: Path, stock: Path, hostile: Path, beside_fairseq: Shell
+) -> None:
     files = (trained / "checkpoint_last.pt", stock, hostile, hostile.parent / "touched")
-    assert run_script(sys.executable, "-c", PROGRAM, *files, cwd=ROOT).out.endswith("nothing changed\n")
+    assert beside_fairseq.run("python", "-c", PROGRAM, *files).out.endswith("nothing changed\n")
 
 
-# One after the other, each in a fork of a process that has imported fairseq alone.
-EVALUATIONS = """
-import json, logging, os, runpy, sys
-import fairseq.tasks
-logging.root.handlers.clear()
-for command, said in json.loads(sys.argv[1]):
-    if os.fork() == 0:
-        for stream, file in ((1, os.devnull), (2, said)):
-            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), stream)
-        sys.argv = command
-        runpy.run_module("fairseq_cli.eval_lm", run_name="__main__", alter_sys=True)
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-"""
-
-
-def test_a_command_with_a_task_of_fairseq_is_as_without_us(world: World, stock: Path, hostile: Path) -> None:
+def test_a_command_with_a_task_of_fairseq_is_as_without_us(
+    world: World, stock: Path, hostile: Path, beside_fairseq: Shell
+) -> None:
     """What it prints, and how it fails where it must: torch refuses a Namespace, and fairseq evaluates options."""
     legacy, touched = hostile.with_name("legacy.pt"), hostile.parent / "touched"
     torch.save({**read_checkpoint(stock), "args": Namespace()}, legacy)
     said: dict[Path, list[tuple[int, str]]] = {}
     for user_dir in ((), ("--user-dir", "fairseq_llrnn")):
-        commands = []
         for path in (stock, legacy, hostile):
-            command = (
+            done = beside_fairseq.run(
                 "fairseq-eval-lm", world.data, "--task", "language_modeling", *user_dir, "--path", path,
                 "--gen-subset", "valid", "--sample-break-mode", "eos", "--cpu", "--max-tokens", 400, *EVERY_SENTENCE,
+                code=None,
             )  # fmt: skip
-            log = hostile.with_name(f"{path.name}{len(user_dir)}.log")
-            commands.append(([str(word) for word in command], str(log)))
-        codes = run_script(sys.executable, "-c", EVALUATIONS, json.dumps(commands), cwd=ROOT).out.split()
+            last = done.err.strip().splitlines()[-1]
+            said.setdefault(path, []).append((done.code, last.partition("Loss")[2] or last))
+            assert path is stock or "Traceback" in done.err
         touched.rmdir()  # it fails where nothing was run
-        for path, code, (_, log) in zip((stock, legacy, hostile), codes, commands, strict=True):
-            text = Path(log).read_text(encoding="utf-8")
-            last = text.strip().splitlines()[-1]
-            said.setdefault(path, []).append((int(code), last.partition("Loss")[2] or last))
-            assert path is stock or "Traceback" in text
     for without, beside in said.values():
         assert without == beside
     assert said[stock][0][0] == 0 and said[legacy][0][0] == said[hostile][0][0] == 1

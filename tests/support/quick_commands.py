@@ -77,6 +77,12 @@ def write_clients(place: Path, address: str, first_real: Sequence[str]) -> Path:
 # ---- in the server --------------------------------------------------------------------------------------------------
 
 
+def look_into_pythonpath() -> None:
+    """Python reads it when it starts: folders that came since then follow that of the script."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [folder for folder in folders if folder and folder not in sys.path[1:]]
+
+
 def listen(listener: socket.socket, ended: int, become: Callable[[str, list[str]], int]) -> None:
     """Fork for every request until the pipe `ended` is closed; `become`: runs a command and returns its exit status."""
     while ended not in select.select([listener.fileno(), ended], [], [])[0]:
@@ -130,4 +136,5 @@ def _receive(connection: socket.socket) -> tuple[str, list[str]]:
     os.chdir(request[2])
     os.environ.clear()
     os.environ.update(request[3])
+    look_into_pythonpath()
     return request[0], request[1]

@@ -98,12 +98,12 @@ def assert_says(result: Result, *words: str) -> None:
 
 
 class Shell:
-    """The client of the server."""
+    """The client of the server, which has imported these modules, or else what most commands import."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="shell")  # its path is short: that of a socket has to be
         self.server = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("shell_server.py")], stdin=subprocess.PIPE,
+            [sys.executable, Path(__file__).with_name("shell_server.py"), *modules], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ class Shell:
         """Run `command args…` and return what it left; fail unless it exits with `code` (None: any).
 
         Args:
-            command: a console script of fairseq, or `llrnn`.
+            command: a console script of fairseq, `llrnn`, or `python`.
             variables: are added to its environment.
             processes: how many of it run at once, with the variables that torchrun sets. They write into the same
                 files; in their arguments, $RANK stands for the number of each.

@@ -5,7 +5,9 @@ own handling of an error that nobody catches.
 
 Scripts of bash reach it by a socket (quick_commands.py).
 
-    python tests/support/shell_server.py      JSON requests on stdin, exit statuses on stdout
+    python tests/support/shell_server.py [MODULE…]      JSON requests on stdin, exit statuses on stdout
+
+With names of modules it imports those alone.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+import types
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,7 @@ def _child(request: Mapping[str, Any]) -> int:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     os.chdir(request["cwd"])
     os.environ.update(request["variables"])
+    quick_commands.look_into_pythonpath()
     if request["disk"] is not None:  # the error is another one than that of a full disk, and comes at the same place
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk"], request["disk"]))
         sys.dont_write_bytecode = True  # half of a module would stay behind, for all that come after
@@ -65,9 +69,13 @@ def _child(request: Mapping[str, Any]) -> int:
 
 
 def _become(command: str, args: list[str]) -> int:
-    """Run a command, or `python FILE`, in this process; returns the exit status that the interpreter would have."""
+    """Run a command, or Python, in this process; returns the exit status that the interpreter would have."""
     try:
-        if command == "python" and args[0] == "-m":
+        if command == "python" and args[0] == "-c":
+            sys.argv, sys.path[0] = ["-c", *args[2:]], ""
+            program = sys.modules["__main__"] = types.ModuleType("__main__")
+            exec(compile(args[1], "<string>", "exec"), vars(program))
+        elif command == "python" and args[0] == "-m":
             sys.argv = args[1:]
             sys.modules.pop(args[1], None)
             runpy.run_module(args[1], run_name="__main__", alter_sys=True)
@@ -145,13 +153,19 @@ def _listen(address: str, ended: int, alive: int) -> None:
             os._exit(0)
 
 
-def serve() -> None:
-    """Import what is slow, then fork one child per request."""
+def _imported() -> Iterator[str]:
+    """What most commands import."""
     package = importlib.import_module("fairseq_llrnn")
     own = (found.name for found in pkgutil.walk_packages(package.__path__, "fairseq_llrnn."))
-    for name in (*IMPORTED, *(name for name in own if name.split(".")[1] not in APART)):
+    yield from (*IMPORTED, *(name for name in own if name.split(".")[1] not in APART))
+
+
+def serve(modules: list[str]) -> None:
+    """Import what is slow, or these modules alone, then fork one child per request."""
+    for name in modules or _imported():
         importlib.import_module(name)
-    remember_compositions()
+    if not modules:
+        remember_compositions()
     # The commands set up logging as their first act, before fairseq can.
     logging.root.handlers.clear()
     gc.collect()
@@ -179,4 +193,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1:])

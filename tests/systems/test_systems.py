@@ -2,12 +2,12 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell import Shell, run_script
 from tiny_world import World
 
 from fairseq_llrnn import registry
@@ -107,16 +107,9 @@ NAMING = {
 CORE = ("test_functional.py", "backgrounds/test_backgrounds.py", "head/test_head.py", "prior/test_parts.py")
 
 
-def run(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([sys.executable, *map(str, command)], cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done
-
-
 @pytest.fixture
 def without(root: Path, tmp_path: Path) -> Without:
     """A copy of the package without some systems."""
-    pytest.importorskip("fairseq")
 
     def copy(*systems: str) -> Path:
         left_out = shutil.ignore_patterns("__pycache__")
@@ -169,15 +162,17 @@ def test_tests_of_the_core_name_no_system(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_without_a_system_all_else_is_as_before(name: str, without: Without) -> None:
-    run("-c", GONE, name, cwd=without(name))
+def test_without_a_system_all_else_is_as_before(name: str, without: Without, beside_fairseq: Shell) -> None:
+    beside_fairseq.run("python", "-c", GONE, name, cwd=without(name))
 
 
-def test_without_any_system_the_core_works(without: Without, world: World, root: Path, tmp_path: Path) -> None:
+def test_without_any_system_the_core_works(
+    without: Without, beside_fairseq: Shell, world: World, root: Path, tmp_path: Path
+) -> None:
     copy = without(*SYSTEMS)
-    run("-c", IMPORTS + GONE, " ".join(SYSTEMS), cwd=copy)
+    beside_fairseq.run("python", "-c", IMPORTS + GONE, " ".join(SYSTEMS), cwd=copy)
     shutil.copytree(world.place, tmp_path / "world")
-    said = run("-c", DEMO, tmp_path / "world", cwd=copy).stderr
+    said = beside_fairseq.run("python", "-c", DEMO, tmp_path / "world", cwd=copy).err
     assert "found the model llrnn_rctm; it is of the system translators, which was deleted: put the folder " in said
     lost_trees = "it is of the system output_trees, which was deleted: put the folder"
     assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
@@ -189,4 +184,6 @@ def test_without_any_system_the_core_works(without: Without, world: World, root:
     for folder in ("tests", "scripts", "examples"):
         shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "systems", "runs"))
     shutil.copy(root / "pyproject.toml", copy)
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{part}" for part in CORE), cwd=copy)
+    run_script(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{part}" for part in CORE), cwd=copy
+    )

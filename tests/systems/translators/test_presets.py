@@ -1,10 +1,6 @@
 """Named architectures of llrnn_lstm are known before their model is imported."""
 
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
+from shell import Shell
 
 PROGRAM = """
 import fairseq_llrnn
@@ -18,7 +14,6 @@ print(ARCH_MODEL_REGISTRY["llrnn_seq2seq"].__name__, find_model("llrnn_rnnsearch
 """
 
 
-def test_the_model_behind_a_preset_is_found(root: Path) -> None:
-    pytest.importorskip("fairseq")
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1:] == ["LLRNNLSTMModel LLRNNLSTMModel gru"], done.stderr
+def test_the_model_behind_a_preset_is_found(beside_fairseq: Shell) -> None:
+    done = beside_fairseq.run("python", "-c", PROGRAM)
+    assert done.out.splitlines()[-1:] == ["LLRNNLSTMModel LLRNNLSTMModel gru"], done.err
