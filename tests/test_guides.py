@@ -18,7 +18,7 @@ Run = Callable[[Page], tuple[Path, str]]
 def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a page, once, in a copy of the folder that the page before it left: (its folder, what it printed).
 
-    Commands of README.md are processes from nothing, and so are those that it lacks, once.
+    Commands of README.md are processes from nothing, and so are those of fairseq that it lacks, once.
     """
     quick = shell.for_scripts(first_real=["fairseq-generate", "fairseq-validate"])
     done: dict[Path, tuple[Path, str]] = {}
@@ -33,14 +33,13 @@ def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
                 shutil.copytree(run(read_page(page.continues))[0], folder, dirs_exist_ok=True)
             for name, content in page.files.items():
                 (folder / name).write_text(content, encoding="utf-8")
-            # modules of a reader's own are found by processes from nothing alone
-            done[page.path] = folder, _run_blocks(page, folder, {} if page.path == README or page.files else quick)
+            done[page.path] = folder, _run_blocks(page, folder, shell, {} if page.path == README else quick)
         return done[page.path]
 
     return run
 
 
-def _run_blocks(page: Page, folder: Path, commands: Mapping[str, str]) -> str:
+def _run_blocks(page: Page, folder: Path, shell: Shell, commands: Mapping[str, str]) -> str:
     """Every bash block in a shell of its own, then the python blocks as one script."""
     said = ""
     for language, block in page.blocks:
@@ -49,7 +48,10 @@ def _run_blocks(page: Page, folder: Path, commands: Mapping[str, str]) -> str:
     if any("transformers" in block for _, block in page.blocks):
         pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
     if script := "\n".join(block for language, block in page.blocks if language == "python"):
-        said += run_script(sys.executable, "-c", script, cwd=folder, variables={"PYTHONPATH": str(ROOT)}).out
+        if page.path == README:
+            said += run_script(sys.executable, "-c", script, cwd=folder, variables={"PYTHONPATH": str(ROOT)}).out
+        else:
+            said += shell.run("python", "-c", script, cwd=folder).out
     return said
 
 
