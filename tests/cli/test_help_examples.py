@@ -90,9 +90,9 @@ NAMES = [name for name in llrnn.all_commands() if name.split()[0] not in ELSEWHE
 
 
 @pytest.fixture(scope="module")
-def commands(shell: Shell) -> dict[str, str]:
-    """Every sub-command of `llrnn` is a process from nothing once."""
-    return shell.for_scripts(first_real=["llrnn"])
+def commands(beside_fairseq: Shell) -> dict[str, str]:
+    """Every sub-command of `llrnn` imports what it needs of ours."""
+    return beside_fairseq.for_scripts()
 
 
 @pytest.mark.parametrize("name", NAMES)

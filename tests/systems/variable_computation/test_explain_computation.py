@@ -1,13 +1,12 @@
 """`llrnn explain` of a model with variable computation: numbers, a picture, one line for what is wrong."""
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 import torch
-from shell import Shell, run_script, script
+from shell import Shell
 from tiny_world import World
 
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
@@ -75,12 +74,12 @@ def test_a_picture_that_cannot_be_written(shell: Shell, variable: Path, tmp_path
 
 def test_without_matplotlib(shell: Shell, variable: Path, tmp_path: Path) -> None:
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no matplotlib')\n", encoding="utf-8")
-    hidden = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    hidden = {"PYTHONPATH": str(tmp_path)}
     command = ("llrnn", "explain", "--path", variable, SENTENCE)
-    done = run_script(script(command[0]), *command[1:], "--computation", tmp_path / "m.png", code=2, variables=hidden)
+    done = shell.run(*command, "--computation", tmp_path / "m.png", code=2, variables=hidden)
     assert "expected the library matplotlib, found none; in a checkout of fairseq_llrnn: pip install " in done.err
     assert "Traceback" not in done.err
-    assert "computes" in run_script(script(command[0]), *command[1:], variables=hidden).out
+    assert "computes" in shell.run(*command, variables=hidden).out
 
 
 def test_long_sentences_take_several_lines_of_the_picture(tmp_path: Path) -> None:
