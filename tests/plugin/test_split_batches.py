@@ -13,10 +13,15 @@ from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import World, batch, build, randomise
 from translation_world import TranslationWorld, pairs
 
+from fairseq_llrnn.registry import lost
+
 SENTENCES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "le chat voit la mer", "bien"]
 
 
-@pytest.fixture(params=["language model", "experts", "llrnn_lstm", "llrnn_transformer"])
+CASES = ["language model", *([] if lost("--expert") else ["experts"]), "llrnn_lstm", "llrnn_transformer"]
+
+
+@pytest.fixture(params=CASES)
 def case(
     request: pytest.FixtureRequest,
     world: World,

@@ -87,6 +87,7 @@ llrnn("show", place / "prior", code=2)
 # tests and helpers of the core that name a system, or an option of it, and what for
 NAMING = {
     "cli/test_help_examples.py": "makes what examples of views read",
+    "plugin/test_split_batches.py": "one case with experts, left out without them",
     "files/test_read_counts.py": "lists readers of the whole package",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
