@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import io
 import json
 import logging
@@ -54,7 +55,8 @@ SETTINGS = {  # what the table calls a prior -> options of `llrnn prior`
 # ---- what the sources say -----------------------------------------------------------------------------------------
 
 
-def code_lines(source: str) -> set[int]:
+@functools.cache
+def code_lines(source: str) -> frozenset[int]:
     """The numbers of the lines that hold code: no docstring, comment or blank line."""
     skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     lines: set[int] = set()
@@ -65,7 +67,7 @@ def code_lines(source: str) -> set[int]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             text = node.body[0]
             lines -= set(range(text.lineno, (text.end_lineno or text.lineno) + 1))
-    return lines
+    return frozenset(lines)
 
 
 def functions(source: str) -> Iterator[int]:
@@ -73,7 +75,7 @@ def functions(source: str) -> Iterator[int]:
     lines = code_lines(source)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
-            yield sum(node.body[0].lineno <= line <= (node.end_lineno or 0) for line in lines)
+            yield len(lines.intersection(range(node.body[0].lineno, (node.end_lineno or 0) + 1)))
 
 
 def sizes(folder: Path) -> dict[str, float]:
