@@ -28,6 +28,7 @@ from systems import (
 import fairseq_llrnn
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.text_lines import is_blank
 from fairseq_llrnn.ngrams.arpa import write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.sentences import read_sentences
@@ -98,7 +99,8 @@ def write_texts(place: Place, corpora: Corpora) -> dict[str, tuple[str, str, str
 
 def _write_part(place: Place, name: str, sentences: list[Sentence]) -> None:
     write_lines(place.text(f"{name}.train"), _lines(sentences))
-    analyses = dict.fromkeys("\t".join(word) for sentence in sentences for word in sentence)
+    # treebanks have words that show nothing, such as a soft hyphen, which no lexicon takes
+    analyses = dict.fromkeys("\t".join(word) for sentence in sentences for word in sentence if not is_blank(word.form))
     write_lines(place.lexicon(name), list(analyses))
 
 

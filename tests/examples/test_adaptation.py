@@ -184,3 +184,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     said = pytest.raises(OptionError, match="another process is at it")
     with processes.alone(tmp_path), said, processes.alone(tmp_path):
         pass
+
+
+def test_a_word_that_shows_nothing_is_in_the_text_alone(tmp_path: Path) -> None:
+    """A soft hyphen, as ParTUT has one: no lexicon takes it."""
+    place = systems.Place(tmp_path)
+    words = [corpora.Word(form, form, "PUNCT", "_") for form in ("\u00ad", ".")]
+    stages._write_part(place, "part", [words])
+    assert place.text("part.train").read_text(encoding="utf-8") == "\u00ad .\n"
+    assert place.lexicon("part").read_text(encoding="utf-8") == ".\t.\tPUNCT\t_\n"
