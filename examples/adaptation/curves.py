@@ -22,6 +22,9 @@ LOOKS = {
     "interpolated": ("#56B4E9", "v", "-"),
     "n-gram": ("#CC79A7", "^", "-"),
     "neural": ("#D55E00", "P", "-"),
+    "neural-and-n-gram": ("#009E73", "X", "-"),
+    "fine-tuned-interpolated": ("#0072B2", "v", ":"),
+    "neural-interpolated": ("#009E73", "v", ":"),
 }
 
 
@@ -73,7 +76,7 @@ def _page(outcomes: Outcomes, texts: dict[str, Any]) -> Iterator[str]:
             if outcome.system.name != GENERAL_MODEL:
                 cost = f"{outcome.seconds:.0f}" if outcome.seconds else ""
                 rows.append([f"{domain}, {percent} %", outcome.system.name, outcome.how, f"{outcome.dev:.3f}", cost])
-    columns = ["text", "system", "recipe, or weight of (a)", "dev", "seconds of processor time, all recipes"]
+    columns = ["text", "system", "recipe, or weight in the mixture", "dev", "seconds of processor time, all recipes"]
     yield from _table(columns, rows)
     yield from ("## The texts", "")
     rows = [

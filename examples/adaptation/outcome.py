@@ -11,7 +11,7 @@ from systems import PERCENTS, SYSTEMS, TRAINED, Place, System
 
 from fairseq_llrnn.errors import OptionError
 
-GENERAL_MODEL, MIXTURE = "general", "interpolated"
+GENERAL_MODEL = "general"
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Outcome:
     system: System
     dev: float
     test: float
-    how: str  # the recipe, or what was mixed with which weight of the general model
+    how: str  # the recipe, or what was mixed with which weight of the model that is not of the domain alone
     seconds: float  # of processor time, all recipes together
     log_probs: dict[str, np.ndarray]  # of the tokens of dev and test
 
@@ -49,8 +49,10 @@ def read_outcomes(out: Path) -> tuple[Outcomes, dict[str, Any]]:
             tried = _tried(place, domain, percent)
             cell = {GENERAL_MODEL: general} | {name: _best(outcomes) for name, outcomes in tried.items()}
             alone = [outcome for outcomes in tried.values() for outcome in outcomes if outcome.system.letter == "b"]
-            if alone:  # any recipe: what is best alone need not be best in a mixture
-                cell[MIXTURE] = min((_mixture(general, outcome) for outcome in alone), key=lambda outcome: outcome.dev)
+            for system in SYSTEMS:
+                if alone and system.mixed in cell:  # any recipe: what is best alone need not be best in a mixture
+                    mixtures = (_mixture(system, cell[system.mixed], outcome) for outcome in alone)
+                    cell[system.name] = min(mixtures, key=lambda outcome: outcome.dev)
             found[domain, percent] = {system.name: cell[system.name] for system in SYSTEMS if system.name in cell}
     if not any(len(cell) > 1 for cell in found.values()):
         raise OptionError(f"{out}: expected finished models, found none; run `adapt.py general` and `adapt.py train`")
@@ -81,10 +83,9 @@ def _outcome(system: System, file: Path, how: str, seconds: float) -> Outcome:
     return Outcome(system, loss(log_probs["dev"]), loss(log_probs["test"]), how, seconds, log_probs)
 
 
-def _mixture(general: Outcome, alone: Outcome) -> Outcome:
-    """p = w · general + (1 − w) · the domain's, with the w that is best on dev."""
-    weight = best_weight(general.log_probs["dev"], alone.log_probs["dev"])
-    log_probs = {s: mixed(general.log_probs[s], alone.log_probs[s], weight) for s in ("dev", "test")}
+def _mixture(system: System, one: Outcome, alone: Outcome) -> Outcome:
+    """p = w · one + (1 − w) · the domain's, with the w that is best on dev."""
+    weight = best_weight(one.log_probs["dev"], alone.log_probs["dev"])
+    log_probs = {s: mixed(one.log_probs[s], alone.log_probs[s], weight) for s in ("dev", "test")}
     how = f"{weight:.2f} with {alone.system.name}"
-    (system,) = (system for system in SYSTEMS if system.name == MIXTURE)
     return Outcome(system, loss(log_probs["dev"]), loss(log_probs["test"]), how, 0.0, log_probs)

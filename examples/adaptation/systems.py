@@ -1,7 +1,8 @@
 """What is compared: each system, its prior and the recipes it may be trained by. stages.py runs it.
 
 Letters are those of the tables: a the general model; b a model of the domain alone; c the general model trained on; d
-the two mixed, word by word; e and f log-linear models of the domain with a general background. Each system but a and d
+the two mixed, word by word; e to g log-linear models of the domain with a general background; h and i mixtures as d, of
+c or g in the place of a. Each system but a and d
 has two or three recipes; the best one on the dev text counts. With all of the text, where most of the time goes, only
 that recipe is tried which was best with the next smaller share; those FOR_LITTLE_TEXT are none of these.
 """
@@ -14,6 +15,7 @@ from corpora import Sizes
 PERCENTS = (1, 10, 100)
 ORDER = 3  # of the general n-gram
 MODEL_WEIGHT = "0.9"  # the rest of the background (f) is the unigram of the domain's text
+FOLDS = 5  # of the domain's text, whose n-grams are part of the background (g)
 
 # The step gets smaller at once where the dev text shows no progress.
 STEADY = ("--optimizer", "adam", "--clip-norm", "1.0", "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4")
@@ -59,8 +61,9 @@ class System:
     letter: str
     what: str
     recipes: dict[str, Recipe]  # none: nothing is trained
-    background: str | None = None  # of a log-linear model: "unigram" of the domain, "ngram" or "model"; None: softmax
+    background: str | None = None  # of a log-linear model: the domain's "unigram", or see `_background`; None: softmax
     from_general: bool = False  # whether the training goes on from the general model
+    mixed: str | None = None  # of a mixture: the system that is mixed, word by word, with a model of the domain alone
 
 
 WITH_BACKGROUND = {"light": LIGHT, "strong": STRONG, **CAREFUL}
@@ -73,9 +76,15 @@ SYSTEMS = (
         "fine-tuned", "c", "general model, fine-tuned", {"gentle": GENTLE, "quick": QUICK, **CAREFUL_SOFTMAX},
         from_general=True,
     ),
-    System("interpolated", "d", "a and b interpolated", {}),
+    System("interpolated", "d", "a and b interpolated", {}, mixed="general"),
     System("n-gram", "e", "log-linear, general n-gram as background", WITH_BACKGROUND, "ngram"),
     System("neural", "f", "log-linear, general model as background", WITH_BACKGROUND, "model"),
+    System(
+        "neural-and-n-gram", "g", "log-linear, general model and the domain's n-gram as background", WITH_BACKGROUND,
+        "model and ngram",
+    ),
+    System("fine-tuned-interpolated", "h", "c and b interpolated", {}, mixed="fine-tuned"),
+    System("neural-interpolated", "i", "g and b interpolated", {}, mixed="neural-and-n-gram"),
 )  # fmt: skip
 TRAINED = tuple(system for system in SYSTEMS if system.recipes)
 
@@ -128,9 +137,7 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
     background: list[str] = []
     if system.background != "unigram":
         lexicons.append(place.lexicon("general"))
-        file = {"ngram": place.arpa, "model": place.general}[str(system.background)]
-        weight = f", weight={MODEL_WEIGHT}" if system.background == "model" else ""
-        background = ["--background", f"{system.background}({file}{weight})"]
+        background = ["--background", _background(system, place)]
     return [
         *("--dict", str(place.data("general") / "dict.txt"), "--lexicon", *map(str, lexicons)),
         *("--count-text", str(place.text(f"{part}.train")), "--top-words", str(sizes.top_words)),
@@ -138,6 +145,15 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
         *("--shapes", "--suffixes", "--set", "words.guess=off", *background),
         *("--out", str(place.prior(f"{part}.{system.name}"))),
     ]
+
+
+def _background(system: System, place: Place) -> str:
+    """An expression: the general n-gram, the general model, or that model and n-grams of the domain, where the network
+    chooses at each position how much of either it takes."""
+    model = f"model({place.general}, weight={MODEL_WEIGHT})"
+    own = f"ngram({ORDER}, folds={FOLDS})"
+    expressions = {"ngram": f"ngram({place.arpa})", "model": model}
+    return expressions.get(str(system.background), f"0.7 {model} plus 0.3 {own} with weights per position")
 
 
 def general_training(place: Place, sizes: Sizes, user_dir: str) -> list[str]:
