@@ -15,7 +15,7 @@ ALLOWED = {
     "known": "in prior.json: of a text's words, those that a package has (lexicon/languages/findings.py)",
     "known_bits": "in the JSON of `llrnn score`",
     "made_from": "in prior.json: where an automaton comes from",
-    "own": "in the JSON of `llrnn show --tree`",
+    "own": "in the JSON of `llrnn show` of a tree",
     "own_features": "of an explanation (docs/guides/python.md)",
 }
 

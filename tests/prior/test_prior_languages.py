@@ -79,7 +79,7 @@ class Frequencies(_MadeUp, FrequencySource):
     def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
         return np.array([FREQUENCY.get(word, 0.0) for word in words])
 
-    def known(self, code: str) -> Mapping[str, float]:
+    def all_frequencies(self, code: str) -> Mapping[str, float]:
         return FREQUENCY
 
     def least(self, code: str) -> float:

@@ -14,24 +14,33 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.subwords import PieceText
 from fairseq_llrnn.files import atomic_write
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, building
+from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, building, named_backgrounds, part
 from fairseq_llrnn.prior.directory import check_place
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import Part, register_part
+from fairseq_llrnn.registry import load_all
 
 SYMBOLS = [*SPECIALS, "le", "la"]
 PIECES = [*SPECIALS, "le", "la", "ma@@"]
 
 
-@register_part("wrapping")
 @dataclass(frozen=True)
 class WrappingPart(Part):
     """It changes the background below."""
 
 
-@register_background("wrapping", WrappingPart, example="wrapping")
 def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     return WrappingPart(), {}
+
+
+@pytest.fixture(autouse=True)
+def wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That part, known to the tests of this file alone."""
+    load_all("parts")
+    monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
+    monkeypatch.setattr(named_backgrounds, "_REGISTERED", named_backgrounds._REGISTERED.copy())
+    register_part("wrapping")(WrappingPart)
+    register_background("wrapping", WrappingPart, example="wrapping")(read)
 
 
 @pytest.fixture
