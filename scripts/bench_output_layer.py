@@ -141,7 +141,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     contestants += [setting.softmax()] if with_softmax else []
     if args.device == "cuda":
         to_compile = (ours, contestants[-1]) if with_softmax else (ours,)
-        contestants += [compiled for contestant in to_compile for compiled in contestant.compiled()]
+        contestants += [contestant.compiled() for contestant in to_compile]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}

@@ -50,14 +50,9 @@ class Contestant:
         self.drop_gradients()
         return timed(lambda: self.loss().backward(), self.hidden.device)
 
-    def compiled(self) -> list["Contestant"]:
-        """The same with its operations fused by torch.compile, and with all of them started by one call (CUDA graphs).
-
-        They are compiled at the first step.
-        """
-        modes = {"compiled": "default", "CUDA graphs": "reduce-overhead"}
-        losses = {name: torch.compile(self.loss, mode=mode) for name, mode in modes.items()}
-        return [replace(self, name=f"{self.name}, {name}", loss=loss) for name, loss in losses.items()]
+    def compiled(self) -> "Contestant":
+        """The same, with its operations fused by torch.compile; it is compiled at the first step."""
+        return replace(self, name=f"{self.name}, compiled", loss=torch.compile(self.loss))
 
     def drop_gradients(self) -> None:
         self.hidden.grad = None

@@ -61,7 +61,10 @@ def part(path: Path, words: int) -> list[str]:
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         found = (line.split() for line in stream)
         lines = [" ".join(tokens) for tokens in found if 0 < len(tokens) <= LONGEST]
-    every = max(1, round(sum(line.count(" ") + 1 for line in lines) / words))
+    there = sum(line.count(" ") + 1 for line in lines)
+    if there < words:
+        print(f"note: {path} has {there:,} words, not {words:,}: all are taken", file=sys.stderr)
+    every = max(1, round(there / words))
     return lines[every - 1 :: every]
 
 

@@ -10,9 +10,9 @@
     kinds.py      what they do for each task
     announced.py  names of tasks, models, … are known before their modules are imported
 
-It changes nothing for other tasks: compat/ says what is done for ours alone. Users call
-`fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they do in every --user-dir. What systems
-and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
+It changes nothing for other tasks but where the norm of gradients is computed (compat/counted_gpus.py): compat/ says
+what is done for ours alone. Users call `fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they
+do in every --user-dir. What systems and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
 from fairseq import utils

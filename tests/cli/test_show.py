@@ -140,6 +140,21 @@ def test_a_word(prior: Path, llrnn: Llrnn) -> None:
     assert "Shape:SmallNumber=0.88" in llrnn("show", prior, "12").out
 
 
+def test_what_several_parts_of_a_kind_know(corpus: Corpus, llrnn: Llrnn) -> None:
+    """Of two automata, both are shown; weights that no float holds are logarithms."""
+    (corpus.place / "a.txt").write_text("0 1 le -800\n0 1 chat 800\n1\n", encoding="utf-8")
+    (corpus.place / "b.txt").write_text("0 1 le 1\n0 1 chat 1\n1\n", encoding="utf-8")
+    done = llrnn(
+        "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
+        "--background", " times ".join(f"automaton({corpus.place}/{name}.txt, on_zero=skip)" for name in "ab"),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (facts,) = json.loads(llrnn("show", corpus.out, "le", "--json").out)["words"]
+    assert [facts["parts"]["automaton"][i] for i in (1, 3)] == [
+        "log weight at the beginning: 800", "log weight at the beginning: -1",
+    ]  # fmt: skip
+
+
 def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
     text = llrnn("show", prior, "le", "chatte").out
     assert [block.splitlines()[0] for block in text.split("\n\n")] == ["le", "chatte"]

@@ -184,5 +184,6 @@ def _facts(of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
     by_heading: dict[str, list[Any]] = {}
     for facts in of_parts:
         for heading, items in facts.items():
-            by_heading[heading] = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
+            shown = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
+            by_heading.setdefault(heading, []).extend(shown)
     return by_heading

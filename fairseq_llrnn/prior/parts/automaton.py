@@ -5,7 +5,6 @@ Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -133,8 +132,8 @@ class AutomatonPart(Part):
     def word(self, prior: Prior, index: int) -> Facts:
         """How often it is read, and what it weighs at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
-        begins = math.exp(self.automaton.log_weight(index, self.root_of(prior.log_weights)))
-        return {self.made_from: [f"on {arcs:,} arcs", f"weight {begins:.3g} at the beginning"]}
+        begins = self.automaton.log_weight(index, self.root_of(prior.log_weights))
+        return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {begins:.3g}"]}
 
     def counts(self) -> dict[str, int]:
         """Of the model of use, not of each fold."""

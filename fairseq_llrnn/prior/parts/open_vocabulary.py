@@ -58,7 +58,7 @@ class OpenVocabularyPart(Part):
 
     def word(self, prior: Prior, index: int) -> Facts:
         share = float(self.vocabulary.word_shares[index])
-        return {"unknown": [f"as often as it is read: {share:.1%}"]} if share else {}
+        return {"unknown": [f"read as <unk> in training: {share:.1%}"]} if share else {}
 
     def counts(self) -> dict[str, int]:
         return {"open classes": len(self.vocabulary.names)}
