@@ -14,7 +14,6 @@ numbers ask `keys`.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -285,8 +284,7 @@ def check_files(settings: Settings) -> None:
             check_files(value)
         elif IS_PATH in about_of(hint) and isinstance(value, (str, Path, list, tuple)):
             for path in reading.as_paths(value):
-                with reading.reading(path):
-                    os.stat(path)
+                reading.check_there(path)
 
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:

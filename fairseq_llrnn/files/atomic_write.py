@@ -27,6 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from fairseq_llrnn.errors import DataError, LLRNNError
+
 LOCK = "lock"  # the file in a temporary folder that is locked; it is made first, and removed last
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
@@ -166,6 +168,22 @@ def check_room(path: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+@contextmanager
+def writing(place: Path | str, what: str, advice: str = "", refuse: type[LLRNNError] = DataError) -> Iterator[None]:
+    """Around code that writes a file or folder. Raises `refuse` where that fails.
+
+    Args:
+        what: the place holds. advice: what else a user may do.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise refuse(
+            f"{place}: the {what} cannot be written ({error.strerror or error}); check the rights and the free space "
+            f"there{advice}"
+        ) from None
 
 
 @contextmanager

@@ -32,6 +32,12 @@ def reading(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
 
 
+def check_there(path: Path | str) -> None:
+    """Raise DataError where there is no such file or folder."""
+    with reading(path):
+        os.stat(path)
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:

@@ -20,7 +20,7 @@ from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.files.reading import reading
+from fairseq_llrnn.files.reading import check_there
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
@@ -117,9 +117,13 @@ class LexiconOptions(Settings):
     ] = None
 
     def check(self, called: Callable[[str], str] = str) -> None:
-        """Raise OptionError for options that do not go together, or where what they need is not installed.
+        """Refuse options that do not go together, or that need what is not installed.
 
-        `called`: as of `settings.checked`.
+        Args:
+            called: as of `settings.checked`.
+
+        Raises:
+            OptionError: such options. DataError: a program, an analyser or a file that is not there.
         """
         language_of(self.lower, called("lower"))
         if self.lower is not None and self.keep_case:
@@ -130,7 +134,8 @@ class LexiconOptions(Settings):
         if self.language is not None:
             installed_sources(language_code(self.language))
         if self.apertium is not None:
-            find_program(), find_analyser(self.apertium)
+            find_program()
+            find_analyser(self.apertium)
         if isinstance(self.morphemes, (str, Path)):
             _check_segmenter(self.morphemes)
 
@@ -153,5 +158,4 @@ def _check_segmenter(segmenter: str | Path) -> None:
             f"morphemes {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
     if segmenter != MORFESSOR:
-        with reading(segmenter):
-            os.stat(segmenter)
+        check_there(segmenter)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import check_room, recover, set_aside, whole_folder
+from fairseq_llrnn.files.atomic_write import check_room, recover, set_aside, whole_folder, writing
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.prior.part import Part
 
@@ -52,16 +53,8 @@ class SavedPrior:
         return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
 
 
-@contextmanager
-def _written(directory: Path) -> Iterator[None]:
-    """Around what asks whether a prior can be written there, or writes it. Raises PriorError: it cannot."""
-    try:
-        yield
-    except OSError as error:
-        raise PriorError(
-            f"{directory}: the prior cannot be written ({error.strerror or error}); "
-            "check the rights and the free space there, or give another --out"
-        ) from None
+# around what asks whether a prior can be written to a place, or writes it
+_written = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
 
 
 def check_place(directory: Path) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import recover, whole_folder
+from fairseq_llrnn.files.atomic_write import recover, whole_folder, writing
 from fairseq_llrnn.files.reading import refuse_special
 
 FORMAT, VERSION = "fairseq_llrnn markov field", 1
@@ -72,7 +72,7 @@ def write_folder(
         DataError: it cannot be written, or something else is in its place.
     """
     place = Path(folder).resolve()
-    try:
+    with writing(folder, "field", ", or give another --out"):
         recover(place)
         check_free(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,6 @@ def write_folder(
             head = {"format": FORMAT, "version": VERSION, "kind": kind, "arrays_sha256": digest}
             text = json.dumps({**head, **description}, ensure_ascii=False, indent=1)
             (new / JSON_FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise DataError(
-            f"{folder}: the field cannot be written ({error.strerror or error}); check the rights and the free space "
-            "there, or give another --out"
-        ) from None
 
 
 def check_free(folder: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import whole_binary
+from fairseq_llrnn.files.atomic_write import whole_binary, writing
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.systems.output_trees.tree import Tree
 
@@ -38,13 +38,8 @@ def save_tree(path: Path | str, tree: Tree, classes: str) -> None:
         "leaves": np.array([tree.leaves]),
         "classes": np.frombuffer(bytes.fromhex(classes), np.uint8),
     }
-    try:
-        with whole_binary(Path(path)) as file:
-            write_arrays(file, arrays)
-    except OSError as error:
-        raise DataError(
-            f"{path}: the tree cannot be written ({error.strerror or error}); check the rights and the free space there"
-        ) from None
+    with writing(path, "tree"), whole_binary(Path(path)) as file:
+        write_arrays(file, arrays)
 
 
 def load_tree(path: Path | str, classes: str | None, leaves: int | None = None) -> Tree:
