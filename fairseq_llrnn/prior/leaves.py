@@ -78,7 +78,8 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
                 "or say who reads it (`open_model` of prior/building.py)"
             )
         check_files(options := options_of(atom))
-        named.check(kind_of(atom.text)[1], options, texts)
+        if named.check is not None:
+            named.check(kind_of(atom.text)[1], options, texts)
 
 
 def parse_or_path(text: str) -> Expression:

@@ -52,6 +52,7 @@ class Inputs:
 
 
 Read = Callable[[str, "Prior", Inputs], tuple[Part, Mapping[str, int]]]
+Check = Callable[[str, Any, Sequence[str]], object]  # of what is behind the name, its options, and the training texts
 ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}
 
@@ -68,10 +69,6 @@ def a_file(source: str) -> bool:
     return True
 
 
-def all_go_together(source: str, options: Any, texts: Sequence[str]) -> None:
-    """There is nothing to check."""
-
-
 @dataclass(frozen=True)
 class NamedBackground:
     """What an expression may name."""
@@ -81,7 +78,7 @@ class NamedBackground:
     read: Read  # what is behind the name, and a prior with b₀ -> the part, and what a user should know about it
     is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
-    check: Callable[[str, Any, Sequence[str]], object]  # what is behind the name, options, training texts
+    check: Check | None
 
 
 def register_background(
@@ -90,7 +87,7 @@ def register_background(
     example: str,
     is_file: Callable[[str], bool] = no_file,
     options: type[Settings] = NoOptions,
-    check: Callable[[str, Any, Sequence[str]], object] = all_go_together,
+    check: Check | None = None,
 ) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place.
 

@@ -104,9 +104,12 @@ class TranslationExplainer(Explainer):
     def strings_of(self, source: Sequence[str]) -> dict[str, str]:
         """Those of the source words that the dictionary lacks and a part of the prior numbers: the part's name."""
         prior, words = self.task.prior, self.task.prior.session.source.word_index
-        named = list(zip(prior.names, prior.parts, strict=True))[::-1]  # the first one that numbers a word stands
-        unknown = [word for word in source if word not in words]
-        return {word: name for name, part in named for word in unknown if part.source_index(prior, word) is not None}
+        strings: dict[str, str] = {}
+        for name, part in zip(prior.names, prior.parts, strict=True):
+            for word in source:
+                if word not in words and word not in strings and part.source_index(prior, word) is not None:
+                    strings[word] = name
+        return strings
 
     def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
         """As above; those that spell a slot over pieces, or a term of several words, are one token."""
