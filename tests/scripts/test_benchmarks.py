@@ -75,6 +75,33 @@ def test_output_layer_benchmark(
     assert all(figure is None or figure >= 0 for figure in figures.values())
 
 
+def test_sizes_of_the_output_layer(
+    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = ["--words", "300", "400", "--positions", "12", "--width", "4"]
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", *sizes])
+    assert output_layer.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("N = 12, H = 4, M = 20, ") for line in lines)
+    assert [line.split("  ")[0] for line in lines if line.startswith("V = ")] == ["V = 300", "V = 400"]
+    parameters = [line.split()[-2] for line in lines if line.startswith("  softmax ")]
+    assert parameters == ["1,500", "2,000"]  # 300 · 4 + 300, and of 400
+
+
+def test_layers_that_are_not_installed_are_left_out(
+    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("liger_kernel", "cut_cross_entropy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    setting = output_layer.Setting(500, torch.device("cpu"), torch.bfloat16)
+    assert output_layer.fused(setting) == [], "they are for GPUs"
+    setting.device = torch.device("cuda")
+    assert output_layer.fused(setting) == []
+    left_out = capsys.readouterr().out.splitlines()
+    assert [line.split()[0:2] for line in left_out] == [["(left", "out:"]] * 3
+    assert ["liger_kernel" in left_out[0], *("cut_cross_entropy" in line for line in left_out[1:])] == [True] * 3
+
+
 @pytest.fixture
 def large_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (module,) = load(SCRIPTS, "bench_large_tree")
