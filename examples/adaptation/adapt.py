@@ -2,17 +2,19 @@
 
     adapt.py prepare --out OUT [--general FOLDER --domains FOLDER]      texts, dictionary, data, n-gram
     adapt.py general --out OUT [--general …]                            the general model
-    adapt.py train   --out OUT [--general …] [--only DOMAIN …]          all models of the domains
+    adapt.py train   --out OUT [--general …] [--only DOMAIN …] [--systems NAME …]     all models of the domains
     adapt.py report  --out OUT [--results FOLDER]                       table and picture
 
 What is done is skipped; a model that was not finished is trained again. Without folders of treebanks, all is done on a
-small pair of texts that the project makes itself.
+small pair of texts that the project makes itself. Another seed (--seed 2, said to each stage) needs another OUT; where
+OUT/models/general is a copy, the general model stays the same.
 """
 
 import argparse
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share, and the embedded corpus
@@ -27,6 +29,8 @@ def main() -> int:
     parser.add_argument("--general", type=Path, help="folder with train and dev .conllu[.gz]: the general text")
     parser.add_argument("--domains", type=Path, help="folder with a sub-folder for each domain: train, dev, test")
     parser.add_argument("--only", nargs="+", metavar="DOMAIN", help="train on these domains only")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help="train these systems only (systems.py)")
+    parser.add_argument("--seed", type=int, default=1, help="of trainings (default: %(default)s)")
     parser.add_argument("--results", type=Path, help="where table and picture go (default: OUT)")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -61,18 +65,20 @@ def run(args: argparse.Namespace) -> int:
         if unknown:
             raise OptionError(f"--only {unknown[0]}: expected some of {', '.join(domains)}")
         domains = args.only
+    trained = stages.trained(args.systems)
+    sizes = replace(corpora.sizes, seed=args.seed)
     if args.stage != "prepare" and not (place.out / "texts.json").exists():
         raise OptionError(f"{args.out}: expected what `adapt.py prepare` wrote, found none; run that first")
     with alone(place.out):
         if args.stage == "prepare":
             stages.prepare(place, corpora)
         elif args.stage == "general":
-            stages.train_general(place, corpora.sizes, corpora.domains)
+            stages.train_general(place, sizes, corpora.domains)
         else:
             if not place.general.exists():
                 raise OptionError(f"{args.out}: expected the general model, found none; run `adapt.py general` first")
             for domain in domains:
-                stages.train_domain(place, corpora.sizes, domain)
+                stages.train_domain(place, sizes, domain, trained)
     return 0
 
 

@@ -43,6 +43,7 @@ class Sizes:
     width: int  # of embeddings and recurrent layer
     batch: int  # tokens; of the general model, four times as many
     max_epoch: int  # of the general model; of the others, so many times the epochs of forty updates
+    seed: int = 1  # of trainings
 
 
 REAL = Sizes(dev=300, least_count=3, top_words=2500, width=256, batch=512, max_epoch=60)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from systems import (
 )
 
 import fairseq_llrnn
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import is_blank
@@ -148,10 +150,18 @@ def train_general(place: Place, sizes: Sizes, domains: list[str]) -> None:
             _measure(place, place.general, domain, folder / f"{domain}.{LOG_PROBS}")
 
 
-def train_domain(place: Place, sizes: Sizes, domain: str) -> None:
-    """Every system that is trained, by its recipes, on each part of the domain's text."""
+def trained(names: Sequence[str] | None) -> list[System]:
+    """The systems of these names, or all that are trained. Raises OptionError."""
+    known = {system.name: system for system in TRAINED}
+    if unknown := sorted({*(names or ())} - {*known}):
+        raise OptionError(f"--systems {unknown[0]}: expected some of {', '.join(known)}")
+    return [known[name] for name in names or known]
+
+
+def train_domain(place: Place, sizes: Sizes, domain: str, systems: Sequence[System]) -> None:
+    """Each system, by its recipes, on each part of the domain's text."""
     for percent in PERCENTS:
-        for system in TRAINED:
+        for system in systems:
             for recipe in recipes(place, domain, percent, system):
                 folder = place.model(f"{domain}.{percent}", f"{system.name}.{recipe}")
                 if not (folder / FACTS).exists():

@@ -4,7 +4,8 @@
     multi30k.py prepare --data PATH-TO-multi30k-en-fr --out OUT      texts, BPE, data folders, priors
     multi30k.py prepare --target cs --data PATH-TO-multi30k-en-fr PATH-TO-multi30k-en-cs-de --out OUT-OF-CZECH
     multi30k.py list                                                 the models
-    multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; go on after a stop with the same command
+    multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; go on after a stop with the same command;
+                                                                     --gpu: on a GPU, minutes
     multi30k.py average ll-word --out OUT                            of the last five epochs; translate does it, too
     multi30k.py translate ll-word softmax-word --out OUT [--set test copy] [--nbest 50]
     multi30k.py copy --out OUT                                       the test of unseen numbers and names
@@ -46,7 +47,8 @@ def run_list(_: argparse.Namespace) -> None:
 
 
 def run_train(args: argparse.Namespace) -> None:
-    train(args.out, args.name if args.seed == 1 else f"{args.name}-seed{args.seed}", args.seed, args.extra)
+    name = args.name if args.seed == 1 else f"{args.name}-seed{args.seed}"
+    train(args.out, name, args.seed, args.extra, args.gpu)
 
 
 def run_average(args: argparse.Namespace) -> None:
@@ -161,6 +163,7 @@ def parsers() -> argparse.ArgumentParser:
     made = stage("train", run_train, "train a model, or go on; OPTIONS after -- are fairseq-train's")
     made.add_argument("name", choices=RECIPES, metavar="NAME")
     made.add_argument("--seed", type=int, default=1, help="others than 1 make the model NAME-seedN")
+    made.add_argument("--gpu", action="store_true", help="on the GPU that there is (default: on one thread of a CPU)")
     made = stage("average", run_average, "the mean of the last five epochs")
     made.add_argument("names", nargs="+", metavar="NAME")
     made = stage("translate", run_translate, "with beam 5, or n-best lists; OPTIONS after -- are fairseq-generate's")

@@ -79,7 +79,7 @@ PRIORS = {
 TRAINING = (
     "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler "
     "polynomial_decay --warmup-updates 800 --total-num-update 7500 --max-update 7500 --end-learning-rate 0 --clip-norm "
-    "1.0 --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --cpu --keep-last-epochs 5 --log-format "
+    "1.0 --max-tokens 2000 --required-batch-size-multiple 1 --num-workers 0 --keep-last-epochs 5 --log-format "
     "simple --log-interval 500"
 )
 # The Transformer-tiny of the literature, and ours in the same sizes (with the same dropout, in plugin/).
@@ -199,9 +199,10 @@ def build_tables(pair: Pair) -> list[list[str]]:
     return [shlex.split(table.format(target=pair.target)) for table in TABLES]
 
 
-def train(pair: Pair, recipe: Recipe, name: str, seed: int) -> list[str]:
+def train(pair: Pair, recipe: Recipe, name: str, seed: int, gpu: bool = False) -> list[str]:
     options = recipe.options.format(target=pair.target)
     own = shlex.split(f"--source-lang en --target-lang {pair.target} {TRAINING} {options}")
+    own += [] if gpu else ["--cpu"]
     return ["fairseq-train", recipe.data, *recipe.task(), *own, "--seed", str(seed), "--save-dir", f"models/{name}"]
 
 

@@ -169,9 +169,9 @@ def _make_folder(out: Path, folder: str, command: Sequence[str]) -> None:
     os.replace(out / f"{folder}.tmp", out / folder)
 
 
-def train(out: Path, name: str, seed: int, extra: Sequence[str]) -> None:
+def train(out: Path, name: str, seed: int, extra: Sequence[str], gpu: bool) -> None:
     """Train a model, or go on with its training."""
-    command = [*recipes.train(Pair.of(out), recipes.find(name), name, seed), *extra]
+    command = [*recipes.train(Pair.of(out), recipes.find(name), name, seed, gpu), *extra]
     folder = out / "models" / name
     with alone(folder.with_suffix(".lock")):
         said = folder / "command.txt"

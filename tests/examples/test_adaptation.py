@@ -119,6 +119,7 @@ def test_recipes_for_little_text_look_early_and_every_model_with_a_background_ha
             assert options["--patience"] == ("4" if careful else "2")
             assert ("--start-at-background" in options) == (careful and system.background is not None)
             assert ("--tie-features" in options) != ("--start-at-background" in options)
+            assert options["--seed"] == "1"
 
 
 def test_the_toy_pair_is_the_same_every_time() -> None:
@@ -159,6 +160,7 @@ def test_weights_of_mixtures() -> None:
     [
         (("train", "--general", "x"), "--general and --domains: expected both or none, found one"),
         (("train", "--only", "law"), "--only law: expected some of prices"),
+        (("train", "--systems", "neural", "nueral"), "--systems nueral: expected some of softmax, log-linear, "),
         (("general",), "expected what `adapt.py prepare` wrote, found none"),
         (("report",), "expected what `adapt.py prepare` wrote, found none"),
     ],

@@ -248,7 +248,8 @@ def test_command_lines() -> None:
     softmax, ours = recipes.find("softmax-word"), recipes.find("ll-word-seed3")
     line = shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1))
     assert "--task translation" in line and "--adam-betas '(0.9, 0.98)'" in line
-    assert line.endswith("--seed 1 --save-dir models/softmax-word")
+    assert line.endswith("--cpu --seed 1 --save-dir models/softmax-word")
+    assert shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1, gpu=True)) == line.replace(" --cpu", "")
     line = shlex.join(recipes.train(FRENCH, ours, "ll-word-seed3", 3))
     assert "--task llrnn_translation --prior word/prior" in line and "--seed 3" in line
     pieces = recipes.find("ll-piece")
