@@ -60,7 +60,22 @@ class SparseRows(nn.Module):
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients to it."""
-        return _sums(self.indices, weight, self.offsets, self.values)
+        composed: Tensor = _Compose.apply(weight, self)
+        return composed
+
+    def transposed(self, rows: Tensor) -> Tensor:
+        """Φᵀ times something of each row, as the gradient of W is: (S, H) -> (F, H).
+
+        On a GPU the sums have no certain order: one feature after the other would be slow where one is in all rows, and
+        to sort takes longer.
+        """
+        if rows.is_cuda or torch.compiler.is_compiling():
+            counts, entries = self.offsets.diff(), len(self.indices)
+            owner = torch.arange(self.num_rows, device=rows.device).repeat_interleave(counts, output_size=entries)
+            each = rows.index_select(0, owner).mul_(self.values.to(rows.dtype).unsqueeze(1))
+            return rows.new_zeros(self.num_features, rows.size(1)).index_add_(0, self.indices, each)
+        offsets, row, by_column = self.by_feature()
+        return _sums(row, rows, offsets, by_column.to(rows.dtype))
 
     def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
         """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
@@ -117,6 +132,20 @@ def _sums(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, spar
     )  # fmt: skip
 
 
+class _Compose(torch.autograd.Function):
+    """All rows, with gradients that need not be sorted by feature, as those of an embedding bag are."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, table: SparseRows) -> Tensor:
+        ctx.table = table
+        return _sums(table.indices, weight, table.offsets, table.values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_rows: Tensor) -> tuple[Tensor, None]:
+        return ctx.table.transposed(grad_rows), None
+
+
 class _ComposeOnce(torch.autograd.Function):
     """Rows that are asked for once each, so that their gradients need not be sorted by feature."""
 
@@ -143,11 +172,10 @@ class _ComposeOnce(torch.autograd.Function):
             shape = table.num_features, each.size(1)
             grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), each, shape, check_invariants=False)
         elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
-            # by columns of the matrix; a row that is not asked for has a gradient of zeros
-            offsets, rows, by_column = table.by_feature()
+            # a row that is not asked for has a gradient of zeros
             of_rows = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
             of_rows.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
-            grads[0] = _sums(rows, of_rows, offsets, by_column.to(dtype))
+            grads[0] = table.transposed(of_rows[:-1])
         elif ctx.needs_input_grad[0]:
             each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
             grads[0] = each.new_zeros(table.num_features, each.size(1)).index_add_(0, features, each)

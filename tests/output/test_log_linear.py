@@ -180,6 +180,15 @@ def test_gradcheck_through_the_composition() -> None:
     )
 
 
+@pytest.mark.parametrize("compiling", [False, True], ids=["by columns", "added up"])
+def test_the_gradient_of_rows_is_the_transposed_product(compiling: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to add it up; the second one is also a GPU's."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
+    rows = make()[0].rows
+    each = torch.randn(rows.num_rows, WIDTH, dtype=torch.float64)
+    torch.testing.assert_close(rows.transposed(each), rows.dense().double().T @ each)
+
+
 def test_a_background_that_depends_on_the_hypothesis() -> None:
     output, _, signatures = make()
     background = oracles.HashBackground(torch.from_numpy(signatures.class_of), signatures.num_classes)
