@@ -14,6 +14,7 @@ numbers ask `keys`.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +25,19 @@ from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origi
 
 from typing_extensions import Doc
 
+from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files import reading
-from fairseq_llrnn.registry import lost
 
 _NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
 IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
-IS_PATH_OR_CONTENT = "a path, or what is in the file"
+IS_PATH_OR_CONTENT, IS_FOLDER = "a path, or what is in the file", "the path of a folder"
 NOT_KEPT = "no part of what is written down"  # of a key that changes nothing
 
 
 Paths = Annotated[reading.Paths, IS_PATH]
 FilePath = Annotated[str | Path, IS_PATH]
+FolderPath = Annotated[str | Path, IS_FOLDER]
 PathOrName = Annotated[str | Path, IS_PATH_OR_NAME]
 PathOrContent = Annotated[str | Path, IS_PATH_OR_CONTENT]
 Places = Annotated[reading.Paths, IS_PLACE]
@@ -217,7 +219,7 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
         return f"{called(name)}: expected {expected}"
     shown = repr(value) if isinstance(value, str) and not _NUMBER.fullmatch(value) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
-    gone = lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
+    gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
     advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
     return f"{called(name)}: expected {expected}, found {shown}; {advice}"
 
@@ -276,15 +278,32 @@ def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[
 # ---- paths ----------------------------------------------------------------------------------------------------------
 
 
-def check_files(settings: Settings) -> None:
-    """Raise DataError for the first file or folder that is named and not there."""
+def check_files(settings: Settings, called: Callable[[str], str], section: str = "") -> None:
+    """Raise DataError for the first file or folder that is named and cannot be read. `called`: as of `checked`."""
     for name, hint, _ in _fields(type(settings)):
-        value = getattr(settings, name)
+        value, how = getattr(settings, name), _how(about_of(hint))
         if isinstance(value, Settings):
-            check_files(value)
-        elif IS_PATH in about_of(hint) and isinstance(value, (str, Path, list, tuple)):
-            for path in reading.as_paths(value):
-                reading.check_there(path)
+            check_files(value, called, f"{section}{name}.")
+        elif isinstance(value, (str, Path)) or isinstance(value, (list, tuple)) and how != IS_PATH_OR_CONTENT:
+            for path in reading.as_paths(value) if how not in (None, IS_PATH_OR_NAME) else ():
+                key = called(f"{section}{name}")
+                reading.check_there(key, file_of(key, path)[1] if how == IS_PLACE else path, how == IS_FOLDER)
+
+
+def file_of(called: str, place: str) -> tuple[str | None, str]:
+    """Where the reader is that `READER:FILE` names, one of another package (registry.py), and the file.
+
+    Raises:
+        OptionError: there are readers, and neither such a one nor such a file. `called`: what names the place.
+    """
+    reader, _, file = place.partition(":")
+    readers = registry.names("readers") if file else {}
+    if readers and reader not in readers and not os.path.exists(place):
+        raise OptionError(
+            f"{called} {place}: expected a file, or READER:FILE with one of the readers {', '.join(sorted(readers))}, "
+            "found neither; check the spelling"
+        )
+    return (readers[reader], file) if reader in readers else (None, place)
 
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
@@ -339,7 +358,8 @@ def with_paths(settings: SettingsType, change: Callable[[str], str]) -> Settings
 
 
 def _how(about: Sequence[object]) -> str | None:
-    return next((str(how) for how in (IS_PATH, IS_PATH_OR_NAME, IS_PLACE, IS_PATH_OR_CONTENT) if how in about), None)
+    ways = IS_PATH, IS_FOLDER, IS_PATH_OR_NAME, IS_PLACE, IS_PATH_OR_CONTENT
+    return next((how for how in ways if how in about), None)
 
 
 def _moved(path: str, how: str, change: Callable[[str], str]) -> str:

@@ -349,7 +349,7 @@ def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> Non
 
 
 def test_a_reader_that_no_package_has_is_named(package: Path) -> None:
-    with pytest.raises(OptionError, match=r"--lexicon dys:.*: expected a file, or READER:FILE with one of the readers"):
+    with pytest.raises(OptionError, match=r"words.lexicon dys:.*: expected a file, or READER:FILE with one of the "):
         Prior.build([*SPECIALS, *WORDS], options(package, "dys"))
 
 

@@ -8,6 +8,7 @@ reader of our output went away.
 import argparse
 import difflib
 import itertools
+import re
 import signal
 import sys
 import threading
@@ -30,6 +31,8 @@ COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
     *("user-dir", "completion"),
 )
+
+_UNREADABLE = re.compile(r".*: (cannot be read:|expected [^;]*(no such |\(a (directory|folder) with \S+, found none))")
 
 
 class Command(Protocol):
@@ -97,7 +100,12 @@ def dispatch(argv: Sequence[str]) -> int:
     command = load(" ".join(argv[:words]))
     parser = parser_of(command)
     parser.arguments = argv[words:]
-    return command.run(parser.read())
+    args = parser.read()
+    try:
+        return command.run(args)
+    except LLRNNError as error:
+        error.args = (parser.with_option(str(error), args),)
+        raise
 
 
 def parser_of(command: Command) -> "Parser":
@@ -159,6 +167,18 @@ class Parser(argparse.ArgumentParser):
                 values = [value] if equals else list(rest)
                 now = self.old_names[option].format(", ".join(values) or "…")
                 raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
+
+    def with_option(self, message: str, args: argparse.Namespace) -> str:
+        """A message about a file that cannot be read, behind the option that named it: `--system best=best.out: …`."""
+        named = [(0, message)]  # and how long the path is
+        for action in self._actions if _UNREADABLE.match(message) else ():
+            value = getattr(args, action.dest, None) if action.option_strings else None
+            for one in map(str, value if isinstance(value, list) else [value]):
+                name, _, rest = one.partition("=")  # of NAME=FILE, and of KEY=VALUE
+                for begin, path in ((f"{name}=", rest), ("", one), *(("", path) for path in one.split(","))):
+                    if path and message.startswith((f"{path}: ", f"{path}/", f"{path}.")):
+                        named.append((len(path), f"{action.option_strings[-1]} {begin}{message}"))
+        return max(named)[1]
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""

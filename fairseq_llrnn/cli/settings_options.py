@@ -6,7 +6,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.settings import Key, OneOf, Option, Settings, SettingsType, checked, keys, nearest_key, parts_of
+from fairseq_llrnn.settings import (
+    Key,
+    OneOf,
+    Option,
+    Settings,
+    SettingsType,
+    check_files,
+    checked,
+    keys,
+    nearest_key,
+    parts_of,
+)
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Collection[str] | None = None) -> None:
@@ -41,6 +52,7 @@ def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsT
 
     settings = checked(kind, values, called)
     settings.check(called)
+    check_files(settings, called)
     return settings
 
 

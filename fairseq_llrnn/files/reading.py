@@ -7,6 +7,7 @@ Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a p
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -32,10 +33,13 @@ def reading(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
 
 
-def check_there(path: Path | str) -> None:
-    """Raise DataError where there is no such file or folder."""
-    with reading(path):
-        os.stat(path)
+def check_there(called: str, path: Path | str, is_folder: bool = False) -> None:
+    """Raise DataError where there is no such file, or folder, that may be read; `called`: what names it."""
+    with reading(f"{called} {path}"):
+        wrong_kind = stat.S_ISDIR(os.stat(path).st_mode) != is_folder
+        number = errno.EACCES if not os.access(path, os.R_OK) else errno.ENOTDIR if is_folder else errno.EISDIR
+        if number == errno.EACCES or wrong_kind:
+            raise OSError(number, os.strerror(number))
 
 
 def file_digest(path: Path) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import in_form
 from fairseq_llrnn.lexicon.completion import TextWords, complete
@@ -19,6 +17,7 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
 from fairseq_llrnn.lexicon.segments import morpheme_rows
 from fairseq_llrnn.lexicon.table import Asked, Row, Table, as_features
+from fairseq_llrnn.settings import file_of
 
 PYTHON = "python"  # the source of what a program gives
 
@@ -73,22 +72,15 @@ def places(options: LexiconOptions, name: str) -> list[str]:
 
 
 def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
-    """`--lexicon NAME:FILE` names a reader of another package (registry.py)."""
-    theirs, _, file = place.partition(":")
-    readers = registry.names("readers") if name == "lexicon" and ":" in place else {}
-    if not file or theirs not in readers:
-        if readers and not os.path.exists(place):
-            names = ", ".join(sorted(readers))
-            raise OptionError(
-                f"--lexicon {place}: expected a file, or READER:FILE with one of the readers {names}, found neither; "
-                "check the spelling"
-            )
+    """`--lexicon NAME:FILE` names a reader of another package."""
+    theirs, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
+    if theirs is None:
         yield from READERS[name](place, asked)
         return
     spelling = asked.spelling
-    lexicon: Lexicon = registry.load(readers[theirs])(file, lowercase=spelling.lowercase, language=spelling.rules)
+    lexicon: Lexicon = registry.load(theirs)(file, lowercase=spelling.lowercase, language=spelling.rules)
     asked.notes.update(lexicon.notes)
-    for row in _of_mapping(lexicon, theirs):
+    for row in _of_mapping(lexicon, place.partition(":")[0]):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
 
 

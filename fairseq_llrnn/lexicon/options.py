@@ -20,7 +20,7 @@ from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.files.reading import check_there
+from fairseq_llrnn.files.reading import as_paths, check_there
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
@@ -28,6 +28,7 @@ from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, installed_sour
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser, find_program
+from fairseq_llrnn.lexicon.readers.hunspell import rules_of
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
@@ -135,9 +136,11 @@ class LexiconOptions(Settings):
             installed_sources(language_code(self.language))
         if self.apertium is not None:
             find_program()
-            find_analyser(self.apertium)
+            find_analyser(self.apertium, called("apertium"))
+        for path in as_paths(self.hunspell):
+            rules_of(path, called("hunspell"))
         if isinstance(self.morphemes, (str, Path)):
-            _check_segmenter(self.morphemes)
+            _check_segmenter(self.morphemes, called("morphemes"))
 
     @property
     def spelling(self) -> Spelling:
@@ -145,17 +148,17 @@ class LexiconOptions(Settings):
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
 
 
-def _check_segmenter(segmenter: str | Path) -> None:
+def _check_segmenter(segmenter: str | Path, called: str) -> None:
     """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
     if segmenter == MORFESSOR and find_spec("morfessor") is None:
         raise OptionError(
-            f"words.morphemes={MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
+            f"{called} {MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
             "or give a FILE of words cut into segments"
         )
     is_misspelt = bool(get_close_matches(Path(segmenter).name, [MORFESSOR]))
     if segmenter != MORFESSOR and not os.path.exists(segmenter) and is_misspelt:
         raise OptionError(
-            f"morphemes {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+            f"{called} {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
     if segmenter != MORFESSOR:
-        check_there(segmenter)
+        check_there(called, segmenter)

@@ -61,6 +61,7 @@ from fairseq_llrnn.prior.translations import (
     add_translations,
     background_of,
     between_lemmas,
+    check_beside,
     check_units,
     lemmas_of,
     source_lemmas_of,
@@ -86,24 +87,35 @@ class Built:
 ReadBitext = Callable[[str, str, WordList], ParallelText]
 
 
+def nobody_reads(folder: str, dictionary: str, words: WordList) -> ParallelText:
+    """Raise OptionError."""
+    raise OptionError(
+        f"translations.data {folder}: a folder of fairseq is read by `llrnn prior`; in Python give a ParallelText "
+        "(alignment/bitext.py), or say who reads it (`read_bitext` of prior/building.py)"
+    )
+
+
 def build(
     dictionary: Dictionary,
     recipe: Recipe | None = None,
     open_model: OpenModel | None = None,
-    read_bitext: ReadBitext | None = None,
+    read_bitext: ReadBitext = nobody_reads,
+    called: Callable[[str], str] = str,
 ) -> Built:
     """Build a prior.
 
     Args:
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
         open_model: who can read other trained models, for `model:FILE`.
-        read_bitext: who can read data of fairseq, for `translations.data`.
+        read_bitext: who can read data of fairseq, for `translations.data`. called: as of `settings.checked`.
+
+    What is wrong with the recipe, and files that are not there, are said before any text is read.
 
     Raises:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
-    options = checked(Recipe, recipe or Recipe(), lambda name: name)
-    options.check()
+    options = checked(Recipe, recipe or Recipe(), called)
+    options.check(called)
     if options.words.morphemes is not None and options.pieces is not None:
         raise OptionError(
             f"words.morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess "
@@ -111,13 +123,10 @@ def build(
         )
     check_units(options)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    kept = replace(options, dictionary=path)
+    check_files(kept := replace(options, dictionary=path), called)
     words = _words(dictionary)
     if options.translations is not None:
         choose_aligner(options.translations.aligner)
-        if isinstance(options.translations.data, (str, Path)) and read_bitext is not None:
-            read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
-            options = replace(options, translations=replace(options.translations, data=read))
     if options.labels:
         _check_of_labels(options)
         words = replace(words, are_labels=True)
@@ -126,10 +135,7 @@ def build(
     below = with_codes(_below(options, background), code)
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
-    if options.translations is None and any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background)):
-        raise OptionError(
-            "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
-        )
+    check_beside(options.translations, background)
     of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
     knows_source = evidence is not None or any(one.part.knows_source for _, one in named)
     if options.source_dictionary is not None and not knows_source:
@@ -137,7 +143,9 @@ def build(
             "source_dictionary: it needs evidence, or a background that knows the source; add that, or leave it out"
         )
     check_background(background, as_paths(options.text), open_model is not None)
-    check_files(replace(options, dictionary=None))  # which is read
+    if options.translations is not None and isinstance(options.translations.data, (str, Path)):
+        read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
+        options = replace(options, translations=replace(options.translations, data=read))
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
     source = source_symbols(options, path, asked_by) if knows_source else ()
     if evidence is not None and evidence.mapping:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
                 f"--background {atom.text}: a trained model is read by fairseq; build this prior with `llrnn prior`, "
                 "or say who reads it (`open_model` of prior/building.py)"
             )
-        check_files(options := options_of(atom))
+        check_files(options := options_of(atom), partial("--background {}: {}".format, atom))
         if named.check is not None:
             named.check(kind_of(atom.text)[1], options, texts)
 

@@ -31,6 +31,7 @@ from fairseq_llrnn.settings import (
     NOT_KEPT,
     OBJECT,
     FilePath,
+    FolderPath,
     OneOf,
     Option,
     PathOrContent,
@@ -54,7 +55,7 @@ class TranslationOptions(Settings):
     """Lexical translations: t(target word | source word), aligned in a parallel text."""
 
     data: Annotated[
-        FilePath | Annotated[ParallelText, OBJECT],
+        FolderPath | Annotated[ParallelText, OBJECT],
         Option("--lexical-translation", OF_SOURCE, "DIR"),
         Doc(
             "folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of the dictionary: "
@@ -99,11 +100,7 @@ class TranslationOptions(Settings):
     @property
     def parallel(self) -> ParallelText:
         """The bitext, once it is read."""
-        if not isinstance(self.data, ParallelText):
-            raise OptionError(
-                f"translations.data {self.data}: a folder of fairseq is read by `llrnn prior`; in Python give a "
-                "ParallelText (alignment/bitext.py), or say who reads it (`read_bitext` of prior/building.py)"
-            )
+        assert isinstance(self.data, ParallelText)  # which `build` reads
         return self.data
 
 

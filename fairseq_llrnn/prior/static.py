@@ -25,6 +25,7 @@ from typing_extensions import Doc
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT
+from fairseq_llrnn.files.reading import check_there
 from fairseq_llrnn.lexicon.languages.findings import frequency_source
 from fairseq_llrnn.lexicon.readers.weights import read_weights
 from fairseq_llrnn.ngrams.unigram import unigram_weights
@@ -58,8 +59,11 @@ class UnigramOptions(Settings):
 
 
 def check_static(background: str) -> None:
-    """Raise OptionError for what is no name of a static background, and no path."""
-    if background in STATIC or background.partition(":")[0] == LANGUAGE or os.path.exists(background):
+    """Raise OptionError for what is no name of a static background, and no path; DataError for one nobody can read."""
+    if background in STATIC or background.partition(":")[0] == LANGUAGE:
+        return
+    if os.path.exists(background):
+        check_there("--background", background)
         return
     others = named_backgrounds()
     near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)

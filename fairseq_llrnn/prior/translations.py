@@ -36,7 +36,7 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.lexicon.word_forms import check_table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import TRANSLATIONS
+from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, kind_of
 from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
@@ -57,6 +57,22 @@ def check_units(options: Recipe) -> None:
         )
     for path in paths:
         check_table(path, SOURCE_OPTION)
+
+
+def check_beside(options: TranslationOptions | None, background: Expression) -> None:
+    """Raise OptionError for translations that a background names and nobody gives, or that weigh nothing beside it."""
+    kinds = [kind_of(atom.text)[0] for atom in atoms(background)]
+    if TRANSLATIONS in kinds and options is None:
+        raise OptionError(
+            "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
+        )
+    is_static = isinstance(background, Atom) and kinds == [STATIC]
+    is_grammar = any(kind_of(atom.text)[0] == "automaton" for atom in required(background))
+    if options is not None and options.weight == 0 and not (is_static or is_grammar or TRANSLATIONS in kinds):
+        raise OptionError(
+            f"translations.weight 0: expected a weight above 0 beside --background {background}, of which translations "
+            "are a part; leave --lexical-translation out"
+        )
 
 
 def between_lemmas(options: Recipe) -> bool:
@@ -113,7 +129,7 @@ def add_translations(
             fall back on these.
 
     Raises:
-        OptionError: a number out of range. DataError: as the alignment does.
+        DataError: as the alignment does.
     """
     text, aligner = options.parallel, choose_aligner(options.aligner)
     possible = is_word(prior.symbols) & prior.allowed
@@ -138,7 +154,7 @@ def add_translations(
     if before is None:
         translated = prior.with_part(part, text.source_symbols)
     else:
-        part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before, options) else part
+        part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before) else part
         translated = prior.with_part(part, text.source_symbols)
         atom = Atom(TRANSLATIONS, _name(translated, part))
         translated = replace(translated, expression=_combined(prior, before, atom, options))
@@ -171,25 +187,17 @@ def _forbids(prior: Prior, before: Expression) -> bool:
     return any(isinstance(part, AutomatonPart) and part.made_from == "automaton" for part in parts)
 
 
-def _mixes(prior: Prior, before: Expression, options: TranslationOptions) -> bool:
+def _mixes(prior: Prior, before: Expression) -> bool:
     """Whether it is a mixture that weighs the translations."""
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return Atom(TRANSLATIONS) not in required(before)
-    if _forbids(prior, before):
-        return False
-    if options.weight == 0.0:
-        raise OptionError(
-            f"translations.weight 0: expected a weight above 0 beside --background {before}, of which translations "
-            "are a "
-            "part; leave --lexical-translation out"
-        )
-    return True
+    return not _forbids(prior, before)
 
 
 def _combined(prior: Prior, before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return with_atoms(before, lambda atom: translations if atom.text == TRANSLATIONS else atom)
-    if not _mixes(prior, before, options):
+    if not _mixes(prior, before):
         return Times((before, translations))
     weighting = "learned" if options.learned else "fixed"
     return Plus((before, translations), (1.0 - options.weight, options.weight), weighting)

@@ -145,8 +145,8 @@ def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: P
     assert llrnn(*own).code == 0
     assert list(words(tmp_path))[4:] == ["chats", "porte"]
     assert llrnn(*made, tmp_path / "fr.aff").error == (
-        f"{tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found another name; "
-        "give both files"
+        f"--hunspell {tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
+        "another name; give both files"
     )
     table.write_text("casa\t_\tNOUN\t_\n", encoding="utf-8")
     assert llrnn(*own).error == (
@@ -155,8 +155,8 @@ def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: P
     )
     (tmp_path / "fr.aff").unlink()
     assert llrnn(*made, tmp_path / "fr.dic").error == (
-        f"{tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no fr.aff; "
-        "give both files"
+        f"--hunspell {tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no "
+        "fr.aff; give both files"
     )
 
 

@@ -157,7 +157,7 @@ def test_analyses_by_apertium(built: Built, corpus: Corpus, llrnn: Llrnn) -> Non
     assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
     assert prior.settings["lexicon_entries"] == 12
     wrong = llrnn(*made, "--apertium", "fra-zzz").error
-    assert wrong.startswith("there is no Apertium analyser 'fra-zzz': expected the path")
+    assert wrong.startswith("--apertium fra-zzz: expected the path of an *.automorf.bin, or one of")
 
 
 def test_features_of_unimorph(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:

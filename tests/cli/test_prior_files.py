@@ -41,7 +41,7 @@ def test_a_file_that_cannot_be_used(
 ) -> None:
     path = corpus.place / "nowhere" / "dict.txt" if text is None else corpus.write("broken", text)
     error = build(*([option, corpus.treebank, path] if option == "--conllu" else [option, path])).error
-    assert error.startswith(f"{path}{says}")
+    assert error.startswith(f"{'--dict ' if text is None else ''}{path}{says}")
     assert len(error) < 1000
     assert not corpus.out.exists()
 

@@ -54,7 +54,7 @@ def test_several_count_texts(built: Built, corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "{path}: cannot be read: No such file…"),
+        (None, "--count-text {path}: cannot be read: No such file…"),
         ("le\nété\n".encode("latin-1"), "{path}, line 2, byte 1: expected UTF-8, found the byte 0xe9 (invalid "
          "continuation byte); convert the text to UTF-8"),
         ("", "…expected counts, found none for any word of the dictionary…"),
@@ -109,6 +109,6 @@ def test_a_background_that_is_neither_kind_nor_file(build: Build, corpus: Corpus
     assert "; did you mean cache? If another package has this background, install it" in build(
         "--background", "cahce:5"
     ).error
-    assert build("--background", corpus.place).error.startswith(f"{corpus.place}: cannot be read: Is a directory")
+    assert build("--background", corpus.place).error.startswith(f"--background {corpus.place}: cannot be read: Is a d")
     done = build("--background", "unigram(smoothing=goodturing)")
     assert "expected absolute, additive, good-turing or none, found 'goodturing'" in done.error

@@ -213,7 +213,7 @@ def test_output_of_fairseq_generate_and_systems_given_one_by_one(
     log = "2026 | INFO | base | prior llrnn:0.1.0|x", "Generate test with beam=5"
     generated = write(tmp_path / "generate-test.txt", [log[0], *printed, log[1]])
     done = llrnn(*arguments(files, "--system", f"a={files['second']}", "--system", f"b=c={generated}"))
-    assert done.error.startswith(f"c={generated}: cannot be read")  # the first = divides
+    assert done.error.startswith(f"--system b=c={generated}: cannot be read")  # the first = divides
     done = llrnn(*arguments(files, "--system", f"a={files['second']}", "--system", f"b={generated}"))
     assert ["BLEU", "100.00", "100.00"] in cells(done.out)
     assert "\n\nprior of b: llrnn:0.1.0|x\n" in done.out

@@ -123,7 +123,7 @@ def test_a_missing_program_names_the_package(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_unknown_mode_names_those_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apertium, "ANALYSERS_FOLDER", tmp_path)
-    message = r"no Apertium analyser 'fra-cat': expected the path .* installed modes \(none\); .*apertium-fra-cat"
+    message = r"apertium fra-cat: expected the path .* installed modes \(none\), found .*apertium-fra-cat"
     with pytest.raises(DataError, match=message):
         find_analyser("fra-cat")
     (tmp_path / "apertium-eng-deu").mkdir()

@@ -255,5 +255,6 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
 
 
 def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
-    with pytest.raises(OptionError, match="translations.data data-bin: a folder of fairseq is read by `llrnn prior`"):
-        TranslationOptions("data-bin").parallel  # noqa: B018
+    recipe = Recipe(translations=TranslationOptions(files))
+    with pytest.raises(OptionError, match="translations.data .*: a folder of fairseq is read by `llrnn prior`"):
+        Prior.build([*SPECIALS, "le"], recipe)

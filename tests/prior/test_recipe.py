@@ -140,7 +140,7 @@ def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, sa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--recipe", "nowhere.toml"], "nowhere.toml: cannot be read: No such file or directory"),
+        (["--recipe", "nowhere.toml"], "--recipe nowhere.toml: cannot be read: No such file or directory"),
         (["--set", "suffixes"], "--set suffixes: expected KEY=VALUE, found no =; say e.g. words.keep_case=true"),
         (["--set", "sufixes=2"], "--set sufixes=2: there is no key sufixes; did you mean suffixes?"),
         (["--set", "suffixes=0"], "--set suffixes: expected a number of at least 1, found 0; correct it"),

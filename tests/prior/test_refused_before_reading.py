@@ -72,7 +72,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"background": "ngram:2 times wrapping"}, "expected backgrounds that stand by themselves, found wrapping"),
         ({"words": LexiconOptions(conllu="nowhere.conllu")}, "nowhere.conllu: cannot be read: No such file"),
         ({"words": LexiconOptions(morphemes="no/where")}, "no/where: cannot be read: No such file"),
-        ({"words": LexiconOptions(apertium="none-none")}, "there is no Apertium analyser|lt-proc is not installed"),
+        ({"words": LexiconOptions(apertium="none-none")}, "words.apertium none-none: exp|lt-proc is not installed"),
         (
             {"pieces": "bpe", "evidence": EvidenceOptions(("names",)), "source_dictionary": PIECES},
             "--evidence names: expected --lexical-translation beside it and --pieces bpe, since only the source's",

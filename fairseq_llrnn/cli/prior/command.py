@@ -36,12 +36,12 @@ def run(args: argparse.Namespace) -> int:
     if language.is_list(getattr(args, "words.language")):
         return 0
     started = time.perf_counter()
-    recipe = recipe_of(args)
+    recipe, called = recipe_of(args)
     dictionary = str(recipe.dictionary)
     check_place(Path(args.out))
     if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
         need_fairseq()
-    built = build(dictionary, recipe, open_model, read_bitext)
+    built = build(dictionary, recipe, open_model, read_bitext, called)
     # before anything is written: a pattern can take too long
     symbols = built.prior.source_symbols
     counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}

@@ -1,6 +1,7 @@
 """The options of `llrnn prior`: those of the recipe (prior/recipe.py), and what only a command has."""
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.settings_options import add_options, add_set, overridden
@@ -29,8 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, Recipe)
 
 
-def recipe_of(args: argparse.Namespace) -> "Recipe":
-    """What the command line and its recipe say. Raises OptionError, DataError: it is wrong."""
+def recipe_of(args: argparse.Namespace) -> "tuple[Recipe, Callable[[str], str]]":
+    """What the command line and its recipe say, and where each key stands: an option, or the file.
+
+    Raises:
+        OptionError, DataError: there is no such key or value, or no recipe.
+    """
     from fairseq_llrnn.prior.recipe import Recipe
     from fairseq_llrnn.prior.recipe_file import read_recipe
     from fairseq_llrnn.settings import checked, plain_values
@@ -46,10 +51,9 @@ def recipe_of(args: argparse.Namespace) -> "Recipe":
     values, option = overridden(begin, args, Recipe)
     where = f"{args.recipe}: " if args.recipe is not None else ""
     recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")
-    recipe.check(called)
     if recipe.dictionary is None:
         raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")
-    return recipe
+    return recipe, called
 
 
 def _refuse_beside_softmax(args: argparse.Namespace) -> None:

@@ -102,8 +102,12 @@ def find_program() -> str:
     return program
 
 
-def find_analyser(analyser: str | Path) -> Path:
-    """The automaton at this path, or else of this mode among those installed under /usr/share/apertium."""
+def find_analyser(analyser: str | Path, called: str = "apertium") -> Path:
+    """The automaton at this path, or else of this mode among those installed under /usr/share/apertium.
+
+    Raises:
+        DataError: there is none. `called`: the option that names it.
+    """
     if os.path.isfile(analyser):
         return Path(analyser).resolve()
     paths = sorted(ANALYSERS_FOLDER.glob(f"apertium-*/*{ENDING}"))
@@ -111,9 +115,8 @@ def find_analyser(analyser: str | Path) -> Path:
     if str(analyser) in installed:
         return installed[str(analyser)]
     raise DataError(
-        f"there is no Apertium analyser {str(analyser)!r}: expected the path of an *{ENDING} or one of the "
-        f"installed modes ({', '.join(installed) or 'none'}); Debian's package apertium-fra-cat brings "
-        "fra-cat for French"
+        f"{called} {analyser}: expected the path of an *{ENDING}, or one of the installed modes "
+        f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat brings fra-cat, French"
     )
 
 

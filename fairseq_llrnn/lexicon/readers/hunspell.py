@@ -29,6 +29,17 @@ ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and fl
 logger = logging.getLogger(__name__)
 
 
+def rules_of(path: Path | str, called: str = "") -> Path:
+    """FILE.aff of FILE.dic. Raises DataError: it is another name, or not there; `called`: the option that names it."""
+    rules = Path(path).with_suffix(".aff")
+    if Path(path).suffix != ".dic" or not os.path.exists(rules):
+        raise DataError(
+            f"{called} {path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found ".lstrip()
+            + ("another name" if Path(path).suffix != ".dic" else f"no {rules.name}") + "; give both files"
+        )
+    return rules
+
+
 def iter_hunspell(
     path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str, form: str | None = None
 ) -> Iterator[tuple[str, list[str]]]:
@@ -45,13 +56,7 @@ def iter_hunspell(
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
     """
-    rules = Path(path).with_suffix(".aff")
-    if Path(path).suffix != ".dic" or not os.path.exists(rules):
-        raise DataError(
-            f"{path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
-            f"{'another name' if Path(path).suffix != '.dic' else f'no {rules.name}'}; give both files"
-        )
-    affixes = read_affixes(rules, form)
+    affixes = read_affixes(rules_of(path), form)
     prefixes = {(spelled(rule.add), spelled(rule.strip)) for of_flag in affixes.prefixes.values() for rule in of_flag}
     begins = None if words is None else _begins(words, prefixes)
     count = ReadCount(path, "words")

@@ -56,11 +56,6 @@ def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
 def _languages(folder: str) -> tuple[str, str]:
     """SRC and TGT, from the names of the files."""
     place = Path(folder)
-    if not os.path.isdir(place):
-        raise OptionError(
-            f"--lexical-translation {folder}: expected the folder that fairseq-preprocess wrote, found "
-            f"{'a file' if os.path.exists(place) else 'no such folder'}; give its --destdir"
-        )
     names = {path.name for path in place.iterdir()}
     pairs = set()
     for name in names:

@@ -17,7 +17,7 @@ from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-from fairseq_llrnn.settings import FilePath, Settings
+from fairseq_llrnn.settings import FolderPath, Settings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -81,8 +81,8 @@ class ModelOptions(Settings):
         ),
     ] = 1.0  # fmt: skip
     temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
-    data: Annotated[FilePath | None, Doc("its data folder (default: the one that it was trained with)")] = None
-    prior: Annotated[FilePath | None, Doc("its prior, if it is one of ours (default: that of its training)")] = None
+    data: Annotated[FolderPath | None, Doc("its data folder (default: the one that it was trained with)")] = None
+    prior: Annotated[FolderPath | None, Doc("its prior, if it is one of ours (default: that of its training)")] = None
 
 
 def _is_checkpoint(source: str) -> bool:

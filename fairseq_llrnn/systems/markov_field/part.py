@@ -5,6 +5,7 @@ Sizes: V words of the prior, R kinds of tokens of the field, K order, D width.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_par
 from fairseq_llrnn.prior.prior import Prior
 
 from .background import MarkovBackground
+from .folder import JSON_FILE
 from .model import MarkovField
 from .potentials import Potentials
 
@@ -90,7 +92,13 @@ class MarkovFieldPart(Part):
         return {"kinds of tokens of the field": len(self.unary)}
 
 
-@register_background("mrf", MarkovFieldPart, example="mrf:field")
+def _is_field(source: str) -> bool:
+    if not os.path.isfile(os.path.join(source, JSON_FILE)):
+        raise ValueError(f"expected a field (a folder with {JSON_FILE}), found none; make one with `llrnn mrf train`")
+    return True
+
+
+@register_background("mrf", MarkovFieldPart, example="mrf:field", is_file=_is_field)
 def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     """The field in the folder `source`, for the words that the prior allows. Raises DataError."""
     field = MarkovField.load(source)

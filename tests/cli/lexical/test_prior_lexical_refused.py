@@ -41,11 +41,10 @@ def test_options_without_a_bitext(data: Path, llrnn: Llrnn, setting: str) -> Non
 
 
 def test_no_such_folder(prior: Run, data: Path) -> None:
-    assert prior("--lexical-translation", data / "nowhere").error == (
-        f"--lexical-translation {data / 'nowhere'}: expected the folder that fairseq-preprocess wrote, found no such "
-        "folder; give its --destdir"
-    )
-    assert "found a file; give its --destdir" in prior("--lexical-translation", data / "dict.fr.txt").error
+    for folder, said in (("nowhere", "No such file or directory"), ("dict.fr.txt", "Not a directory")):
+        assert prior("--lexical-translation", data / folder).error == (
+            f"--lexical-translation {data / folder}: cannot be read: {said}; check the path and its rights"
+        )
 
 
 def test_no_bitext_in_it(prior: Run, data: Path) -> None:
@@ -78,7 +77,7 @@ def test_a_dictionary_that_is_none_of_them(prior: Run, data: Path) -> None:
 
 def test_a_dictionary_that_is_missing(prior: Run, data: Path) -> None:
     (data / "dict.en.txt").unlink()
-    assert prior().error.startswith(f"{data / 'dict.en.txt'}: cannot be read: No such file or directory")
+    assert prior().error.startswith(f"--lexical-translation {data / 'dict.en.txt'}: cannot be read: No such f")
 
 
 def test_sides_of_different_sizes(prior: Run, data: Path, shell: Shell, tmp_path: Path) -> None:
