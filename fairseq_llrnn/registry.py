@@ -86,7 +86,13 @@ def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
             places[" ".join(place[3:]).replace("_", "-")] = module
         else:
             places[place[1] if place[0] == "systems" else place[-1]] = module
-    return places | {point.name: point.value for point in entry_points(group=f"{PACKAGE.name}.{group}")}
+    found = _announced(tuple(sys.path)).select(group=f"{PACKAGE.name}.{group}")
+    return places | {point.name: point.value for point in found}
+
+
+@functools.cache  # to look through all packages on the path takes some hundredths of a second
+def _announced(path: tuple[str, ...]) -> Any:  # Python 3.12 has another type
+    return entry_points()
 
 
 def lost(name: str) -> str | None:
@@ -115,7 +121,7 @@ def load_all(group: str) -> tuple[Any, ...]:
     return _load_all(group, tuple(sys.path))
 
 
-@functools.cache  # to look through all packages on the path takes some hundredths of a second
+@functools.cache
 def _load_all(group: str, path: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(load(place) for place in names(group).values())
 

@@ -15,7 +15,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 FOLDER = "LLRNN_TESTS_COMPOSITIONS"  # the variable that names where a run of pytest keeps them
 
@@ -28,8 +28,12 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
+    known: ClassVar[dict[tuple[str, ...], type[Enum]]] = {}
+
     def persistent_load(self, names: tuple[str, ...]) -> type[Enum]:
-        return next(found for found in _enums(Enum) if tuple(found.__members__) == names)
+        if names not in self.known:
+            self.known.update((tuple(found.__members__), found) for found in _enums(Enum))
+        return self.known[names]
 
 
 def _enums(base: type[Enum]) -> Iterator[type[Enum]]:

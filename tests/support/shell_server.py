@@ -26,6 +26,7 @@ import sys
 import time
 import traceback
 import types
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ MODULES = quick_commands.MODULES | {"two_gradients": "two_gradients", "two_proce
 IMPORTED = (  # by most commands, beside all of this package that neither registers itself nor is slow to import
     "fairseq_llrnn.plugin", "fairseq_llrnn.plugin.tasks.language_modeling", "fairseq_llrnn.plugin.tasks.translation",
     "fairseq_llrnn.plugin.models.llrnn_lm", "fairseq.trainer", "fairseq.quantization_utils",
-    "fairseq.data.token_block_utils_fast", "torch._dynamo", "torch.utils.serialization",
+    "fairseq.data.token_block_utils_fast", "torch._dynamo", "torch.utils.serialization", "pydantic",
 )  # fmt: skip
 APART = ("plugin", "systems", "huggingface")
 
@@ -160,12 +161,35 @@ def _imported() -> Iterator[str]:
     yield from (*IMPORTED, *(name for name in own if name.split(".")[1] not in APART))
 
 
+def _warm_up() -> None:
+    """What libraries make when they are first used, and keep: schemas, the tables of parsers, torch's threads."""
+    import torch
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    from fairseq_llrnn import registry
+    from fairseq_llrnn.prior.recipe import Recipe
+    from fairseq_llrnn.settings import checked
+
+    checked(Recipe, {}, str)
+    registry.names("commands")
+    remember_compositions()
+    arguments = ["data", "--task", "language_modeling", "--arch", "lstm_lm", "--optimizer", "adam"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fairseq's use of hydra
+        parser = options.get_training_parser()
+        convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=arguments))
+    layer = torch.nn.Linear(2, 2)
+    layer(torch.ones(1, 2)).log_softmax(1).sum().backward()
+    torch.optim.Adam(layer.parameters()).step()
+
+
 def serve(modules: list[str]) -> None:
     """Import what is slow, or these modules alone, then fork one child per request."""
     for name in modules or _imported():
         importlib.import_module(name)
     if not modules:
-        remember_compositions()
+        _warm_up()
     # The commands set up logging as their first act, before fairseq can.
     logging.root.handlers.clear()
     gc.collect()
