@@ -32,8 +32,12 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, names: tuple[str, ...]) -> type[Enum]:
         if names not in self.known:
-            self.known.update((tuple(found.__members__), found) for found in _enums(Enum))
+            self.learn()
         return self.known[names]
+
+    @classmethod
+    def learn(cls) -> None:
+        cls.known.update((tuple(found.__members__), found) for found in _enums(Enum))
 
 
 def _enums(base: type[Enum]) -> Iterator[type[Enum]]:
@@ -54,6 +58,7 @@ def remember_compositions() -> None:
 
     folder, compose, parser = Path(os.environ[FOLDER]), utils.compose, OverridesParser.create()
     parser.parse_overrides(["a.b=1", "a.b='c'", "a.b=0.5", "a.b=[1,2]", "a.b=null", "a.b=True", "a.b=c"])  # it learns
+    _Unpickler.learn()
     settings = str(Path(utils.__file__).parents[1] / "config")
 
     def composed(config_name: str, overrides: Sequence[str], strict: bool) -> Any:

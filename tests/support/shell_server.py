@@ -162,7 +162,7 @@ def _imported() -> Iterator[str]:
 
 
 def _warm_up() -> None:
-    """What libraries make when they are first used, and keep: schemas, the tables of parsers, torch's threads."""
+    """What libraries make when they are first used, and keep: schemas, the tables of parsers, machine code."""
     import torch
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -179,8 +179,8 @@ def _warm_up() -> None:
         warnings.simplefilter("ignore")  # fairseq's use of hydra
         parser = options.get_training_parser()
         convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, input_args=arguments))
-    layer = torch.nn.Linear(2, 2)
-    layer(torch.ones(1, 2)).log_softmax(1).sum().backward()
+    layer = torch.nn.LSTM(16, 16)
+    layer(torch.ones(4, 2, 16))[0].log_softmax(2).sum().backward()
     torch.optim.Adam(layer.parameters()).step()
 
 
