@@ -272,8 +272,8 @@ def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> N
     )
     shown = json.loads(llrnn("show", data / "prior", "--source", "12", "--source", "—", "--json").out)
     assert shown["translations"] == [
-        {"source": "12", "evidence": ["numbers: 12"]},
-        {"source": "—", "evidence": ["none", "unknown: the source dictionary lacks it"]},
+        {"source": "12", "parts": {"evidence": ["numbers: 12"]}},
+        {"source": "—", "parts": {"evidence": ["none", "unknown: the source dictionary lacks it"]}},
     ]
 
 
@@ -322,4 +322,4 @@ def test_a_source_in_pieces(shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
     assert "cats\n  translations  none\n  evidence      none\n\n" in shown
     assert "  evidence      copies: dogs   unknown: the source's training text lacks it\n" in shown
     [asked] = json.loads(llrnn("show", data / "prior", "--source", "12", "--json").out)["translations"]
-    assert asked["evidence"] == ["numbers: 12"]
+    assert asked["parts"]["evidence"] == ["numbers: 12"]

@@ -54,7 +54,7 @@ class PriorView:
         if word in prior.source_symbols or not prior.brings_strings:
             index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
             word = prior.source_symbols[index]
-        return {"source": word, **_facts(part.source_word(prior, word, index) for part in prior.parts)}
+        return {"source": word, "parts": _facts(part.source_word(prior, word, index) for part in prior.parts)}
 
     def members(self, signature: int) -> list[dict[str, Any]]:
         """The most probable words of an output signature, with their shares of it (None where it has no mass)."""

@@ -139,7 +139,7 @@ def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
 
 def source_word_text(word: Mapping[str, Any]) -> str:
     """The same for people."""
-    return "\n".join([printable(word["source"]), *_fact_lines({k: v for k, v in word.items() if k != "source"})])
+    return "\n".join([printable(word["source"]), *_fact_lines(word["parts"])])
 
 
 def _fact_lines(facts: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -129,8 +129,9 @@ def test_the_translations_of_a_word(built: Callable[..., Prior], data: Path, llr
     shown = json.loads(llrnn("show", data / "prior", "maison", "--source", "house", "--json").out)
     assert [word["word"] for word in shown["words"]] == ["maison"]
     (row,) = shown["translations"]
-    assert (row["source"], [x["word"] for x in row["translations"]]) == ("house", translations(prior, "house"))
-    probabilities = [x["probability"] for x in row["translations"]]
+    listed = row["parts"]["translations"]
+    assert (row["source"], [x["word"] for x in listed]) == ("house", translations(prior, "house"))
+    probabilities = [x["probability"] for x in listed]
     assert probabilities == sorted(probabilities, reverse=True)
     assert sum(probabilities) == pytest.approx(1)
     assert llrnn("show", data / "prior", "--source", "</s>").out == "</s>\n  translations  none\n"
