@@ -170,7 +170,7 @@ class SlotRows(ClassSource):
     P s_j are real-valued features of slot j given C: they tell apart two slots that are alike (two unknown names).
     """
 
-    name, called, kind = "slot_rows", "evidence", EvidenceSlots
+    name, kind = "slot_rows", EvidenceSlots
     needs_source_states = reads_marks = True
 
     def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:

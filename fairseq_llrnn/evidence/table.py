@@ -68,8 +68,8 @@ class EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
 
     def source_index(self, word: str) -> int | None:
-        """The id of a source word; None for an unknown word that is no evidence."""
-        index = self.source.word_index.get(word, self.source.open_index.get(word))
+        """The id of a source word; None for an unknown word that is no evidence, even if another part has opened it."""
+        index = self.source.word_index.get(word)
         if index is None and self.rules.find(word, self.source.word_index) is not None:
             index = self.source.open(word)
         return index

@@ -80,7 +80,6 @@ class ClassSource(nn.Module):
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     option: ClassVar[str] = ""  # what messages call it; "": as `name`
-    called: ClassVar[str] = ""  # what logs call its strings: nats_…; "": as `name`
     kind: ClassVar[type[ContextClassSource] | None] = None  # of the context classes that it has rows for
     opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it alone
     needs_source_states: ClassVar[bool] = False  # whether its rows are made of the encoder's states

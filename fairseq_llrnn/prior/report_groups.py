@@ -24,7 +24,7 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
 
     A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` and `unknown`. A
     value that is called like one of these kinds is told from it by its group: `Number:other`; so is one that is called
-    like a part, whose strings are a kind of their own in a log.
+    like a part: the strings that a part brings are a kind of their own, which logs and explanations call by its name.
 
     Raises:
         OptionError: the prior has no feature of that group.
@@ -37,13 +37,13 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
             f"--report-group {group}: expected a feature group of the prior ({', '.join(groups)}) or `none`"
             + (f"; did you mean {near[0]}?" if near else "")
         )
-    taken = {MIXED, OTHER, END, UNKNOWN, *prior.names, *(part.class_name for part in prior.parts)}
+    others = {MIXED, OTHER, END, UNKNOWN, *prior.names}
     kind_of_class: list[str] = []
     for signature in range(prior.output.num_classes):
         names = [name for name in features.row(signature) if feature_group(name) == group]
         if len(names) == 1:
             value = names[0].partition(":")[2]
-            kind_of_class.append(names[0] if value in taken else value)
+            kind_of_class.append(names[0] if value in others else value)
         else:
             kind_of_class.append(MIXED if names else OTHER)
     kinds = sorted({*kind_of_class, END, UNKNOWN})

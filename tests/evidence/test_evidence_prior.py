@@ -22,6 +22,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.evidence import add_evidence, discount
+from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.plain import plain_prior
@@ -341,3 +342,23 @@ def test_source_words_by_kind() -> None:
     assert source_words(evident()) == {"numbers": 3, "names": 1, "copies": 0}
     mapped = EvidenceRules(("mapped", "numbers", "dates"), {"1,000": ("1", "000"), "2,000": ("2", "000")}, {})
     assert source_words(evident(mapped)) == {"mapped": 1, "numbers": 2, "dates": 0}
+
+
+def test_a_part_answers_for_its_own_strings() -> None:
+    """Whichever part was asked first: a number has one id, and is a string of the parts that say so."""
+
+    class Months(Part):
+        kind, knows_source, brings_strings = "months", True, True
+
+        def source_index(self, prior: Prior, word: str) -> int | None:
+            return prior.session.source.open(word) if word in ("november", "17") else None
+
+    words = ("17", "november", "house", "1998", "Zoé")
+    for order in (words, words[::-1]):
+        prior = evident(EvidenceRules(("numbers", "names"), {}, {})).with_part(Months())
+        ids = {word: prior.source_index(word) for word in (*order, *order)}
+        assert (ids["house"], ids["1998"]) == (5, 7) and len(set(ids.values())) == 5
+        evidence, months = prior.parts
+        for part, own in ((evidence, {"17", "Zoé"}), (months, {"17", "november"})):
+            answers = {word: part.source_index(prior, word) for word in words if word not in SOURCE}
+            assert answers == {word: ids[word] if word in own else None for word in answers}

@@ -8,6 +8,7 @@ import pytest
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -47,6 +48,13 @@ def test_a_value_that_is_called_like_a_kind_is_no_part_of_it() -> None:
         "</s>": "end", "<unk>": "unknown", "le": "Sing", "bien": "other", "chat": "other", "peut-être": "other",
         "deux": "Number:other",
     }  # fmt: skip
+
+
+def test_a_value_that_is_called_like_a_part_is_none_of_its_strings() -> None:
+    """Which logs call by the part's name, too."""
+    assert "Sing" in kinds_of(prior(), "Number").values()
+    sing = type("Sing", (Part,), {"kind": "Sing", "class_name": "rows_of_sing"})
+    assert kinds_of(prior().with_part(sing()), "Number")["le"] == "Number:Sing"
 
 
 def test_special_symbols_that_share_their_features_are_told_apart() -> None:

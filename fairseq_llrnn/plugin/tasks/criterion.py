@@ -168,7 +168,8 @@ class LogLinearCriterion(FairseqCriterion):
     ) -> dict[str, Tensor]:
         """Sums for the validation log: ‖a‖₂, and the loss by kind of word, strings of a source apart."""
         details, sources = dict[str, Tensor](), decoder.head.sources_of(batch, target)
-        kinds = [*self.kinds, *(source.called or source.name for source in decoder.head.sources)]
+        part_of = dict(zip((part.class_name for part in self.prior.parts), self.prior.names, strict=True))
+        kinds = [*self.kinds, *(part_of.get(source.name, source.name) for source in decoder.head.sources)]
         if decoder.head.normaliser.rows_are_features:
             details["adaptor_norm"] = decoder.head.adaptor_norm(batch).masked_fill(~mask, 0.0).sum()
         self.kind_of = self.kind_of.to(target.device)
