@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument(
         "--open", action="store_true",
         help="spell unknown words: the exact probability of every string (with a prior of --open-vocabulary); without "
-        "this, an unknown word is no more than <unk>",
+        "this, every unknown word is scored as <unk>",
     )  # fmt: skip
     results.add_argument(
         "--per-sentence", action="store_true",

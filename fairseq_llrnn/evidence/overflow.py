@@ -24,7 +24,7 @@ class LeftOut:
         self._is_covered = False  # whether a data set's own warning said it all
         self._of_sentence: dict[bytes, int] = {}  # by source ids
 
-    def covered_by_warning(self) -> None:
+    def mark_covered(self) -> None:
         """No sentence needs to be counted: the data set's own warning says how many there are."""
         self._is_covered = True
 

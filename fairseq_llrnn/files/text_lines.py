@@ -111,7 +111,7 @@ def warn_of_blanks(path: Path | str, what: str, lines: Sequence[int]) -> None:
     """Say which words of a running text, or made of one, show nothing. lines: where they are."""
     if lines:
         some = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        logger.warning(f"{path}: {len(lines):,} {what} show nothing (lines {some}); clean the text, if they are none")
+        logger.warning(f"{path}: {len(lines):,} {what} have no visible character (lines {some}); clean the text")
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:

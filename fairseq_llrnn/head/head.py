@@ -216,7 +216,7 @@ class LogLinearHead(nn.Module):
             spelling: what unknown words are spelled from, (B, T, X), where that is not `hidden`.
         """
 
-        def part(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
+        def of_some(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
@@ -226,8 +226,8 @@ class LogLinearHead(nn.Module):
             return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
-        first = part(sentences, background)
-        first.rest.extend(partial(part, *each, first.rows) for each in later)
+        first = of_some(sentences, background)
+        first.rest.extend(partial(of_some, *each, first.rows) for each in later)
         return first
 
     def for_background(self, tokens: Tensor) -> Tensor:
@@ -286,16 +286,16 @@ class LogLinearHead(nn.Module):
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         layers = layers_of(background, states, hidden.shape[:2])
-        for layer, part in layers:
+        for layer, columns in layers:
             source = self._source_of(layer)
             if source.num_columns:
-                hidden = source.widen(hidden, Place(layer, part, rows, []))
+                hidden = source.widen(hidden, Place(layer, columns, rows, []))
         if self.change is not None:
             masses = self.change.applied(masses, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
-        for layer, part in layers:
+        for layer, columns in layers:
             if layer.source.width:
-                each = part if layer.source.changes else part[:, :1]
+                each = columns if layer.source.changes else columns[:, :1]
                 pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
@@ -404,9 +404,9 @@ class LogLinearHead(nn.Module):
         """
         classes = batch.background.classes(batch.states, self.for_background(targets).flatten()).view_as(targets)
         source_of = torch.full_like(targets, -1)
-        for layer, part in layers_of(batch.background, batch.states, targets.shape):
+        for layer, columns in layers_of(batch.background, batch.states, targets.shape):
             if layer.source.unk is not None:
-                each = part if layer.source.changes else part[:, :1]  # shape: (B, T or 1, …)
+                each = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
                 added = layer.source.log_added(layer.contexts_of(each.flatten(0, 1))).unflatten(0, each.shape[:2])
                 which = classes - layer.num_below
                 inside = (which >= 0) & (which < added.size(2))
@@ -548,16 +548,16 @@ class LogLinearHead(nn.Module):
         """As `explain`, of a batch of one sentence that the network has read."""
         from fairseq_llrnn.explain.explanation import explain
 
-        terms, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
+        arguments, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
         if self.change is not None:
             before = batch.background.masses(batch.states).dense()
-            terms["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
-            terms["scores"] = terms["scores"] + terms["powered"]
+            arguments["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
+            arguments["scores"] = arguments["scores"] + arguments["powered"]
             masses = before
         for source in self.sources:
-            terms |= source.explained(batch, terms)
+            arguments |= source.explained(batch, arguments)
         of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*of_batch, log_masses=masses, top=top, **terms))
+        return list(explain(*of_batch, log_masses=masses, top=top, **arguments))
 
     def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
         if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:

@@ -113,7 +113,7 @@ class OpenWords(ClassSource):
         for name in [name for name in state_dict if name.startswith(old)]:
             state_dict[f"{prefix}{self.name}.speller.{name.removeprefix(old)}"] = state_dict.pop(name)
 
-    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
+    def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"opened": (self.mixture, batch.kept[self.name][0])}
 
     # ---- strings in the place of <unk> ------------------------------------------------------------------------------

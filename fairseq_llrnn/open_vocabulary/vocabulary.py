@@ -120,7 +120,7 @@ def read_open_vocabulary(
     kind = description["kind"]
     if kind not in kinds() or not isinstance(order, int) or not 0 < order <= 64:
         reason = lost(str(kind))
-        raise ValueError(f"the open vocabulary is of an unknown kind, {kind!r}" + (f"; {reason}" if reason else ""))
+        raise ValueError(f"the kind of the open vocabulary is unknown, {kind!r}" + (f"; {reason}" if reason else ""))
     if not (isinstance(classes, list) and classes and all(isinstance(name, str) for name in classes)):
         raise ValueError("the open vocabulary names no classes")
 

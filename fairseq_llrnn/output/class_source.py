@@ -157,11 +157,11 @@ class ClassSource(nn.Module):
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
 
-    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
+    def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         """More arguments of explain/explanation.py for a batch of one sentence, by name.
 
         Args:
-            terms: those of the normaliser and of the sources before, which these replace where names are equal.
+            arguments: those of the normaliser and of the sources before, which these replace where names are equal.
 
         Returns:
             With "terms", {kind: ClassTerms}, from a source whose classes keep the features of their words.

@@ -619,16 +619,16 @@ def each_layer(background: Background) -> Iterator[ContextClasses]:
 
 
 def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
-    """The context classes in front of a background, the innermost first, each with its own part of the states.
+    """The context classes in front of a background, the innermost first, each with its own columns of the states.
 
     Args:
-        states: (N, …), of positions in the shape (B, T); the parts are (B, T, …).
+        states: (N, …), of positions in the shape (B, T); the columns are (B, T, …).
     """
     layers: list[tuple[ContextClasses, Tensor]] = []
     for layer in each_layer(background):
         states = layers[-1][0].below(states) if layers else states
         layers.append((layer, states))
-    return [(layer, part.view(*shape, *part.shape[1:])) for layer, part in reversed(layers)]
+    return [(layer, columns.view(*shape, *columns.shape[1:])) for layer, columns in reversed(layers)]
 
 
 def strings_in(background: Background) -> ContextClasses | None:

@@ -196,9 +196,9 @@ def test_which_words_are_unknown(explain: Explain) -> None:
     done = explain("--source", "el tahcs 4711 Zoé &apos; Zoé", "le Zoé 4711 88 chats </s> <unk>")
     assert done.code == 0
     assert done.err.splitlines() == [
-        "note: 'tahcs' is not in the source dictionary and is read as <unk>; it is of the prior's evidence",
-        "note: '4711' is not in the source dictionary and is read as <unk>; it is of the prior's evidence",
-        "note: 'Zoé' is not in the source dictionary and is read as <unk>; it is of the prior's evidence",
+        "note: 'tahcs' is not in the source dictionary and is read as <unk>; the prior's evidence uses it",
+        "note: '4711' is not in the source dictionary and is read as <unk>; the prior's evidence uses it",
+        "note: 'Zoé' is not in the source dictionary and is read as <unk>; the prior's evidence uses it",
         "note: '&apos;' is not in the source dictionary and is read as <unk>",
         "note: '88' is not in the dictionary, nor offered by the source, and is scored as <unk>",
         "note: 'chats' is not in the dictionary, nor offered by the source, and is scored as <unk>; did you mean "

@@ -65,7 +65,7 @@ def test_reads_what_fairseq_reads_or_refuses_it(tmp_path: Path, text: str) -> No
 def test_symbols_that_show_nothing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path, "a 5\n\u200b 3\nb\u200b 2\n\u2060\u00ad 1\n")
     assert load_dictionary(path).symbols[4:] == ("a", "\u200b", "b\u200b", "\u2060\u00ad")
-    assert caplog.messages == [f"{path}: 2 symbols show nothing (lines 2, 4); clean the text, if they are none"]
+    assert caplog.messages == [f"{path}: 2 symbols have no visible character (lines 2, 4); clean the text"]
 
 
 def test_counts_of_a_text(tmp_path: Path) -> None:

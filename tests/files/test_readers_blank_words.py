@@ -66,11 +66,11 @@ def test_words_without_width_in_running_text_are_counted(
     rows = "".join(ROW.format(i, form, "_") for i, form in enumerate(("le", word, f"a{word}", word), 1))
     (tmp_path / "a").write_text("1-2\ta" + "\t_" * 8 + f"\n{rows}", encoding="utf-8")
     assert word in read_conllu(tmp_path / "a", lowercase=True)
-    assert f"{tmp_path}/a: 2 words show nothing (lines 3, 5); clean the text, if they are none" in caplog.messages
+    assert f"{tmp_path}/a: 2 words have no visible character (lines 3, 5); clean the text" in caplog.messages
     (tmp_path / "dict.txt").write_text(f"le 5\n{word} 3\na{word} 1\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         assert load_dictionary(tmp_path / "dict.txt").counts.sum() == 9
-    assert "dict.txt: 1 symbols show nothing (lines 2)" in caplog.text
+    assert "dict.txt: 1 symbols have no visible character (lines 2)" in caplog.text
 
 
 def test_what_shows_nothing() -> None:

@@ -11,7 +11,7 @@ from tiny_world import EVERY_SENTENCE, read_checkpoint
 from translation_world import train_stock_lm
 
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 12}', "--eval-bleu-detok", "space"]
-LOST = "unknown words of the {} sources are no more than <unk> in the binary data set"
+LOST = "unknown words of the {} sources are stored as <unk> in the binary data set"
 
 
 def scores(result: Result) -> dict[int, float]:

@@ -191,7 +191,7 @@ def _note_unknown(
     vocabulary: set[str] = set(symbols) if unknown else set()
     for word in dict.fromkeys(unknown):
         part = (strings or {}).get(word)
-        hint = _suggestion(word, symbols, vocabulary) if part is None else f"; it is of the prior's {part}"
+        hint = _suggestion(word, symbols, vocabulary) if part is None else f"; the prior's {part} uses it"
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
 
 
@@ -202,7 +202,7 @@ def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
         number = forbidden[0]
         note(
             f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "
-            "what does is explained as if a sentence began there"
+            "the words behind it are explained as if a sentence began there"
         )
 
 

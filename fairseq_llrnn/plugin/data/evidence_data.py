@@ -67,7 +67,7 @@ def warn_of_lost_evidence(
     No slot can bring back the latter. Words that training reads as unknown (plugin/data/evidence_data.py) are not
     counted: they are others in every epoch.
     """
-    table.left_out.covered_by_warning()
+    table.left_out.mark_covered()
     widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
     unknown = strings = sentences = 0
     for first in range(0, len(sources), AT_ONCE):
@@ -84,7 +84,7 @@ def warn_of_lost_evidence(
         logger.warning(no_room(strings, f"{sentences:,} of the {len(sources):,} {split} sources", table.max_slots))
     if unknown and binary:
         logger.warning(
-            f"evidence: {unknown} unknown words of the {split} sources are no more than <unk> in the binary data set; "
+            f"evidence: {unknown} unknown words of the {split} sources are stored as <unk> in the binary data set; "
             "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
             "--dataset-impl raw"
         )

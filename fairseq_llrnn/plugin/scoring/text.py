@@ -26,7 +26,7 @@ SENTENCES = 64  # of a batch, at most
 
 
 class TextScorer:
-    """Scores lines of words. `opened` says whether unknown words are spelled, or no more than <unk>."""
+    """Scores lines of words. `opened` says whether unknown words are spelled, or scored as <unk>."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.model, self.device, self.max_tokens = scorer.model, scorer.device, scorer.max_tokens

@@ -121,13 +121,13 @@ class ExpertFeatures(ClassSource):
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         check(self.option, "the checkpoint", state_dict, len(self.panel.experts), prefix)
 
-    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
+    def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         """Scores with what experts add to all classes alike, since explanations name it."""
         width, hidden = self.weight.size(1), batch.hidden[0]
         layers = each_layer(batch.background)
         layer, contexts = next((one, one.source) for one in layers if isinstance(one.source, Contexts))
-        of_classes = {**terms.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
-        return {"scores": terms["scores"] + hidden[:, width : width + 1], "terms": of_classes}
+        of_classes = {**arguments.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
+        return {"scores": arguments["scores"] + hidden[:, width : width + 1], "terms": of_classes}
 
     @staticmethod
     def _contexts(place: Place) -> Contexts:

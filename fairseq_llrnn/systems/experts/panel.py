@@ -137,7 +137,7 @@ class Panel:
         if not self._warned:
             self._warned = True
             logger.warning(
-                f"expert {expert.name}: the exception {word!r} is in no dictionary, so that nothing is made of it "
+                f"expert {expert.name}: the exception {word!r} is in no dictionary, and is ignored "
                 "(one warning)"
             )
 

@@ -88,7 +88,7 @@ def test_an_exception_in_no_dictionary_is_said_once(caplog: pytest.LogCaptureFix
     assert panel.ask(("a",), ()).exceptions == {IDS["deux"]: (2.0,)}
     panel.ask(("b",), ())
     assert [r.message for r in caplog.records] == [
-        "expert Says: the exception 'nobody' is in no dictionary, so that nothing is made of it (one warning)"
+        "expert Says: the exception 'nobody' is in no dictionary, and is ignored (one warning)"
     ]
 
 
