@@ -131,8 +131,20 @@ def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
 # ---- report ----------------------------------------------------------------------------------------------
 
 
+def failures(contestants: Sequence[Contestant]) -> dict[str, str]:
+    """Why those cannot take part whose first step fails, by name: compiled ones, and the layers of others."""
+    reasons = {}
+    for contestant in contestants:
+        try:
+            contestant.seconds()
+        except Exception as error:  # those of a compiler may be any
+            reasons[contestant.name] = f"{type(error).__name__}: {error}".splitlines()[0]
+        contestant.drop_gradients()
+    return reasons
+
+
 def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
-    """Print one size's table; times of softmax (nan: left out) and the fastest adaptive over ours."""
+    """Print one size's table; times of softmax (nan: left out, or failed) and the fastest adaptive over ours."""
     setting = Setting.of(words, args, args.positions, args.width)
     ours = setting.log_linear()
     contestants = [ours, *setting.trees(), *adaptives(setting), *fused(setting)]
@@ -141,7 +153,10 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     contestants += [setting.softmax()] if with_softmax else []
     if args.device == "cuda":
         to_compile = (ours, contestants[-1]) if with_softmax else (ours,)
+        torch._dynamo.reset()  # a size's graphs count as recompilations of the size before, which have a limit
         contestants += [contestant.compiled() for contestant in to_compile]
+    failed = failures(contestants[1:])
+    contestants = [contestant for contestant in contestants if contestant.name not in failed]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
     peaks = {contestant.name: allocated(contestant) for contestant in contestants}
@@ -151,11 +166,13 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
         size = sum(parameter.numel() for parameter in contestant.module.parameters())
         line = f"  {contestant.name:<54}{took * 1e3:>8.1f}{took / seconds[ours.name]:>12.2f}{size:>14,}"
         print(f"{line}{peak / 1e6:>14,.1f}")
+    for name, reason in failed.items():
+        print(f"  {name:<54}{'failed':>8}  {reason[:60]}")
     if not with_softmax:
         print(f"  softmax left out: its logits would take more than {limit >> 30} GiB")
     adaptive, tree = (min((n for n in seconds if kind in n), key=seconds.__getitem__) for kind in ("adaptive", "tree"))
     return {
-        "softmax_over_loglinear": rounds.ratio("softmax", ours.name) if with_softmax else float("nan"),
+        "softmax_over_loglinear": rounds.ratio("softmax", ours.name) if "softmax" in seconds else float("nan"),
         "adaptive_over_loglinear": rounds.ratio(adaptive, ours.name),
         "exact_over_tree": rounds.ratio(ours.name, tree),
         "adaptive_over_tree": rounds.ratio(adaptive, tree),

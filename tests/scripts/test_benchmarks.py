@@ -6,8 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -158,6 +160,24 @@ def test_all_rivals_of_the_large_tree_are_distributions() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_contestant_that_fails_is_a_line_of_the_table(
+    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(setting: Any) -> list[Any]:
+        def loss() -> None:
+            raise RuntimeError("no kernel of this shape\nand much more")
+
+        return [replace(setting.log_linear(), name="log-linear, compiled", loss=loss)]
+
+    monkeypatch.setattr(output_layer, "fused", failing)
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
+    assert output_layer.main() == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if "compiled" in line]
+    assert line.split() == "log-linear, compiled failed RuntimeError: no kernel of this shape".split()
+    assert "  softmax  " in out and "exact_over_tree" in json.loads(out.splitlines()[-1])
+
+
 @pytest.mark.parametrize("name", ["bench_output_layer", "bench_large_tree", "bench_backgrounds", "bench_generate"])
 def test_a_gpu_that_is_not_there(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
