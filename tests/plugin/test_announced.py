@@ -1,6 +1,7 @@
 """Names are known to fairseq before their modules are imported, and mean the same before and after."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from shell import Shell
@@ -24,6 +25,20 @@ for module in pkgutil.walk_packages(fairseq_llrnn.__path__, "fairseq_llrnn."):
     importlib.import_module(module.name)
 print({how: after - known[how] for how, after in names().items() if after != known[how]})
 """
+OPTIMIZER = """
+from dataclasses import dataclass
+from fairseq.dataclass import FairseqDataclass
+from fairseq.optim import FairseqOptimizer, register_optimizer
+from fairseq_llrnn.plugin.announced import registered
+
+@dataclass
+class SlowConfig(FairseqDataclass):
+    slowness: int = 3
+
+@registered(register_optimizer, "slow", dataclass=SlowConfig)
+class Slow(FairseqOptimizer):
+    pass
+"""
 
 
 @pytest.fixture
@@ -44,20 +59,26 @@ print(*(name.split(".")[-1] for name in sys.modules if name.startswith("fairseq_
     assert python(program).split() == ["llrnn_transformer"]
 
 
-def test_options_of_a_namespace_are_read_before_anything_is_imported(python: RunPython) -> None:
+def test_options_of_a_namespace_are_read_before_anything_is_imported(beside_fairseq: Shell, tmp_path: Path) -> None:
     """As fairseq reads those of an old checkpoint: it asks registries for dataclasses and never for a parser."""
+    (tmp_path / "slow_optimizer.py").write_text(OPTIMIZER, encoding="utf-8")
     program = """
+import sys
 from argparse import Namespace
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim import register_optimizer
 import fairseq_llrnn
+from fairseq_llrnn.plugin.announced import announce
 fairseq_llrnn.register()
+announce(register_optimizer, "slow_optimizer", "slow")
+assert "slow_optimizer" not in sys.modules
 cfg = convert_namespace_to_omegaconf(Namespace(
-    task="llrnn_translation", arch="llrnn_lstm", criterion="log_linear", optimizer="llrnn_adam", data="d",
-    tie_features=True,
+    task="llrnn_translation", arch="llrnn_lstm", criterion="log_linear", optimizer="slow", data="d", tie_features=True,
 ))
 print(cfg.task._name, cfg.task.data, cfg.model._name, cfg.model.tie_features)
-print(cfg.criterion._name, cfg.optimizer._name)"""
-    assert python(program) == "log_linear llrnn_adam"
+print(cfg.criterion._name, cfg.optimizer._name, cfg.optimizer.slowness)"""
+    done = beside_fairseq.run("python", "-c", program, variables={"PYTHONPATH": str(tmp_path)})
+    assert done.out.strip().splitlines()[-2:] == ["llrnn_translation d llrnn_lstm True", "log_linear slow 3"]
 
 
 def test_a_module_that_does_not_register_its_name_is_told(python: RunPython) -> None:

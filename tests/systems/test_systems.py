@@ -92,7 +92,6 @@ NAMING = {
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
     "lexicon/test_word_forms.py": "an option that a message of the core names",
-    "plugin/test_announced.py": "a name that is not imported",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_benchmarks.py": "a script's option of the same name",
     "scripts/test_options_page.py": "options.md shows the options of systems, too",
@@ -102,7 +101,6 @@ NAMING = {
     "support/hostile_readers.py": "all readers, without those of systems that are gone",
     "support/labels_world.py": "for help examples of classify, left out without it",
     "support/translation_world.py": "sizes of architectures, by name",
-    "test_third_party.py": "tasks, by name",
 }
 # quick tests of what models are made of
 CORE = ("test_functional.py", "backgrounds/test_backgrounds.py", "head/test_head.py", "prior/test_parts.py")
