@@ -86,8 +86,8 @@ def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
             places[" ".join(place[3:]).replace("_", "-")] = module
         else:
             places[place[1] if place[0] == "systems" else place[-1]] = module
-    found = _announced(tuple(sys.path)).select(group=f"{PACKAGE.name}.{group}")
-    return places | {point.name: point.value for point in found}
+    points = _announced(tuple(sys.path)).select(group=f"{PACKAGE.name}.{group}")
+    return places | {point.name: point.value for point in points}
 
 
 @functools.cache  # to look through all packages on the path takes some hundredths of a second

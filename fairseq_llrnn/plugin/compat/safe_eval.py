@@ -53,8 +53,8 @@ def _value(node: ast.expr) -> Any:
 @contextmanager
 def plain_options() -> Iterator[None]:
     """While this lasts, `eval` means `evaluate` in all of fairseq's modules. May be nested."""
-    found = (sys.modules[name] for name in list(sys.modules) if name.startswith("fairseq."))
-    modules = [vars(module) for module in found if module]
+    of_fairseq = (sys.modules[name] for name in list(sys.modules) if name.startswith("fairseq."))
+    modules = [vars(module) for module in of_fairseq if module]
     before = [(names, names.get("eval", eval)) for names in modules]
     for names in modules:
         names["eval"] = evaluate
