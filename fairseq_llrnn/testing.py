@@ -11,7 +11,8 @@
 Sizes: V words, S signatures, N rows (hypotheses), T time, L source length, H hidden width. The slow defaults of
 `Background` are what the definition says; a faster override has to say the same. Values are compared in the
 background's own precision: give it float64 weights for a sharp test. `check_context_classes` has those of sources of
-context classes, compared with an oracle that goes word by word through dictionaries, in float64.
+context classes, compared with an oracle that goes word by word through dictionaries, in float64; `check_class_features`
+those of the rows that a head gives to such classes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -27,7 +29,10 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import each_row
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.head.head import LogLinearHead
 
 ROWS, LENGTH = 5, 4
 BEST = 3
@@ -440,3 +445,71 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
                 for value, token in zip(best[row, c].tolist(), words[row, c].tolist(), strict=True):
                     member = value == -math.inf or class_of(background, state, row, token) == c
                     _holds(f"best_members of class {c} are members; found {token}", member)
+
+
+# ---- features of classes --------------------------------------------------------------------------------------------
+
+
+def check_class_features(
+    head: LogLinearHead,
+    hidden: Tensor,
+    targets: Tensor,
+    source: Tensor | None = None,
+    source_states: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Assert that features count for the classes of a head's sources as they do for words, and find out which they are.
+
+    The score of a class with the features φ is φᵀ(W h + c) + what is its own, in which W and c, the weights and biases
+    of features, have no say. So its gradient is φ hᵀ in W and φ in c, and other W and c change it by them alone. What
+    has no features (φ = 0) is the special case, and φ = an identity that of a softmax.
+
+    Args:
+        head: in float64, for a sharp test. hidden: (B, T, H). targets: (B, T). source, source_states: (B, L), (B, L, E)
+            of a translation.
+
+    Returns:
+        φ of all classes, to compare with what they should have: (B T, J, F) by the names of the sources.
+
+    Raises:
+        AssertionError: whose first line names the law and the source.
+    """
+    weight, bias = head.output.weight, head.output.bias
+    states, features = hidden.detach().flatten(0, 1), {}
+    scores = _class_scores(head, hidden.detach(), targets, source, source_states)
+    for name, of_source in scores.items():
+        phi = torch.zeros(*of_source.shape, len(bias), dtype=bias.dtype)
+        for n, j in torch.ones_like(of_source).nonzero().tolist() if of_source.requires_grad else ():
+            gradients = torch.autograd.grad(of_source[n, j], (weight, bias), retain_graph=True, allow_unused=True)
+            in_weight, in_bias = (0.0 * x if g is None else g for x, g in zip((weight, bias), gradients, strict=True))
+            phi[n, j] = in_bias.detach()
+            law = f"the gradient of a class's score is φhᵀ in W where it is φ in c: class {j} of {name}"
+            _close(law, in_weight.detach(), torch.outer(phi[n, j], states[n]))
+        features[name] = phi
+    generator = torch.Generator().manual_seed(0)
+    change = [torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in (weight, bias)]
+    before = [x.detach().clone() for x in (weight, bias)]
+    with torch.no_grad():
+        for parameter, more in zip((weight, bias), change, strict=True):
+            parameter.add_(more)
+        changed = _class_scores(head, hidden, targets, source, source_states)
+        for parameter, value in zip((weight, bias), before, strict=True):
+            parameter.copy_(value)
+        for name, phi in features.items():
+            expected = scores[name] + (phi * (states @ change[0].T + change[1]).unsqueeze(1)).sum(2)
+            _close(f"other weights W and c change a class's score by φᵀ(W h + c): {name}", changed[name], expected)
+    return features
+
+
+def _class_scores(
+    head: LogLinearHead, hidden: Tensor, targets: Tensor, source: Tensor | None, source_states: Tensor | None
+) -> dict[str, Tensor]:
+    """The scores of the classes at every position, by the names of their sources: (B T, J) each."""
+    batch = head.batch(hidden, head.condition(head.previous(targets), source), source_states)
+    scores = {one.name: batch.kept[one.name].flatten(0, 1) for one in head.sources if one.replaces is not None}
+    layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
+    assert batch.slots is not None  # where there are classes
+    each = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
+    return scores | {
+        head._source_of(layer).name: of_layer
+        for layer, of_layer in zip(layers, each.split([layer.source.width for layer in layers], 1), strict=True)
+    }

@@ -22,7 +22,7 @@ from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
-from fairseq_llrnn.testing import check_background, check_context_classes
+from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
 PAGE = read_page(ROOT / "docs" / "guides" / "class-sources.md")
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -73,6 +73,13 @@ def test_the_law_and_sums_of_one(dates: ModuleType, evidence: bool) -> None:
         (["03.01.2026", "2026-01-02", "2026-11-25", "25/11/2026"], *([["17", "99"]] if evidence else []))
     ):
         assert sorted(head.decode(target[offered == number].unsqueeze(1))) == strings
+    phi, index = check_class_features(head, hidden, target, source, states), head.prior.output.features.index
+    strings = dates.DateClasses(head.prior, source, 0.3)
+    for sentence, column in (strings.words(torch.arange(4)) >= 0).nonzero().tolist():
+        of_string = phi["dates"].unflatten(0, target.shape)[sentence, :, column]
+        name = list(dates.WRITTEN.values())[strings.form[sentence, column]]
+        assert (of_string[:, index[name]] == 1).all() and (of_string.sum(1) == 1).all()
+    assert phi.keys() == {source.name for source in head.sources}
     assert [source.name for source in head.sources] == ["dates", *(["slot_rows"] * evidence)]
     found = head.top_k(hidden[:, 0].repeat_interleave(2, 0), head.start(8, **_twice(source, states)), 4)[0]
     torch.testing.assert_close(found[1::2], log_probs[:, 0].topk(4).values)

@@ -164,6 +164,7 @@ print("mean" in {choice.value for choice in cell.type}, "mean: a mean" in cell.m
 TRAINING = """
 import sys, torch
 from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.testing import check_class_features
 
 torch.manual_seed(1)
 head = LogLinearHead(Prior.load(sys.argv[1]), 5)
@@ -180,7 +181,9 @@ said = list(head.explain(hidden[:1], targets[0]))
 sound = all(abs(word.log_prob - word.log_background - word.normaliser - sum(a for _, a in word.own_features)) < 1e-5
             for word in said)
 own = any(name == "Class:DayAfterDay" for word in said for name, _ in word.own_features)
-print(moved, sound and own, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
+exact = LogLinearHead(head.prior, 5).double()
+plain = not check_class_features(exact, hidden.double(), targets)["next_days"].any()
+print(moved, sound and own and plain, bool(head.loss(hidden, targets) < before), float((sums - 1).abs().max()) < 1e-5,
       torch.allclose(found, whole.topk(3).values))
 """
 EXTENSION = '''

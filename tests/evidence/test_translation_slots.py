@@ -27,6 +27,7 @@ from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.testing import check_class_features
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 PAD, EOS, UNK = 1, 2, 3
@@ -298,3 +299,7 @@ def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool)
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
     log_p = head.target_log_probs(head.batch(hidden, head.condition(previous, source), states), targets)
     torch.testing.assert_close(log_p, slow.gather(2, targets.unsqueeze(2)).squeeze(2), rtol=1e-4, atol=1e-5)
+    of_slots = check_class_features(head, hidden, targets, source, states)["slot_rows"].unflatten(0, targets.shape)
+    for row, word in slots.squeeze(1).nonzero().tolist():
+        as_slot = phi[word].index_fill(0, torch.tensor(own), 1.0)
+        assert any(torch.equal(as_slot, of_slot) for of_slot in of_slots[row, 0])

@@ -13,10 +13,12 @@ from small_priors import SYMBOLS
 from torch import Tensor
 
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.features import experts_of
 from fairseq_llrnn.systems.experts.loading import load_experts, open_experts
+from fairseq_llrnn.testing import check_class_features
 
 
 class Names(Expert):
@@ -68,6 +70,21 @@ def a_batch(expert: Expert) -> tuple[LogLinearHead, Tensor, Tensor, Tensor]:
     whole = head.eval().log_probs(hidden, previous=head.previous(targets))
     torch.testing.assert_close(whole.exp().sum(-1), torch.ones(1, 5))
     return head, hidden, targets, whole
+
+
+def test_exceptions_have_the_features_of_their_words() -> None:
+    head, hidden, targets, _ = a_batch(Names())
+    phi = check_class_features(head.double(), hidden.double(), targets)["experts"]
+    batch = head.batch(hidden.double(), head.condition(head.previous(targets)))
+    ((layer, states),) = layers_of(batch.background, batch.states, targets.shape)
+    words = layer.source.words(layer.contexts_of(states.flatten(0, 1)))  # shape: (T, J)
+    features = head.prior.output.features
+    for place, word in (words >= 0).nonzero().tolist():
+        row = features.row(int(head.output.class_of[words[place, word]]))
+        expected = torch.zeros(features.num_features, dtype=torch.float64)
+        expected[[features.index[name] for name in row]] = torch.tensor([*row.values()], dtype=torch.float64)
+        torch.testing.assert_close(phi[place, word], expected)
+    assert (words >= 0).sum() > 4
 
 
 def test_a_head_with_experts_trains_and_searches() -> None:

@@ -16,6 +16,7 @@ from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_w
 from fairseq_llrnn.systems.characters.input import CharacterInput
 from fairseq_llrnn.systems.characters.network import CharacterOptions
 from fairseq_llrnn.systems.speller.network import SpellerSizes
+from fairseq_llrnn.testing import check_class_features
 
 H = 3
 SPELLED = open_words(SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0))
@@ -42,6 +43,14 @@ def test_training_makes_unknown_words_cheaper() -> None:
         optimizer.step()
     after = head.loss(hidden, targets, reduction="none").detach()
     assert (after < before)[0, 1] and (after < before)[1, 0]
+
+
+def test_spelled_classes_have_features_as_those_of_characters() -> None:
+    head = LogLinearHead(prior(), H, classes=[SPELLED]).double().eval()
+    targets, hidden = head.encode(["le zèbre", "le chat"]), torch.randn(2, 3, H, dtype=torch.float64)
+    phi = check_class_features(head, hidden, targets)["open_words"]
+    expected = head.find(OpenWords).mixture.rows.dense().double()
+    torch.testing.assert_close(phi, expected.expand_as(phi))
 
 
 def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
