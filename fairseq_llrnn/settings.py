@@ -19,7 +19,7 @@ import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -141,8 +141,12 @@ def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tu
     return tuple(result)
 
 
+# Python reads the text of every annotation anew each time.
+_hints: Callable[[Any], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
+
+
 def _fields(kind: type) -> Iterator[tuple[str, Any, object]]:
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         yield field.name, hints[field.name], default
