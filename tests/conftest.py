@@ -151,7 +151,7 @@ def shell() -> Iterator[Shell]:
 def beside_fairseq() -> Iterator[Shell]:
     """Runs commands and programs, each in a process of its own that has imported fairseq, and nothing of ours."""
     pytest.importorskip("fairseq")
-    commands = Shell("fairseq", "fairseq_cli.train", "fairseq_cli.eval_lm")
+    commands = Shell("fairseq", "fairseq_cli.train", "fairseq_cli.eval_lm", "torch._dynamo", "pydantic")
     yield commands
     commands.close()
 

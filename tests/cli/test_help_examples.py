@@ -18,8 +18,11 @@ from translation_world import TranslationWorld
 from fairseq_llrnn.cli import main as llrnn
 from fairseq_llrnn.registry import lost
 
-# The tiny language has 51 words; training is left to a moment.
-SHORTENED = {"llrnn prior ": "llrnn prior --top-words 20 ", "--max-epoch 30": "--max-update 1 --cpu --num-workers 0"}
+# The tiny language has 51 words; training is left to a moment; of Albanian, the package has a tenth of the Czech forms.
+SHORTENED = {
+    "llrnn prior ": "llrnn prior --top-words 20 ", "--max-epoch 30": "--max-update 1 --cpu --num-workers 0",
+    "--language cs": "--language sq",
+}  # fmt: skip
 
 
 def write_treebank(path: Path) -> None:

@@ -339,15 +339,12 @@ runpy.run_module("fairseq_cli." + sys.argv[0].partition("-")[2].replace("-", "_"
     ],
 )
 def test_what_fairseq_says_without_our_folder_is_in_the_notes(
-    words: list[str], last: str, world: World, model: Path
+    words: list[str], last: str, beside_fairseq: Shell, world: World, model: Path
 ) -> None:
     """It runs no code of ours then."""
     path = ["--path", str(model)] if words[0] == "eval-lm" else []
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, words[0], str(world.data), *words[1:], *path, "--cpu"], capture_output=True,
-        text=True, env=environment(), cwd=ROOT,
-    )  # fmt: skip
-    assert last in done.stderr.splitlines()[-1]
+    done = beside_fairseq.run("python", "-c", WITHOUT, words[0], world.data, *words[1:], *path, "--cpu", code=None)
+    assert done.code != 0 and last in done.err.splitlines()[-1]
     notes = (ROOT / "docs" / "fairseq-notes.md").read_text(encoding="utf-8")
     assert last in notes
 

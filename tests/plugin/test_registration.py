@@ -7,14 +7,12 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from shell import ROOT, Result, run_script, script
+from shell import ROOT, Shell, run_script, script
 from tiny_world import World
 
-ALONE = {"PYTHONPATH": ""}  # whatever a developer has in it
 WITHOUT_FAIRSEQ = "sys.modules['fairseq'] = None"  # as Python has it for what cannot be imported
 ABSENT = (
     "expected fairseq, which this needs, found that it is not installed; in a checkout of fairseq_llrnn: pip install "
@@ -65,14 +63,14 @@ def train(world: World, *user_dir: object) -> list[str]:
     return [*arguments[:where], *map(str, user_dir), *arguments[where + 2 :], "--max-update", "2"]
 
 
-def test_user_dir_of_an_installed_package(world: World, tmp_path: Path) -> None:
+def test_user_dir_of_an_installed_package(beside_fairseq: Shell, world: World, tmp_path: Path) -> None:
     """A copy elsewhere; `llrnn user-dir` says where, and fairseq imports that one."""
     site = tmp_path / "site"
     copy_package(site)
     said = run_script(script("llrnn"), "user-dir", cwd=tmp_path, variables={"PYTHONPATH": str(site)}).out.strip()
     assert said == str(site / "fairseq_llrnn")
     # without the path: fairseq alone has to find it
-    result = run_script(script("fairseq-train"), *train(world, "--user-dir", said), cwd=tmp_path, variables=ALONE)
+    result = beside_fairseq.run("fairseq-train", *train(world, "--user-dir", said), cwd=tmp_path)
     assert "this copy" in result.out
     assert len(result.json_lines("train")) == 1
 
@@ -85,7 +83,9 @@ def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, wor
     installed = Path(sysconfig.get_paths()["purelib"])
     for name in ("fairseq", "fairseq_cli"):
         shutil.copytree(installed / name, site / name, ignore=shutil.ignore_patterns("examples"))
-    result = run_python(imported_before, train(world, "--user-dir", "fairseq_llrnn"), tmp_path, str(site))
+    program = program_of("import fairseq_llrnn" if imported_before else "")
+    arguments = train(world, "--user-dir", "fairseq_llrnn")
+    result = run_script(sys.executable, "-P", "-c", program, *arguments, cwd=tmp_path, variables={"PYTHONPATH": str(site)})
     assert "this copy" in result.out
     assert len(result.json_lines("train")) == 1
 
@@ -93,23 +93,25 @@ def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, wor
 @pytest.mark.parametrize(
     ("user_dir", "imported_before"), [(str(ROOT / "fairseq_llrnn"), False), ("fairseq_llrnn", True)]
 )
-def test_user_dir_in_a_checkout(user_dir: str, imported_before: bool, world: World) -> None:
+def test_user_dir_in_a_checkout(user_dir: str, imported_before: bool, beside_fairseq: Shell, world: World) -> None:
     """Also where the package was imported before: fairseq then asks only whether it has that folder."""
-    result = run_python(imported_before, train(world, "--user-dir", user_dir), ROOT, str(ROOT))
+    program = program_of("import fairseq_llrnn" if imported_before else "")
+    result = beside_fairseq.run("python", "-c", program, *train(world, "--user-dir", user_dir))
     assert ("has already been imported" in result.out + result.err) == imported_before
     assert len(result.json_lines("train")) == 1
 
 
-def test_register_does_the_same_for_users_of_python(world: World) -> None:
+def test_register_does_the_same_for_users_of_python(beside_fairseq: Shell, world: World) -> None:
     """As often as one likes."""
     before = "import fairseq_llrnn; fairseq_llrnn.register(); fairseq_llrnn.register()"
-    result = run_python(before, train(world), ROOT, str(ROOT))
+    result = beside_fairseq.run("python", "-c", program_of(before), *train(world))
     assert "done training" in result.out + result.err  # who imports fairseq first decides where it logs
 
 
-def test_commands_say_what_to_install_where_fairseq_is_absent(world: World, tmp_path: Path) -> None:
+def test_commands_say_what_to_install_where_fairseq_is_absent(beside_fairseq: Shell) -> None:
+    program = program_of(WITHOUT_FAIRSEQ, "fairseq_llrnn.cli.main")
     for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", "x.pt"]):
-        result = run_python(WITHOUT_FAIRSEQ, arguments, tmp_path, str(ROOT), "fairseq_llrnn.cli.main", code=2)
+        result = beside_fairseq.run("python", "-c", program, *arguments, code=2)
         assert result.err == f"llrnn: error: {ABSENT}\n"
 
 
@@ -120,14 +122,9 @@ def copy_package(site: Path) -> None:
         file.write('print("this copy")\n')
 
 
-def run_python(
-    before: bool | str, arguments: Sequence[str], cwd: Path, path: str, module: str = "fairseq_cli.train", code: int = 0
-) -> Result:
-    """A command's module in a Python of its own, after the lines `before` (True: the package is imported)."""
-    lines = before if isinstance(before, str) else "import fairseq_llrnn" if before else ""
-    program = f"import sys\n{lines}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-    command = [sys.executable, "-P", "-c", program, *arguments]
-    return run_script(*command, cwd=cwd, variables={"PYTHONPATH": path}, code=code)
+def program_of(before: str, module: str = "fairseq_cli.train") -> str:
+    """Runs a command's module after the lines `before`."""
+    return f"import sys\n{before}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 
 
 def test_core_works_where_fairseq_is_not_installed(world: World, tmp_path: Path) -> None:

@@ -1,18 +1,13 @@
 """docs/options.md says what the code takes."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-
-def check(script: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+from shell import Shell
 
 
-def test_the_page_of_options_is_what_the_code_says(root: Path) -> None:
-    done = check(root / "scripts" / "list_options.py")
-    assert done.returncode == 0, done.stderr
+def test_the_page_of_options_is_what_the_code_says(root: Path, shell: Shell) -> None:
+    shell.run("python", root / "scripts" / "list_options.py", "--check")
 
 
 def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairseq(root: Path) -> None:
@@ -38,13 +33,12 @@ def test_the_page_begins_with_links_to_its_sections(root: Path) -> None:
         assert f"(#{title.replace(' ', '-')})" in links
 
 
-def test_a_page_that_is_out_of_date_is_said_to_be(root: Path, tmp_path: Path) -> None:
+def test_a_page_that_is_out_of_date_is_said_to_be(root: Path, shell: Shell, tmp_path: Path) -> None:
     """A copy of the script looks for the page beside itself."""
     for folder in ("scripts", "docs"):
         (tmp_path / folder).mkdir()
     script = tmp_path / "scripts" / "list_options.py"
     script.write_bytes((root / "scripts" / "list_options.py").read_bytes())
     (tmp_path / "docs" / "options.md").write_text("# All options\n", encoding="utf-8")
-    done = check(script)
-    assert done.returncode == 2
-    assert "options.md: is not what the code says; run `python scripts/list_options.py`" in done.stderr
+    done = shell.run("python", script, "--check", code=2)
+    assert "options.md: is not what the code says; run `python scripts/list_options.py`" in done.err
