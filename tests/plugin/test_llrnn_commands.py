@@ -6,7 +6,6 @@ Beside each stands the bare command of fairseq that has to give the same.
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest

@@ -85,7 +85,8 @@ def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, wor
         shutil.copytree(installed / name, site / name, ignore=shutil.ignore_patterns("examples"))
     program = program_of("import fairseq_llrnn" if imported_before else "")
     arguments = train(world, "--user-dir", "fairseq_llrnn")
-    result = run_script(sys.executable, "-P", "-c", program, *arguments, cwd=tmp_path, variables={"PYTHONPATH": str(site)})
+    command, path = [sys.executable, "-P", "-c", program], {"PYTHONPATH": str(site)}
+    result = run_script(*command, *arguments, cwd=tmp_path, variables=path)
     assert "this copy" in result.out
     assert len(result.json_lines("train")) == 1
 
