@@ -29,6 +29,7 @@ H = 6
 Combine = Callable[[Sequence[Tensor]], Tensor]
 KINDS = [name for name in ATOMS if name not in ("uniform", "automaton")]  # like static, folds
 PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "static"), ("automaton", "folds")]
+LAWS = {"product": PAIRS[::2], "mixture": PAIRS[1::2]}  # brute force for all, and the slow laws for each pair once
 
 
 def bound(background: Background, hidden: Tensor | None = None) -> Background:
@@ -116,7 +117,8 @@ def test_a_product_is_the_product(one: str, other: str) -> None:
     parts = [ATOMS[one](), ATOMS[other]()]
     check(Product(parts), parts, product_of)
     check_search(Product(parts))
-    check_background(Product(parts), source=SOURCE)
+    if (one, other) in LAWS["product"]:
+        check_background(Product(parts), source=SOURCE)
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
@@ -125,7 +127,8 @@ def test_a_mixture_is_the_mixture(one: str, other: str) -> None:
     mixed = Mixture(parts, [1, 3], "learned").double()
     check(mixed, parts, mixture_of(lambda: mixed.weight_logits))
     check_search(mixed)
-    check_background(mixed, source=SOURCE)
+    if (one, other) in LAWS["mixture"]:
+        check_background(mixed, source=SOURCE)
 
 
 @pytest.mark.parametrize("seed", range(6))
