@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from fairseq_llrnn.errors import LLRNNError
+
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
@@ -14,6 +16,7 @@ EXAMPLES = (
     "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --count-text train.txt --open-vocabulary characters "
     "--out data-bin/open",
 )
+LONG = 10.0  # seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
     check_place(Path(args.out))
     if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
         need_fairseq()
-    built = build(dictionary, recipe, open_model, read_bitext, called)
+    try:
+        built = build(dictionary, recipe, open_model, read_bitext, called)
+    except LLRNNError as error:
+        if time.perf_counter() - started >= LONG:  # who waited so long wants to know
+            error.args = (f"{error}; nothing was written: {args.out} is as it was",)
+        raise
     # before anything is written: a pattern can take too long
     symbols = built.prior.source_symbols
     counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}
