@@ -36,8 +36,8 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.lexicon.word_forms import check_table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import STATIC, TRANSLATIONS, kind_of
-from fairseq_llrnn.prior.parts import AutomatonPart, LexicalPart
+from fairseq_llrnn.prior.leaves import TRANSLATIONS, kind_of, named_in
+from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
 
@@ -61,14 +61,13 @@ def check_units(options: Recipe) -> None:
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
     """Raise OptionError for translations that a background names and nobody gives, or that weigh nothing beside it."""
-    kinds = [kind_of(atom.text)[0] for atom in atoms(background)]
-    if TRANSLATIONS in kinds and options is None:
+    is_named = any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background))
+    if is_named and options is None:
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
-    is_static = isinstance(background, Atom) and kinds == [STATIC]
-    is_grammar = any(kind_of(atom.text)[0] == "automaton" for atom in required(background))
-    if options is not None and options.weight == 0 and not (is_static or is_grammar or TRANSLATIONS in kinds):
+    is_alone = isinstance(background, Atom) and not any(named.part.is_base for _, named in named_in(background))
+    if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
         raise OptionError(
             f"translations.weight 0: expected a weight above 0 beside --background {background}, of which translations "
             "are a part; leave --lexical-translation out"
@@ -154,10 +153,10 @@ def add_translations(
     if before is None:
         translated = prior.with_part(part, text.source_symbols)
     else:
-        part = replace(part, weight=ALONE, learned=False) if _mixes(prior, before) else part
+        part = replace(part, weight=ALONE, learned=False) if _mixes(before) else part
         translated = prior.with_part(part, text.source_symbols)
         atom = Atom(TRANSLATIONS, _name(translated, part))
-        translated = replace(translated, expression=_combined(prior, before, atom, options))
+        translated = replace(translated, expression=_combined(before, atom, options))
     return replace(translated, settings={**prior.settings, "lexical_top": options.top}), notes
 
 
@@ -180,24 +179,17 @@ def _name(prior: Prior, part: LexicalPart) -> str:
     return next(name for name, other in zip(prior.names, prior.parts, strict=True) if other is part)
 
 
-def _forbids(prior: Prior, before: Expression) -> bool:
-    """Whether a grammar says what is possible."""
-    named = dict(zip(prior.names, prior.parts, strict=True))
-    parts = [named.get(atom.part) for atom in required(before)]
-    return any(isinstance(part, AutomatonPart) and part.made_from == "automaton" for part in parts)
-
-
-def _mixes(prior: Prior, before: Expression) -> bool:
-    """Whether it is a mixture that weighs the translations."""
+def _mixes(before: Expression) -> bool:
+    """Whether it is a mixture that weighs the translations: no grammar says what is possible."""
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return Atom(TRANSLATIONS) not in required(before)
-    return not _forbids(prior, before)
+    return not any(kind_of(atom.text)[0] == "automaton" for atom in required(before))
 
 
-def _combined(prior: Prior, before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
+def _combined(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return with_atoms(before, lambda atom: translations if atom.text == TRANSLATIONS else atom)
-    if not _mixes(prior, before):
+    if not _mixes(before):
         return Times((before, translations))
     weighting = "learned" if options.learned else "fixed"
     return Plus((before, translations), (1.0 - options.weight, options.weight), weighting)
