@@ -102,6 +102,6 @@ def test_without_morfessor(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError) as caught:
         LexiconOptions(morphemes="morfessor").check()
     assert str(caught.value) == (
-        "words.morphemes=morfessor: expected the package Morfessor, found none; in a checkout of fairseq_llrnn: "
+        "morphemes morfessor: expected the package Morfessor, found none; in a checkout of fairseq_llrnn: "
         "pip install '.[morphemes]', or give a FILE of words cut into segments"
     )
