@@ -12,6 +12,8 @@ from fairseq_llrnn.errors import OptionError
 
 VALUES = [
     *[(option, value) for option in ("--beam", "--nbest", "--max-tokens", "--batch-size") for value in ("0", "-1")],
+    # which fairseq's parser leaves as text
+    *[(f"--{name}-valid", value) for name in ("max-tokens", "batch-size") for value in ("0", "-1", "1.5", "some")],
     *[(f"--{name}", "0") for name in ("required-batch-size-multiple", "log-interval", "validate-interval", "patience")],
     *[(f"--{name}", "-1") for name in ("max-len-a", "max-len-b", "min-len", "prefix-size", "num-workers", "seed")],
     *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
@@ -92,6 +94,11 @@ def test_values(option: str, value: str) -> None:
 def test_options_that_do_not_go_together(begin: str, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=f"^{begin}: .*{message}"):
         parser(False).parse_args([*(SEARCH if options else []), *options])
+
+
+def test_numbers_that_the_parser_leaves_as_text() -> None:
+    found = parser(True).parse_args([*TRAINING, "--max-tokens-valid", "100", "--batch-size-valid", "7"])
+    assert (found.max_tokens_valid, found.batch_size_valid) == ("100", "7")
 
 
 def test_an_option_that_stands_alone_is_said_to(tmp_path: Path) -> None:

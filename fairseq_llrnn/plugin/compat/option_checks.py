@@ -23,7 +23,14 @@ Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what t
 
 
 def _at_least(least: int) -> Check:
-    return lambda value: value >= least, f"a number of at least {least}"
+    return lambda value: _whole(value) >= least, f"a number of at least {least}"
+
+
+def _whole(value: float | str) -> float:
+    """The number, also where fairseq's parser leaves it as text, as of --max-tokens-valid; nan where it is none."""
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() else math.nan
+    return value
 
 
 def _off_or(least: float, most: float = math.inf) -> Check:
