@@ -6,7 +6,8 @@
 
 The layers, and what all of them read, are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 
-    log-linear   fairseq_llrnn's layer, log p of the targets
+    log-linear   fairseq_llrnn's layer, log p of the targets; on a GPU also as torch.compile fuses it, and as one CUDA
+                 graph, which starts all of its operations at once (likewise the softmax)
     tree         the same layer over a tree of its signatures: the fastest of Huffman trees of three arities, clusters,
                  and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
                  256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
@@ -35,6 +36,7 @@ import argparse
 import ctypes
 import gc
 import json
+import math
 import multiprocessing
 import sys
 from collections.abc import Sequence
@@ -49,7 +51,7 @@ import timed_layers as layers
 from alive_tensors import Alive
 from kept_memory import add_memory_option, run_again, told
 from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns
-from timed_layers import Contestant, Setting, adaptives, fused
+from timed_layers import Contestant, InAGraph, Setting, adaptives, fused
 
 HUGE = 1_000_000
 LOGITS_LIMIT = {"cpu": 2 << 30, "cuda": 16 << 30}  # bytes; a softmax with larger logits is left out
@@ -152,14 +154,14 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     with_softmax = args.positions * words * torch.finfo(setting.dtype).bits // 8 <= limit
     contestants += [setting.softmax()] if with_softmax else []
     if args.device == "cuda":
-        to_compile = (ours, contestants[-1]) if with_softmax else (ours,)
+        also = (ours, contestants[-1]) if with_softmax else (ours,)
         torch._dynamo.reset()  # a size's graphs count as recompilations of the size before, which have a limit
-        contestants += [contestant.compiled() for contestant in to_compile]
+        contestants += [made for contestant in also for made in (contestant.compiled(), contestant.in_a_graph())]
     failed = failures(contestants[1:])
     contestants = [contestant for contestant in contestants if contestant.name not in failed]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
-    peaks = {contestant.name: allocated(contestant) for contestant in contestants}
+    peaks = {each.name: math.nan if isinstance(each, InAGraph) else allocated(each) for each in contestants}
     print(f"\nV = {words:,}{'':34}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
         took, peak = seconds[contestant.name], peaks[contestant.name]
