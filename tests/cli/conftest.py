@@ -88,7 +88,8 @@ def changed(checkpoint: Path, tmp_path: Path) -> Change:
 def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
     """A translation model, with the prior `lexical` of the world of evidence."""
     place = evidence.place / "cli-model"
-    shell.run("fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place), "--max-epoch", 12)
+    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
+    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
     return place / "checkpoint_last.pt"
 
 

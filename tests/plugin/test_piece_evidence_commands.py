@@ -59,7 +59,9 @@ def pieces(
 ) -> Pieces:
     place = tmp_path_factory.mktemp("pieces")
     made = Pieces(request.param, make_piece_evidence_world(place, world, shell, request.param), shell)
-    made.train(place / "model", "--max-epoch", 8, "--lr", 0.005, "--invented-evidence", 0.4, "--disable-validation")
+    made.train(
+        place / "model", "--max-epoch", 5, "--save-interval", 5, "--invented-evidence", 0.4, "--disable-validation"
+    )
     return made
 
 

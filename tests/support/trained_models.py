@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from built_once import own_copy
 from evidence_world import EvidenceWorld
 from shell import Shell
 from tiny_world import World
@@ -29,11 +30,17 @@ def source_prior(shell: Shell, translation: TranslationWorld) -> Path:
 
 
 @pytest.fixture(scope="session")
-def evidence_models(shell: Shell, evidence: EvidenceWorld) -> dict[str, Path]:
+def evidence_models(
+    shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
     """Checkpoints: two of ours with evidence, and one of fairseq's own Transformer over the same dictionaries."""
-    places = {name: evidence.place / name for name in ("lstm", "transformer", "stock")}
-    shell.run("fairseq-train", *evidence.train_args(save_dir=places["lstm"]), "--max-epoch", 6)
-    arguments = evidence.train_args("llrnn_transformer", save_dir=places["transformer"])
-    shell.run("fairseq-train", *arguments, "--lr", 0.005, "--max-epoch", 12)
-    shell.run("fairseq-train", *stock_args(evidence.data, places["stock"]), "--max-epoch", 2)
-    return {name: place / "checkpoint_last.pt" for name, place in places.items()}
+
+    def train(place: Path) -> None:
+        lstm = evidence.train_args(save_dir=place / "lstm")
+        transformer = evidence.train_args("llrnn_transformer", save_dir=place / "transformer")
+        for arguments, epochs in ((lstm, 6), (transformer, 8), (stock_args(evidence.data, place / "stock"), 2)):
+            once = ["--max-epoch", epochs, "--save-interval", epochs, "--disable-validation"]
+            shell.run("fairseq-train", *arguments, *once)
+
+    place = own_copy(tmp_path_factory, "evidence-models", train)
+    return {name: place / name / "checkpoint_last.pt" for name in ("lstm", "transformer", "stock")}
