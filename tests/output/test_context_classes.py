@@ -81,8 +81,14 @@ def some_history(seed: int) -> Tensor:
     return history
 
 
-@pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton", *COMBINED])
-@pytest.mark.parametrize("sources", SOURCES)
+# What lies below a source over another one is that source: of all backgrounds, two say that nothing is lost between.
+OVER = [
+    (sources, kind) for sources in SOURCES for kind in ("static", "lexical", "dynamic", "automaton", *COMBINED)
+    if " over " not in sources or kind in ("dynamic", COMBINED[1])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sources", "kind"), OVER)
 def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
     check_context_classes(make(sources, base(kind)), some_history(0))
 

@@ -83,7 +83,7 @@ def check(targets: Mapping[str, Target], place: Path, examples: int) -> None:
 
 
 def test_a_number_of_an_option(tmp_path: Path) -> None:
-    check(option_targets(tmp_path), tmp_path / "input", 100)
+    check(option_targets(tmp_path), tmp_path / "input", 60)
 
 
 def test_a_number_of_a_file(tmp_path: Path) -> None:
@@ -91,11 +91,11 @@ def test_a_number_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_number_of_a_prior(priors: dict[str, Path], tmp_path: Path) -> None:
-    check(prior_number_targets(priors), tmp_path / "input", 60)
+    check(prior_number_targets(priors), tmp_path / "input", 40)
 
 
 def test_a_number_of_a_checkpoint(priors: dict[str, Path], tmp_path: Path) -> None:
-    check(checkpoint_number_targets(priors), tmp_path / "input", 40)
+    check(checkpoint_number_targets(priors), tmp_path / "input", 25)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Options:
     """fairseq's, with small sizes."""
 
     beam_size: int = 4
-    max_len_b: int = 7
+    max_len_b: int = 5
     min_len: int = 1
     len_penalty: float = 1.0
     temperature: float = 1.0
