@@ -3,6 +3,7 @@
 #
 #   bash examples/expert/run.sh [WORK-DIRECTORY]        (default: runs/expert)
 #
+# EPOCHS=3: so many in place of six.
 # Run it again and it goes on where it stopped; delete the work directory to start afresh.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
@@ -21,7 +22,7 @@ system() { # system NAME OPTION…: train it, and answer the questions of the te
         run "$work/$name/train.log" fairseq-train "${task[@]}" "$@" --save-dir "$work/$name" --criterion log_linear \
             --arch llrnn_lstm --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 64 \
             --decoder-hidden-size 64 --decoder-layers 1 --dropout 0.1 --optimizer adam --lr 0.01 --clip-norm 1 \
-            --max-tokens 400 --max-epoch 6 --seed 1 --num-workers 0 --report-group Pattern \
+            --max-tokens 400 --max-epoch "${EPOCHS:-6}" --seed 1 --num-workers 0 --report-group Pattern \
             --no-epoch-checkpoints --log-format simple --log-interval 1000
         touch "$work/$name/done"
     fi

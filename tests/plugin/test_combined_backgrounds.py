@@ -76,6 +76,6 @@ def test_translations_with_evidence(
     assert len(losses) == 2 and max(losses) < MOST_BITS
     done = shell.run(
         "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
-        "test", "--beam", 3, *EVERY_SENTENCE,
+        "test", "--beam", 3, "--max-len-b", 30, *EVERY_SENTENCE,
     )  # fmt: skip
     assert len(hypotheses(done)) == len(evidence.text("test", "tgt"))

@@ -110,7 +110,7 @@ def test_one_label_of_several_is_drawn_anew_in_each_epoch(labels: LabelsWorld) -
 def test_a_resumed_training_is_one_never_stopped(
     shell: Shell, labels: LabelsWorld, options: list[str], tmp_path: Path
 ) -> None:
-    resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *options, epochs=3)
+    resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *options)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -79,7 +79,7 @@ def test_next_is_subsampled_beside_others_and_drawn_anew(texts: Texts) -> None:
 def test_a_resumed_training_is_one_never_stopped(
     shell: Shell, texts: Texts, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    resumed_as_whole(shell, partial(train_args, texts), tmp_path, *options, epochs=3)
+    resumed_as_whole(shell, partial(train_args, texts), tmp_path, *options)
 
 
 def test_an_encoder_begins_with_what_other_objectives_taught_it(
