@@ -85,11 +85,11 @@ def test_one_by_one_is_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("num_characters", [2, 3, 5])
 def test_all_strings_outside_the_dictionary_add_up_to_one(num_characters: int) -> None:
-    """What ends within six characters, and what has not ended by then, which is bounded, are one together."""
+    """What ends within so many characters, and what has not ended by then, which is bounded, are one together."""
     table, model = tiny(num_characters), speller()
     hidden = torch.randn(H, dtype=torch.float64)
     letters = "abcde"[:num_characters]
-    longest = 6 if num_characters < 4 else 4
+    longest = {2: 6, 3: 5, 5: 3}[num_characters]
     strings = ["".join(t) for k in range(1, longest + 1) for t in itertools.product(letters, repeat=k)]
     outside = [string for string in strings if string not in WORDS]
     with torch.no_grad():

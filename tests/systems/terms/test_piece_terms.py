@@ -177,7 +177,7 @@ def test_the_laws_of_context_classes_hold(prior: Prior, must: bool) -> None:
     check_context_classes(bound, history)
 
 
-LENGTH = 3
+LENGTH = 2  # both groups are said, and a word of any column follows
 
 
 def static(prior: Prior) -> StaticBackground:
@@ -187,7 +187,7 @@ def static(prior: Prior) -> StaticBackground:
 
 @pytest.mark.parametrize("must", [True, False])
 def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: bool) -> None:
-    """All sentences of at most three tokens before `</s>`, slowly: ε Σ 1/|g| for forms, until one was said, and b₀."""
+    """All sentences of at most two tokens before `</s>`, slowly: ε Σ 1/|g| for forms, until one was said, and b₀."""
     table, terms = make(prior, must=must)
     source = batch(table, terms, ["aba b </s>"])
     bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
