@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
-from model_checks import assert_sums_over_words_and_slots_and_trains
+from model_checks import assert_sums_over_words_and_slots_and_trains, parallel
 from tiny_world import randomised
 
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
@@ -45,12 +45,11 @@ def test_without_any_slot_the_weights_of_slots_still_take_part(evidence: Evidenc
 def test_under_torchs_distributed_data_parallel(evidence: EvidenceWorld) -> None:
     """One process of it, with a batch that has slots between two that have none."""
     from torch import distributed
-    from torch.nn.parallel import DistributedDataParallel
 
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     try:
         setting = make(evidence, "llrnn_lstm", "lexical")
-        wrapped = DistributedDataParallel(setting.model)
+        wrapped = parallel(setting.model)
         without = batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])
         for sample in (without, batch(setting.task, SENTENCES, PREFIXES), without):
             hidden, extra = wrapped(**sample["net_input"])

@@ -16,6 +16,19 @@ from fairseq_llrnn import SourceEmbedding
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
 from fairseq_llrnn.prior.prior import Prior
 
+_KEPT: list[torch.nn.Module] = []
+
+
+def parallel(model: torch.nn.Module, **options: bool) -> torch.nn.Module:
+    """torch's DistributedDataParallel, kept until this process ends.
+
+    Its end waits, with Python's lock, for threads of gloo that may still wait for the lock to forget the last update.
+    """
+    from torch.nn.parallel import DistributedDataParallel
+
+    _KEPT.append(DistributedDataParallel(model, **options))
+    return _KEPT[-1]
+
 
 def assert_every_weight_has_a_gradient(setting: Setting) -> None:
     idle = {name for name, p in setting.model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0}

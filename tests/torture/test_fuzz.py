@@ -9,7 +9,7 @@ from hostile_readers import Reader, readers
 
 from fairseq_llrnn.errors import DataError
 
-INPUTS = 60
+INPUTS = 40
 
 
 def explained(name: str, found: Outcome) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_checks import parallel
 from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomised, read_checkpoint
@@ -95,11 +96,10 @@ def test_every_parameter_has_a_gradient_in_every_batch(setting: Any) -> None:
 def test_under_torchs_distributed_data_parallel(setting: Any, unused: bool) -> None:
     """One process of it, a batch with unknown words between two that have none."""
     from torch import distributed
-    from torch.nn.parallel import DistributedDataParallel
 
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     try:
-        wrapped = DistributedDataParallel(setting.model.train(), find_unused_parameters=unused)
+        wrapped = parallel(setting.model.train(), find_unused_parameters=unused)
         for lines in (["le chat voit"], ["le chat xyzzy voit"], ["le chat voit"]):
             sample = batch(setting.task.dictionary, lines)
             _, extra = wrapped(sample["net_input"]["src_tokens"])
