@@ -51,7 +51,10 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     ("option", "says"),
     [
         ("--data", "--data {}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"),
-        ("--prior", "{}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`"),
+        (
+            "--prior",
+            "--prior {}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`",
+        ),
     ],
 )
 def test_a_folder_that_is_none(explain: Explain, tmp_path: Path, option: str, says: str) -> None:
@@ -85,8 +88,8 @@ class Hostile:
 
 
 def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    for path, found in ((tmp_path / "nowhere.pt", "no such file"), (tmp_path, "a folder")):
-        assert explain("le", path=path).error == (
+    for path, found in ((f"--path {tmp_path}/nowhere.pt", "no such file"), (f"{tmp_path}", "a folder")):
+        assert explain("le", path=path.removeprefix("--path ")).error == (
             f"{path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
         )
 

@@ -21,7 +21,7 @@ from fairseq_llrnn.files.atomic_write import lock, temporary_name
         (["--source", "-"], "expected at most one input from stdin (`-`), found several; give files"),
         (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),
         (["--source", "o"], "o: expected another file for the result, found one that is read and would be lost"),
-        (["--out", "absent/o"], "absent/o: expected a place in a folder, but there is no such folder; make it first"),
+        (["--out", "absent/o"], "--out absent/o: expected a place in a folder, but there is no such folder; make it"),
         (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
         (["--reverse-data", "d"], "--reverse-data d: belongs to --reverse-path, which is missing; give both or none"),
         (["--lm-prior", "d"], "--lm-prior d: belongs to --lm-path, which is missing; give both or none"),
@@ -51,7 +51,8 @@ def test_models_in_each_others_places(
     assert said(MOSES, "--path", forward) == (
         f"--path {forward}: a translation model needs the source, which {tmp_path}/nbest lacks; give --source FILE"
     )
-    assert said(AS_JSON, "--path", tmp_path / "absent.pt").startswith(f"{tmp_path}/absent.pt: expected a checkpoint")
+    error = said(AS_JSON, "--path", tmp_path / "absent.pt")
+    assert error.startswith(f"--path {tmp_path}/absent.pt: expected a checkpoint")
     assert [p.name for p in tmp_path.iterdir()] == ["nbest"]
 
 

@@ -186,7 +186,7 @@ def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
     prior.save(tmp_path / "prior")
     path = tmp_path / "prior" / "prior.json"
     path.write_text(path.read_text().replace('"characters"', '"runes"'))
-    with pytest.raises(PriorError, match="unknown kind"):
+    with pytest.raises(PriorError, match="the kind of the open vocabulary is unknown, 'runes'"):
         Prior.load(tmp_path / "prior")
 
 
