@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 
+AT_ONCE = 1 << 26  # numbers of a temporary tensor: 256 MB in float32
+
 
 def row_scores(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
     """aᵀφ of every row: hidden (…, H), rows (R, H), bias (R,) -> (…, R), in the dtype of the bias."""
@@ -72,8 +74,7 @@ class SparseRows(nn.Module):
         if rows.is_cuda or torch.compiler.is_compiling():
             counts, entries = self.offsets.diff(), len(self.indices)
             owner = torch.arange(self.num_rows, device=rows.device).repeat_interleave(counts, output_size=entries)
-            each = rows.index_select(0, owner).mul_(self.values.to(rows.dtype).unsqueeze(1))
-            return rows.new_zeros(self.num_features, rows.size(1)).index_add_(0, self.indices, each)
+            return _added(rows, owner, self.indices, self.values, self.num_features)
         offsets, row, by_column = self.by_feature()
         return _sums(row, rows, offsets, by_column.to(rows.dtype))
 
@@ -132,6 +133,23 @@ def _sums(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, spar
     )  # fmt: skip
 
 
+def _added(rows: Tensor, owner: Tensor, features: Tensor, values: Tensor, num_features: int) -> Tensor:
+    """Of each feature, the sum of the rows that have it, times its value there: (F, H), in the dtype of `rows`.
+
+    Added up in float32 at least: in half precision a GPU would lose what is small beside a long sum. In parts of the
+    entries, since each of them is as wide as a row.
+
+    Args:
+        rows: (K, H). owner, features, values: of each entry, (entries,).
+    """
+    total = rows.new_zeros(num_features, rows.size(1), dtype=torch.promote_types(rows.dtype, torch.float32))
+    some = max(1, AT_ONCE // rows.size(1))
+    for row, feature, value in zip(owner.split(some), features.split(some), values.split(some), strict=True):
+        each = rows.index_select(0, row).to(total.dtype).mul_(value.to(total.dtype).unsqueeze(1))
+        total.index_add_(0, feature, each)
+    return total.to(rows.dtype)
+
+
 class _Compose(torch.autograd.Function):
     """All rows, with gradients that need not be sorted by feature, as those of an embedding bag are."""
 
@@ -177,8 +195,7 @@ class _ComposeOnce(torch.autograd.Function):
             of_rows.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
             grads[0] = table.transposed(of_rows[:-1])
         elif ctx.needs_input_grad[0]:
-            each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
-            grads[0] = each.new_zeros(table.num_features, each.size(1)).index_add_(0, features, each)
+            grads[0] = _added(grad_rows, owner, features, values, table.num_features)
         if ctx.needs_input_grad[1]:
             each = grad_bias[owner] * values.to(of_bias)
             grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, each)

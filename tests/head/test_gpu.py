@@ -7,7 +7,9 @@ import torch
 from background_atoms import ATOMS, SOURCE
 from torch import Tensor
 
+from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
+from fairseq_llrnn.output.feature_weights import SparseRows
 from fairseq_llrnn.testing import check_background
 
 BACKENDS: list[Callable[[Callable[..., Tensor]], Callable[..., Tensor]]] = [lambda loss: loss, torch.compile]
@@ -16,6 +18,15 @@ BACKENDS: list[Callable[[Callable[..., Tensor]], Callable[..., Tensor]]] = [lamb
 @pytest.mark.parametrize("name", ATOMS)
 def test_laws_of_backgrounds(gpu: torch.device, name: str) -> None:
     check_background(ATOMS[name]().to(gpu), source=SOURCE.to(gpu))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_gradient_of_a_feature_that_all_rows_have(gpu: torch.device, dtype: torch.dtype) -> None:
+    rows = SparseRows(FeatureTable.from_rows([{"Shape:lower": 1.0}] * 20_000)).to(gpu)
+    each = torch.rand(20_000, 32, generator=torch.Generator().manual_seed(1)).to(dtype)
+    expected = each.double().sum(0, keepdim=True)
+    close = max(torch.finfo(dtype).eps, 1e-6)
+    torch.testing.assert_close(rows.transposed(each.to(gpu)).double().cpu(), expected, rtol=close, atol=0.0)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -16,6 +16,8 @@ from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll
+from fairseq_llrnn.output import feature_weights
+from fairseq_llrnn.output.feature_weights import SparseRows
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 
 WIDTH = 5
@@ -187,6 +189,22 @@ def test_the_gradient_of_rows_is_the_transposed_product(compiling: bool, monkeyp
     rows = make()[0].rows
     each = torch.randn(rows.num_rows, WIDTH, dtype=torch.float64)
     torch.testing.assert_close(rows.transposed(each), rows.dense().double().T @ each)
+    monkeypatch.setattr(feature_weights, "AT_ONCE", 4 * WIDTH)  # fewer than there are entries
+    torch.testing.assert_close(rows.transposed(each), rows.dense().double().T @ each)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("compiling", [False, True], ids=["by columns", "added up"])
+def test_gradients_of_many_rows_are_added_up_in_float32(
+    dtype: torch.dtype, compiling: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One feature of 20,000 rows: the sum is as exact as its type can say."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
+    rows = SparseRows(FeatureTable.from_rows([{"Shape:lower": 1.0}] * 20_000))
+    each = torch.rand(20_000, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
+    found, expected = rows.transposed(each), each.double().sum(0, keepdim=True)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.double(), expected, rtol=max(torch.finfo(dtype).eps, 1e-4), atol=0.0)
 
 
 def test_a_background_that_depends_on_the_hypothesis() -> None:
