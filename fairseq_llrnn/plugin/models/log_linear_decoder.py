@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -22,7 +22,6 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
@@ -39,7 +38,6 @@ logger = logging.getLogger(__name__)
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
-OTHER_ATTENTIONS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # than cuDNN's
 OPTIONS = {  # what messages say of modules of a head that are not there
     "temperature": "--learn-background-temperature: expected this option",
 }
@@ -66,13 +64,17 @@ def bfloat16_on(device: str) -> bool:
 def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
     """Products in bfloat16 while a network trains that has `bf16_products`, where they can be had; whether they are.
 
-    On a GPU not with cuDNN's attention, which plans anew, for 9 ms, at each layer of a batch of another shape.
+    Not with cuDNN's attention on a GPU, which plans anew, for 9 ms, at each layer of a batch of another shape.
     """
     device = tokens.device.type
     short = network.bf16_products and network.training and bfloat16_on(device)
-    attention = sdpa_kernel(OTHER_ATTENTIONS) if short and device == "cuda" else nullcontext()
-    with torch.autocast(device, torch.bfloat16, enabled=short), attention:
-        yield short
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(before and not short)
+    try:
+        with torch.autocast(device, torch.bfloat16, enabled=short):
+            yield short
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
 
 
 @dataclass(frozen=True)
