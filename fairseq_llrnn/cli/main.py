@@ -169,16 +169,20 @@ class Parser(argparse.ArgumentParser):
                 raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
 
     def with_option(self, message: str, args: argparse.Namespace) -> str:
-        """A message about a file that cannot be read, behind the option that named it: `--system best=best.out: …`."""
-        named = [(0, message)]  # and how long the path is
+        """A message about a file that cannot be read, behind the option that named it: `--system best=best.out: …`.
+
+        The longest path that begins the message has named it; a message about what has no option stays as it is.
+        """
+        named = [(0, False, message)]  # how long the path is, and whether it has no option
         for action in self._actions if _UNREADABLE.match(message) else ():
-            value = getattr(args, action.dest, None) if action.option_strings else None
-            for one in map(str, value if isinstance(value, list) else [value]):
+            value = getattr(args, action.dest, None)
+            for one in map(str, value if isinstance(value, list) else [] if value is None else [value]):
                 name, _, rest = one.partition("=")  # of NAME=FILE, and of KEY=VALUE
                 for begin, path in ((f"{name}=", rest), ("", one), *(("", path) for path in one.split(","))):
                     if path and message.startswith((f"{path}: ", f"{path}/", f"{path}.")):
-                        named.append((len(path), f"{action.option_strings[-1]} {begin}{message}"))
-        return max(named)[1]
+                        option = f"{action.option_strings[-1]} {begin}" if action.option_strings else ""
+                        named.append((len(path), not option, f"{option}{message}"))
+        return max(named)[2]
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""

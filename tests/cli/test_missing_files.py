@@ -40,6 +40,14 @@ def test_every_option_is_named(command: str, action: argparse.Action) -> None:
     assert parser.with_option(contents, args) == contents
 
 
+def test_what_no_option_named_is_not_blamed_on_one() -> None:
+    """An argument without an option, and options whose values only begin alike."""
+    parser = parser_of(load("score"))
+    for text, others in (("fr.txt", {"data": "fr"}), ("1.txt", {"max_tokens": 1}), ("fr", {"data": "fr"})):
+        message = f"{text}: cannot be read: No such file or directory; check the path and its rights"
+        assert parser.with_option(message, argparse.Namespace(text=text, **others)) == message
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -51,6 +59,9 @@ def test_every_option_is_named(command: str, action: argparse.Action) -> None:
         ("score --path nowhere there", "--path nowhere: expected a checkpoint, found no such file"),
         ("explain --path nowhere words", "--path nowhere: expected a checkpoint, found no such file"),
         ("rescore --nbest nowhere --path there --out new", "--nbest nowhere: cannot be read"),
+        ("score --path nowhere --data fr fr.txt", "fr.txt: cannot be read"),
+        ("lexicon --hunspell . --out new", "--hunspell .: expected a dictionary of hunspell"),
+        ("lexicon --hunspell= --out new", "--hunspell : expected a dictionary of hunspell"),
         ("prior --recipe nowhere --out new", "--recipe nowhere: cannot be read"),
         ("prior --dict nowhere --out new", "--dict nowhere: cannot be read"),
         ("prior --dict there --conllu nowhere --out new", "--conllu nowhere: cannot be read"),

@@ -11,7 +11,6 @@ as compounds and replacements for suggestions, is not read. Format: hunspell(5).
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -31,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 def rules_of(path: Path | str, called: str = "") -> Path:
     """FILE.aff of FILE.dic. Raises DataError: it is another name, or not there; `called`: the option that names it."""
-    rules = Path(path).with_suffix(".aff")
-    if Path(path).suffix != ".dic" or not os.path.exists(rules):
+    rules = Path(path).with_suffix(".aff") if Path(path).suffix == ".dic" else None  # there is a name to change
+    if rules is None or not rules.exists():
         raise DataError(
             f"{called} {path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found ".lstrip()
-            + ("another name" if Path(path).suffix != ".dic" else f"no {rules.name}") + "; give both files"
+            + ("another name" if rules is None else f"no {rules.name}") + "; give both files"
         )
     return rules
 
