@@ -99,7 +99,7 @@ def build(
     dictionary: Dictionary,
     recipe: Recipe | None = None,
     open_model: OpenModel | None = None,
-    read_bitext: ReadBitext = nobody_reads,
+    read_bitext: ReadBitext | None = None,
     called: Callable[[str], str] = str,
 ) -> Built:
     """Build a prior.
@@ -107,7 +107,8 @@ def build(
     Args:
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
         open_model: who can read other trained models, for `model:FILE`.
-        read_bitext: who can read data of fairseq, for `translations.data`. called: as of `settings.checked`.
+        read_bitext: who can read data of fairseq, for `translations.data`.
+        called: as of `settings.checked`.
 
     What is wrong with the recipe, and files that are not there, are said before any text is read.
 
@@ -144,7 +145,7 @@ def build(
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):
-        read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
+        read = (read_bitext or nobody_reads)(str(options.translations.data), str(path or "the dictionary"), words)
         options = replace(options, translations=replace(options.translations, data=read))
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
     source = source_symbols(options, path, asked_by) if knows_source else ()

@@ -8,8 +8,10 @@ help are said here alone. Files are paths, one or several; Python may give objec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -96,6 +98,14 @@ class TranslationOptions(Settings):
             "runs differ a little), ibm1, or auto: eflomal if it is there"
         ),
     ] = "auto"
+
+    def check(self, called: Callable[[str], str] = str) -> None:
+        """Raise OptionError for data that are no folder. `called`: as of `settings.checked`."""
+        if isinstance(self.data, (str, Path)) and not os.path.isdir(self.data):
+            raise OptionError(
+                f"{called('data')} {self.data}: expected the folder that fairseq-preprocess wrote, found "
+                f"{'a file' if os.path.exists(self.data) else 'no such folder'}; give its --destdir"
+            )
 
     @property
     def parallel(self) -> ParallelText:
@@ -282,6 +292,8 @@ class Recipe(Settings):
     def check(self, called: Callable[[str], str] = str) -> None:
         """Raise OptionError for keys that do not go together. `called`: as of `settings.checked`."""
         self.words.check(lambda name: called(f"words.{name}"))
+        if self.translations is not None:
+            self.translations.check(lambda name: called(f"translations.{name}"))
         between_words = self.translations is None or self.translations.units == "word"
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
