@@ -250,12 +250,10 @@ class _Laws:
         left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
         reachable = (self.background.steps_to_end(self.state) <= remaining) & ~self.mass.isneginf().all(1)
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
+        tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
         if limited is not self.background and not self.background.constant:
-            number = after.size(1)  # of words, each of which one of the rows is asked for
-            asked = torch.arange(-(-number // self.rows) * self.rows, device=after.device).view(-1, self.rows) % number
-            each = torch.stack([limited.log_share(self.state, tokens) for tokens in asked])
-            expected = after.T.gather(0, asked)
-            _same("log_share is an entry of log_shares, with a limit, too", each.detach(), expected)
+            each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", each.detach(), after)
         self.best_members_are_best(limited)
 
 

@@ -29,7 +29,8 @@ H = 6
 Combine = Callable[[Sequence[Tensor]], Tensor]
 KINDS = [name for name in ATOMS if name not in ("uniform", "automaton")]  # like static, folds
 PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "static"), ("automaton", "folds")]
-LAWS = {"product": PAIRS[::2], "mixture": PAIRS[1::2]}  # brute force for all, and the slow laws for each pair once
+# Brute force for all, and the slow laws for each pair once, of a product with uniform and a mixture with automaton too.
+LAWS = {"product": [*PAIRS[::2], ("uniform", "static")], "mixture": [*PAIRS[1::2], ("automaton", "folds")]}
 
 
 def bound(background: Background, hidden: Tensor | None = None) -> Background:
