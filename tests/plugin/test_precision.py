@@ -6,6 +6,7 @@ for a GPU; --bf16 asks for a TPU, on every machine. For bfloat16 there is our ow
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -122,3 +123,26 @@ def test_fp16_on_a_gpu(shell: Shell, world: World, tmp_path: Path) -> None:
     for options in (["--fp16"], ["--amp"], ["--bf16-products"], []):
         trained = shell.run("fairseq-train", *arguments, *options, "--max-epoch", 2, "--reset-optimizer")
         assert trained.json_lines("valid")[-1]["valid_nats"] < 3.7
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_short_products_leave_out_cudnn_attention_and_nothing_else(
+    allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the user had it before and after; what else the user forbids stays forbidden."""
+    monkeypatch.setattr(log_linear_decoder, "bfloat16_on", lambda device: True)
+    backends = torch.backends.cuda
+    before = backends.cudnn_sdp_enabled()
+    backends.enable_cudnn_sdp(allowed)
+    backends.enable_flash_sdp(False)
+    try:
+        for trains in (True, False):
+            network = SimpleNamespace(bf16_products=True, training=trains)
+            with log_linear_decoder.short_products(network, torch.zeros(1)) as short:
+                assert short == trains
+                assert backends.cudnn_sdp_enabled() == (allowed and not trains)
+                assert not backends.flash_sdp_enabled() and backends.mem_efficient_sdp_enabled()
+            assert backends.cudnn_sdp_enabled() == allowed
+    finally:
+        backends.enable_cudnn_sdp(before)
+        backends.enable_flash_sdp(True)
