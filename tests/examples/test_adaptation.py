@@ -123,6 +123,25 @@ def test_recipes_for_little_text_look_early_and_every_model_with_a_background_ha
             assert options["--seed"] == "1"
 
 
+def test_some_systems_with_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, found = systems.Place(tmp_path), []
+    stages.write_lines(place.out / "texts.json", ["{}"])
+    place.general.parent.mkdir(parents=True)
+    place.general.touch()
+    monkeypatch.setattr(
+        stages, "_train", lambda _, sizes, domain, percent, system, *rest: found.append((sizes.seed, system.name))
+    )
+    monkeypatch.setattr(stages, "recipes", lambda *args: ["careful"])
+    options = ["--systems", "neural", "log-linear", "--seed", "2"]
+    monkeypatch.setattr(sys, "argv", ["adapt.py", "train", "--out", str(tmp_path), *options])
+    assert adapt.main() == 0
+    assert set(found) == {(2, "neural"), (2, "log-linear")}
+    command = systems.training(
+        systems.TRAINED[0], "light", "law", 10, place, replace(corpora.REAL, seed=2), "user", 250
+    )
+    assert command[command.index("--seed") + 1] == "2"
+
+
 def test_the_toy_pair_is_the_same_every_time() -> None:
     first, second = corpora.toy(), corpora.toy()
     assert first == second and first.domains == ["prices"]

@@ -246,6 +246,19 @@ def test_commands_that_fail_leave_no_result(tmp_path: Path) -> None:
     assert os.listdir(tmp_path).count("result.tmp") == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--gpu"]])
+def test_a_gpu_is_used_where_it_is_asked_for(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Sequence[str]] = []
+    monkeypatch.setattr(stages, "execute", lambda out, command, *log: found.append(command))
+    FRENCH.write(tmp_path)
+    (tmp_path / "text").mkdir()
+    monkeypatch.setattr(sys, "argv", ["multi30k.py", "train", "ll-word", "--out", str(tmp_path), *options])
+    assert multi30k.main() == 0
+    assert ("--cpu" in found[0]) == (not options)
+
+
 def test_command_lines() -> None:
     softmax, ours = recipes.find("softmax-word"), recipes.find("ll-word-seed3")
     line = shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1))
