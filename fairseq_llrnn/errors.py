@@ -9,7 +9,7 @@ What a message quotes may be as long as a file: `as_one_line` shortens it, in ev
 import argparse
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 MOST_CHOICES = 10  # that a message lists
@@ -40,10 +40,16 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 class LLRNNError(Exception):
-    """Base of every error that is a user's to fix."""
+    """Base of every error that is a user's to fix.
 
-    def __init__(self, message: str) -> None:
+    Args:
+        path: what the message begins with, a file or folder that is not there, cannot be read or is of another kind:
+            commands put the option before it that named it.
+    """
+
+    def __init__(self, message: str, path: object = None) -> None:
         super().__init__(as_one_line(message))
+        self.path = None if path is None else str(path)
 
 
 class DataError(LLRNNError):
@@ -56,6 +62,25 @@ class PriorError(LLRNNError):
 
 class OptionError(LLRNNError):
     """An option whose value makes no sense, alone or beside the others."""
+
+
+def with_option(error: LLRNNError, named: Iterable[tuple[str, str]]) -> str:
+    """The message of an error, behind the option that named its path: `--system best=best.out: …`.
+
+    The longest value that is the path, or a folder or prefix that it is in, has named it.
+
+    Args:
+        named: options and their values; an empty string for the option of an argument without one.
+    """
+    message, path = str(error), error.path or ""
+    options = [(0, False, message)]  # how long the path is, and whether it has no option
+    for option, value in named if path else ():
+        name, _, rest = value.partition("=")  # of NAME=FILE, and of KEY=VALUE
+        whole = ((f"{name}=", rest), ("", value))
+        for begin, place in (*whole, *(("", each) for each in re.split(r"[,:]", value))):  # as fairseq parts several
+            if place and (path == place or path.startswith((f"{place}/", f"{place}."))):
+                options.append((len(place), not option, f"{option} {begin}{message}" if option else message))
+    return max(options)[2]
 
 
 def check_least(option: str, value: float | None, least: int, of: str = "") -> None:

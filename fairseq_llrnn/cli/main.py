@@ -8,7 +8,6 @@ reader of our output went away.
 import argparse
 import difflib
 import itertools
-import re
 import signal
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
 from fairseq_llrnn.cli.tables import note
-from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments
+from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -32,7 +31,6 @@ COMMANDS = (
     *("user-dir", "completion"),
 )
 
-_UNREADABLE = re.compile(r".*: (cannot be read:|expected [^;]*(no such |\(a (directory|folder) with \S+, found none))")
 
 
 class Command(Protocol):
@@ -104,7 +102,7 @@ def dispatch(argv: Sequence[str]) -> int:
     try:
         return command.run(args)
     except LLRNNError as error:
-        error.args = (parser.with_option(str(error), args),)
+        error.args = (with_option(error, parser.named(args)),)
         raise
 
 
@@ -168,21 +166,12 @@ class Parser(argparse.ArgumentParser):
                 now = self.old_names[option].format(", ".join(values) or "…")
                 raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
 
-    def with_option(self, message: str, args: argparse.Namespace) -> str:
-        """A message about a file that cannot be read, behind the option that named it: `--system best=best.out: …`.
-
-        The longest path that begins the message has named it; a message about what has no option stays as it is.
-        """
-        named = [(0, False, message)]  # how long the path is, and whether it has no option
-        for action in self._actions if _UNREADABLE.match(message) else ():
+    def named(self, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+        """Each option with each of its values; arguments without an option have an empty one."""
+        for action in self._actions:
             value = getattr(args, action.dest, None)
-            for one in map(str, value if isinstance(value, list) else [] if value is None else [value]):
-                name, _, rest = one.partition("=")  # of NAME=FILE, and of KEY=VALUE
-                for begin, path in ((f"{name}=", rest), ("", one), *(("", path) for path in one.split(","))):
-                    if path and message.startswith((f"{path}: ", f"{path}/", f"{path}.")):
-                        option = f"{action.option_strings[-1]} {begin}" if action.option_strings else ""
-                        named.append((len(path), not option, f"{option}{message}"))
-        return max(named)[2]
+            for one in value if isinstance(value, list) else [] if value is None else [value]:
+                yield "".join(action.option_strings[-1:]), str(one)
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """As usual; where it cannot be written, that is an error."""

@@ -30,7 +30,8 @@ def reading(path: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the path and its rights") from error
+        reason = f"cannot be read: {error.strerror or error}; check the path and its rights"
+        raise DataError(f"{path}: {reason}", path) from error
 
 
 def check_there(called: str, path: Path | str, is_folder: bool = False) -> None:
@@ -83,7 +84,7 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
     is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
     if not is_welcome and os.path.realpath(path) != os.devnull:
         expected = "a file or a pipe" if may_be_pipe else "a file"
-        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file")
+        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
 
 
 def read_whole(path: Path | str) -> bytes:

@@ -54,9 +54,10 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
         logging.getLogger(logger).setLevel(logging.NOTSET)
     before, report = sys.argv, None
+    sys.argv = [f"llrnn {name}", *words]
     try:
         more = ["--help"] if shows_help else added(name, words, user_dir)
-        sys.argv = [f"llrnn {name}", *more, *words]
+        sys.argv[1:1] = more
         if name == "train":
             save_dir = Path(_value_of(words, "--save-dir") or "checkpoints")
             opening = f"fairseq-train gets, before your options: {' '.join(more)}"
@@ -170,11 +171,13 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
     if find_task(task) is None or not _is_ours(task):
         raise DataError(
             f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or say "
-            "which --task it is for"
+            "which --task it is for",
+            path,
         )
     kind = KINDS.get(task)
     if kind is not None and name in kind.refused:
-        raise OptionError(f"{path}: expected a model for llrnn {name}, found one of {task}; use {kind.refused[name]}")
+        use = kind.refused[name]
+        raise OptionError(f"{path}: expected a model for llrnn {name}, found one of {task}; use {use}", path)
     prepended = [f"--task={task}"]
     try:
         options = state["cfg"]["task"]

@@ -114,7 +114,7 @@ def read_directory(directory: Path) -> SavedPrior:
         source_symbols = _read_words(directory / SOURCE_FILE) if SOURCE_HASH in description else ()
         raw = map_file(directory / ARRAYS_FILE)
     except DataError as error:
-        raise PriorError(str(error)) from None
+        raise PriorError(str(error), error.path) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PriorError(f"{directory}: a file of the prior cannot be read ({error}); {REBUILD}") from None
     for name, words, expected in (
@@ -147,7 +147,7 @@ def read_description(directory: Path) -> dict[str, Any]:
         description = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(description, ensure_ascii=False).encode()  # refuses halves of characters, which no file can hold
     except DataError as error:
-        raise PriorError(str(error)) from None
+        raise PriorError(str(error), error.path) from None
     except OSError:
         aside = set_aside(directory.absolute())
         absence = "none; make one with `llrnn prior`"
@@ -155,7 +155,8 @@ def read_description(directory: Path) -> dict[str, Any]:
             absence = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
         elif inside := sorted(directory.glob(f"*/{JSON_FILE}")):
             absence = f"none; did you mean {inside[0].parent}?"
-        raise PriorError(f"{directory}: expected a prior (a directory with {JSON_FILE}), found {absence}") from None
+        expected = f"expected a prior (a directory with {JSON_FILE}), found {absence}"
+        raise PriorError(f"{directory}: {expected}", directory) from None
     except (ValueError, RecursionError) as error:
         raise PriorError(f"{path}: expected JSON, found damage ({error}); {REBUILD}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:

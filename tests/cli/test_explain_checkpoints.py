@@ -88,9 +88,9 @@ class Hostile:
 
 
 def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    for path, found in ((f"--path {tmp_path}/nowhere.pt", "no such file"), (f"{tmp_path}", "a folder")):
-        assert explain("le", path=path.removeprefix("--path ")).error == (
-            f"{path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
+    for path, found in ((tmp_path / "nowhere.pt", "no such file"), (tmp_path, "a folder")):
+        assert explain("le", path=path).error == (
+            f"--path {path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
         )
 
 

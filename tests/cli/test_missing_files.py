@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairseq_llrnn.cli.main import FAIRSEQ, all_commands, load, main, parser_of
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import DataError, LLRNNError, with_option
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Prior, Recipe, building
@@ -34,10 +34,10 @@ def test_every_option_is_named(command: str, action: argparse.Action) -> None:
     parser, option = parser_of(load(command)), action.option_strings[-1]
     path = "best=a/b.txt" if action.metavar == "NAME=FILE" else "a/b.txt"
     args = argparse.Namespace(**{action.dest: path if action.nargs is None else ["a/other.txt", path]}, longer="a")
-    for rest in (": cannot be read: No such file", "/dict.txt: cannot be read: x", ".en: cannot be read: x"):
-        assert parser.with_option(f"a/b.txt{rest}", args) == f"{option} {path}{rest}"
-    contents = "a/b.txt, line 3: expected a number, found x"
-    assert parser.with_option(contents, args) == contents
+    for place in ("a/b.txt", "a/b.txt/dict.txt", "a/b.txt.en"):
+        message = f"{place}: cannot be read: x"
+        assert with_option(DataError(message, place), parser.named(args)) == option + f" {path}{message[7:]}"
+        assert with_option(DataError(message), parser.named(args)) == message  # of its contents
 
 
 def test_what_no_option_named_is_not_blamed_on_one() -> None:
@@ -45,7 +45,8 @@ def test_what_no_option_named_is_not_blamed_on_one() -> None:
     parser = parser_of(load("score"))
     for text, others in (("fr.txt", {"data": "fr"}), ("1.txt", {"max_tokens": 1}), ("fr", {"data": "fr"})):
         message = f"{text}: cannot be read: No such file or directory; check the path and its rights"
-        assert parser.with_option(message, argparse.Namespace(text=text, **others)) == message
+        args = argparse.Namespace(text=text, **others)
+        assert with_option(DataError(message, text), parser.named(args)) == message
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,8 @@ def test_what_no_option_named_is_not_blamed_on_one() -> None:
         ("lexicon --values nowhere --out new", "--values nowhere: cannot be read"),
         ("lexicon --conllu folder --out new", "--conllu folder: cannot be read: Is a directory"),
         ("score --path nowhere there", "--path nowhere: expected a checkpoint, found no such file"),
+        ("score --path folder there", "--path folder: expected a checkpoint, found a folder"),
+        ("score --path there recipe", "--path there: expected a checkpoint, found a text"),
         ("explain --path nowhere words", "--path nowhere: expected a checkpoint, found no such file"),
         ("rescore --nbest nowhere --path there --out new", "--nbest nowhere: cannot be read"),
         ("score --path nowhere --data fr fr.txt", "fr.txt: cannot be read"),

@@ -22,10 +22,10 @@ from fairseq_llrnn.files.atomic_write import lock, temporary_name
         (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),
         (["--source", "o"], "o: expected another file for the result, found one that is read and would be lost"),
         (["--out", "absent/o"], "--out absent/o: expected a place in a folder, but there is no such folder; make it"),
-        (["--out", "/dev"], "/dev: expected a file to write or replace, found a folder or device; give another"),
+        (["--out", "/dev"], "--out /dev: expected a file to write or replace, found a folder or device; give another"),
         (["--reverse-data", "d"], "--reverse-data d: belongs to --reverse-path, which is missing; give both or none"),
         (["--lm-prior", "d"], "--lm-prior d: belongs to --lm-path, which is missing; give both or none"),
-        (["--nbest-out", "/dev/null"], "/dev/null: expected a file to write or replace, found a folder or device;"),
+        (["--nbest-out", "/dev/null"], "--nbest-out /dev/null: expected a file to write or replace, found a folder or"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(llrnn: Llrnn, options: list[object], says: str) -> None:

@@ -297,6 +297,17 @@ def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str], monke
     wrapped = Exception("Cannot load model parameters")
     wrapped.__context__ = DataError("fix it")
     assert said(wrapped) == "fairseq_llrnn: error: fix it (Cannot load model parameters)\n"
+    wrapped.__context__ = DataError("m.pt: fix it", "m.pt")
+    for words, option in (
+        (["--path", "m.pt"], "--path "),
+        (["--path=a.pt:m.pt"], "--path "),
+        (["--source-prior", "m.pt"], "--source-prior "),
+        (["--path", "m"], "--path "),
+        (["--cpu", "m.pt"], ""),
+        (["m.pt", "--path"], ""),
+    ):
+        monkeypatch.setattr(sys, "argv", ["fairseq-generate", *words])
+        assert said(wrapped) == f"fairseq_llrnn: error: {option}m.pt: fix it (Cannot load model parameters)\n"
     apart = ValueError("a bug")
     apart.__context__, apart.__suppress_context__ = DataError("fixed"), True
     assert "Traceback" in said(apart)

@@ -287,7 +287,7 @@ def test_a_checkpoint_that_is_none_of_ours(
         (tmp_path / "nowhere.pt", ["found no such file"]),
     ):
         done = shell.run("llrnn", command, world.data, "--path", path, code=2)
-        fails(done, f"llrnn {command}: error: {path}: ", *words)
+        fails(done, f"llrnn {command}: error: --path {path}: ", *words)
 
 
 def test_data_that_is_none(shell: Shell, tmp_path: Path) -> None:

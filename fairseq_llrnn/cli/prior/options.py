@@ -49,7 +49,7 @@ def recipe_of(args: argparse.Namespace) -> "tuple[Recipe, Callable[[str], str]]"
     elif args.recipe is not None:
         begin = plain_values(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
-    where = f"{args.recipe}: " if args.recipe is not None else ""
+    where = f"--recipe {args.recipe}: " if args.recipe is not None else ""
     recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")
     if recipe.dictionary is None:
         raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")

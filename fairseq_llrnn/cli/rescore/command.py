@@ -123,7 +123,7 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
     for path in results:
         if path != STDIO:
-            check_place(path, path)
+            check_place(path, f"{'--out' if path == args.out else '--nbest-out'} {path}")
     for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights):
         if path not in (None, STDIO) and os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")

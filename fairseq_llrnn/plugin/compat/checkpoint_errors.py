@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, check_tensors, is_text
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, is_text
 
 # A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
 OF_OPTIONS = (
@@ -47,6 +47,8 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
                     f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({in_one_line(error)}); "
                     "correct them"
                 ) from None
+            if is_text(path):
+                raise DataError(f"{path}: expected a checkpoint, found a text; {GIVE}", path) from None
             raise DataError(_diagnosis(path, error)) from None
 
     return wrapper
@@ -90,8 +92,6 @@ def _diagnosis(path: str, error: Exception) -> str:
             f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run "
             f"other code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
         )
-    if is_text(path):
-        return f"{path}: expected a checkpoint, found a text; give the .pt file that training wrote"
     if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
         lines = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
         reason = lines[0].partition(". ")[0][:160] if lines else type(error).__name__

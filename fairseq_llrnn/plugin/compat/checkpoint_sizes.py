@@ -36,6 +36,7 @@ from fairseq_llrnn.files.reading import kind_of
 from fairseq_llrnn.head.fingerprint import check_numbers
 
 ZIP_MAGIC = b"PK"
+GIVE = "give the .pt file that training wrote"
 
 
 def check_file(path: str) -> None:
@@ -48,7 +49,7 @@ def check_file(path: str) -> None:
     """
     kind = kind_of(os.stat(path))
     if kind is not None:
-        raise DataError(f"{path}: expected a checkpoint, found {kind}; give the .pt file that training wrote")
+        raise DataError(f"{path}: expected a checkpoint, found {kind}; {GIVE}", path)
     if not _is_zip(path):
         return
     with zipfile.ZipFile(path) as archive:

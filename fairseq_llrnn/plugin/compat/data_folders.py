@@ -44,7 +44,8 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
         problem = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"
         raise DataError(
             f"{folder}: expected the data folder that fairseq-preprocess made, found {problem}; check its name, or "
-            "preprocess the text first"
+            "preprocess the text first",
+            folder,
         )
     for name in dictionaries:
         load_dictionary(os.path.join(folder, name))

@@ -36,7 +36,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
-from fairseq_llrnn.plugin.compat.checkpoint_sizes import no_larger_than
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, no_larger_than
 from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
     Search,
@@ -247,14 +247,13 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
 def read_checkpoint(path: str) -> dict[str, Any]:
     """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
     if not os.path.exists(path):
-        raise DataError(f"{path}: expected a checkpoint, found no such file; give the .pt file that training wrote")
+        raise DataError(f"{path}: expected a checkpoint, found no such file; {GIVE}", path)
     with reading(path), safe_loading(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if state.get("cfg") is None or not isinstance(state.get("model"), dict):
         raise DataError(
-            f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); give the .pt file "
-            "that training wrote"
+            f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); {GIVE}", path
         )
     return state
 

@@ -9,13 +9,15 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from fairseq_llrnn.errors import LLRNNError, as_one_line
+from fairseq_llrnn.errors import LLRNNError, as_one_line, with_option
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+# Options that name a checkpoint or a prior. Those before which a command line has a data folder may be flags.
+PLACES = ("--path", "--prior", "--source-prior")
 COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes have that the command starts: its id
 
 
@@ -39,7 +41,17 @@ def what_users_did(error: BaseException) -> str | None:
     ours: BaseException | None = error
     while ours is not None and not isinstance(ours, LLRNNError):
         ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
-    return None if ours is None else str(ours) + (as_one_line(f" ({error})") if ours is not error else "")
+    if ours is None:
+        return None
+    return with_option(ours, _places(sys.argv[1:])) + (as_one_line(f" ({error})") if ours is not error else "")
+
+
+def _places(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The options of a command line that name a place, each with its value."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        if option in PLACES:
+            yield option, value if equals else following
 
 
 def leave_if_others_run(status: int) -> None:

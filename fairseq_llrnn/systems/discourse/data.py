@@ -66,7 +66,7 @@ class Split:
             refuse_special(path, may_be_pipe=False)
             arrays = read_arrays(path, map_file(path))
         except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror or error}; {AGAIN}") from None
+            raise DataError(f"{path}: cannot be read: {error.strerror or error}; {AGAIN}", path) from None
         except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise DataError(
                 f"{path}: expected the arrays of a split, found a damaged file ({error}); {AGAIN}"

@@ -108,9 +108,8 @@ def read_folder(folder: str, kind: str) -> SavedField:
         refuse_special(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise DataError(
-            f"{folder}: expected a field (a folder with {JSON_FILE}), found none; make one with `llrnn mrf train`"
-        ) from None
+        expected = f"expected a field (a folder with {JSON_FILE}), found none; make one with `llrnn mrf train`"
+        raise DataError(f"{folder}: {expected}", folder) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: expected JSON, found damage ({error}); {AGAIN}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
