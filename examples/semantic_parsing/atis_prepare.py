@@ -7,21 +7,24 @@ reads FOLDER/{train,dev,test}.tsv.gz and writes OUT/{train,test}.{question,form}
 OUT/dict.form.txt and OUT/forms.grammar. With --held-out the development set is the test, and the test is left alone.
 Without, it is training data.
 
-    flights from boston to new york          flights from @city0 to @city1
+    flights from boston to new york          flights from @city0 @airport0 to @city1 @airport1
     … _from_2(city_name(boston)) …           … _from_2 ( city_name ( @city0 ) ) …
 
 A constant is a name if at least half of the questions with its words have it in their forms; a symbol stands for it
 in questions and forms, called by the function that it is mostly an argument of. So does one for every number of three
-digits or more. All is read off the training pairs.
+digits or more, and `@word0` for every word of fewer than two training questions; so that the model learns to copy
+these, a tenth of the names in the training pairs are read as such words, too. All that is read off the training pairs.
+Behind a city stands the symbol of its airport's code (airports.tsv).
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,11 +35,16 @@ from funql_prepare import write_lines
 from funql_recognise import read_rules, terminals
 
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.files.text_lines import iter_lines
 
 MOST = 6  # names of a kind in a question; more stay as they are
 NUMBER = re.compile("[0-9]{3,}")  # shorter ones are said of times, which forms write otherwise: 5 for 1700
 SAYS = 0.5  # share of the questions with a constant's words whose forms have it, for a name
+UNKNOWN, SEEN = "word", 2  # the kind of words that fewer training questions have
+INVENTED = 0.1  # share of the names in training that are read as of that kind
+CITY, AIRPORT = "city", "airport"  # kinds, as the functions of ATIS are called
 
+AIRPORTS = Path(__file__).with_name("airports.tsv")
 Names = Mapping[tuple[str, ...], tuple[str, str]]  # words -> constant, kind
 
 
@@ -55,7 +63,7 @@ def find_names(pairs: Sequence[Pair]) -> Names:
             kinds[constant][above] += 1
     said, meant = Counter[str](), Counter[str]()
     for pair in pairs:
-        words, meanings = f" {pair.question} ", {constant for constant, _ in constants(pair.form)}
+        words, meanings = f" {' '.join(words_of(pair.question))} ", {constant for constant, _ in constants(pair.form)}
         for constant in kinds:
             if f" {constant.replace('_', ' ')} " in words:
                 said[constant] += 1
@@ -68,6 +76,15 @@ def find_names(pairs: Sequence[Pair]) -> Names:
 
 
 @dataclass(frozen=True)
+class Known:
+    """What is known of questions."""
+
+    names: Names
+    words: frozenset[str]  # that are no symbols
+    airports: Mapping[str, str]  # city -> code
+
+
+@dataclass(frozen=True)
 class Question:
     """A question in symbols."""
 
@@ -75,21 +92,36 @@ class Question:
     offers: Mapping[str, str]  # the constant that each of its symbols stands for
 
 
-def read_question(text: str, names: Names) -> Question:
-    """The question with symbols in the place of names and numbers, equal ones for equal names."""
-    words, read = text.split(), list[str]()
+def words_of(text: str) -> list[str]:
+    """`boston's` is two words, and `st.` is `st`, as in the names of forms."""
+    return re.sub(r"(\w)'s\b", r"\1 's", text).replace("st. ", "st ").split()
+
+
+def read_question(text: str, known: Known, draw: Callable[[], float] = lambda: 1.0) -> Question:
+    """The question with symbols in the place of names and numbers, equal ones for equal names.
+
+    Args:
+        draw: a number for each name; below INVENTED, it is read as a word that is not known.
+    """
+    words, read, names = words_of(text), list[str](), known.names
     symbols: dict[str, str] = {}
     longest = max(map(len, names), default=1)
+
+    def symbol(constant: str, kind: str) -> list[str]:
+        """Nothing where there are too many of the kind."""
+        used = sum(other[:-1] == f"@{kind}" for other in symbols.values())
+        return [symbols.setdefault(constant, f"@{kind}{used}")] if constant in symbols or used < MOST else []
+
     at = 0
     while at < len(words):
         ends = range(min(len(words), at + longest), at, -1)
         name = next((tuple(words[at:end]) for end in ends if tuple(words[at:end]) in names), (words[at],))
         constant, kind = names.get(name, (words[at], "number" if NUMBER.fullmatch(words[at]) else ""))
-        used = sum(symbol[:-1] == f"@{kind}" for symbol in symbols.values())
-        if kind and (constant in symbols or used < MOST):
-            read.append(symbols.setdefault(constant, f"@{kind}{used}"))
-        else:
-            read += name
+        if constant not in symbols and (draw() < INVENTED if kind else words[at] not in known.words):
+            kind = UNKNOWN
+        read += (symbol(constant, kind) if kind else []) or name
+        if symbols.get(constant, "").startswith(f"@{CITY}") and constant in known.airports:
+            read += symbol(known.airports[constant], AIRPORT)
         at += len(name)
     return Question(tuple(read), {symbol: constant for constant, symbol in symbols.items()})
 
@@ -101,8 +133,8 @@ def renamed(form: Form, names: Mapping[str, str]) -> Form:
     return Form(form.head, tuple(renamed(argument, names) for argument in form.arguments))
 
 
-def in_symbols(pair: Pair, names: Names) -> tuple[Question, Form]:
-    question = read_question(pair.question, names)
+def in_symbols(pair: Pair, known: Known, draw: Callable[[], float] = lambda: 1.0) -> tuple[Question, Form]:
+    question = read_question(pair.question, known, draw)
     return question, renamed(pair.form, {constant: symbol for symbol, constant in question.offers.items()})
 
 
@@ -114,11 +146,14 @@ def main() -> None:
     args = parser.parse_args()
     train, dev = (read_pairs(args.data / f"{split}.tsv.gz", parse) for split in ("train", "dev"))
     train, test = (train, dev) if args.held_out else (train + dev, read_pairs(args.data / "test.tsv.gz", parse))
-    names = find_names(train)
+    airports = dict(line.split("\t") for _, line in iter_lines(AIRPORTS) if not line.startswith("#"))
+    seen = Counter(word for pair in train for word in set(words_of(pair.question)))
+    known = Known(find_names(train), frozenset(word for word in seen if seen[word] >= SEEN), airports)
     args.out.mkdir(parents=True, exist_ok=True)
     forms: dict[str, list[Form]] = {}
     for split, pairs in (("train", train), ("test", test)):
-        both = [in_symbols(pair, names) for pair in pairs]
+        draw = random.Random(1).random if split == "train" else lambda: 1.0
+        both = [in_symbols(pair, known, draw) for pair in pairs]
         forms[split] = [form for _, form in both]
         write_lines(args.out / f"{split}.question", [" ".join(question.words) for question, _ in both])
         write_lines(args.out / f"{split}.form", [" ".join(form.symbols()) for form in forms[split]])
@@ -128,7 +163,7 @@ def main() -> None:
     counts = Counter(word for form in forms["train"] for word in form.symbols())
     words = sorted(terminals(read_rules(grammar)), key=lambda word: (-counts[word], word))
     write_lines(args.out / "dict.form.txt", [f"{word} {counts[word]}" for word in words])
-    print(f"{len(train)} and {len(test)} pairs; {len(names)} names; {len(words)} symbols")
+    print(f"{len(train)} and {len(test)} pairs; {len(known.names)} names; {len(words)} symbols")
 
 
 if __name__ == "__main__":

@@ -114,13 +114,43 @@ def test_names_are_what_forms_repeat(tmp_path: Path) -> None:
         ("boston",): ("boston", "city"),
         ("new", "york"): ("new_york", "city"),
     }
-    question, form = prepare.in_symbols(read[0], names)
-    assert " ".join(question.words) == "flights from @city0 to @city1"
+    known = prepare.Known(names, frozenset("flights from to as late 5 on flight".split()), {"new_york": "jfk"})
+    question, form = prepare.in_symbols(read[0], known)
+    assert " ".join(question.words) == "flights from @city0 to @city1 @airport0"
     assert str(form) == "answer(f(intersection(from(city_name(@city0)), to(city_name(@city1)))))"
-    question, form = prepare.in_symbols(read[2], names)  # 5 is 1700
+    question, form = prepare.in_symbols(read[2], known)  # 5 is 1700
     assert " ".join(question.words) == "flights as late as 5 on flight @number0"
     assert str(form) == "answer(f(intersection(at(time(1700)), number(flight_number(@number0)))))"
-    assert prepare.read_question("boston to boston", names).words == ("@city0", "to", "@city0")
+    assert prepare.read_question("boston to boston", known).words == ("@city0", "to", "@city0")
+
+
+@pytest.mark.parametrize(
+    ("question", "form", "read", "meant"),
+    [
+        ("to boston's", "to(airport_code(bos))", "to @city0 @airport0 's", "to(airport_code(@airport0))"),
+        ("from bos to boston", "from(airport_code(bos))", "from @word0 to @city0 @word0", "from(airport_code(@word0))"),
+        ("to st. boston", "to(city_name(boston))", "to @word0 @city0 @airport0", "to(city_name(@city0))"),
+        ("what is yul", "code(yul)", "what is @word0", "code(@word0)"),
+    ],
+)
+def test_airports_of_cities_and_words_that_training_lacks(question: str, form: str, read: str, meant: str) -> None:
+    names = {("boston",): ("boston", "city")}
+    known = prepare.Known(names, frozenset("from to what is airport 's".split()), {"boston": "bos"})
+    words, symbols = prepare.in_symbols(pairs.Pair(question, atis.parse(form)), known)
+    assert (" ".join(words.words), str(symbols)) == (read, meant)
+
+
+def test_names_of_training_are_read_as_unknown_words_too() -> None:
+    known = prepare.Known({("boston",): ("boston", "city")}, frozenset(["to"]), {"boston": "bos"})
+    draws = iter([0.05, 0.5])
+    assert prepare.read_question("boston to boston", known, lambda: next(draws)).words == ("@word0", "to", "@word0")
+    assert prepare.read_question("boston", known, lambda: next(draws)).words == ("@city0", "@airport0")
+
+
+def test_every_code_of_an_airport_is_one(root: Path) -> None:
+    rows = [line.split("\t") for line in prepare.AIRPORTS.read_text("utf-8").splitlines() if not line.startswith("#")]
+    assert len(dict(rows)) == len(rows) and rows == sorted(rows)
+    assert all(len(code) == 3 and code.isalpha() and city.replace("_", "").isalpha() for city, code in rows)
 
 
 @pytest.mark.parametrize(("held_out", "tested"), [(["--held-out"], 1), ([], 2)])
