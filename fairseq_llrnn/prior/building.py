@@ -306,7 +306,7 @@ def _below(options: Recipe, background: Expression) -> Atom:
     static = [atom for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
     if options.over is None:
         return static[0] if static else Atom("unigram")
-    over = read_background(options.over)
+    over = read_background(options.over, "over")
     if not isinstance(over, Atom) or kind_of(over.text)[0] != STATIC or background in static:
         raise OptionError(
             f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "

@@ -35,18 +35,18 @@ def kind_of(text: str) -> tuple[str, str]:
     return (kind, source) if is_name and named_background(kind) is not None else (STATIC, text)
 
 
-def read_background(text: str) -> Expression:
-    """The expression of --background; a path with blanks needs no quotes where it stands alone.
+def read_background(text: str, option: str = "--background") -> Expression:
+    """The expression of an option, as errors call it; a path with blanks needs no quotes where it stands alone.
 
     What is written by the grammar is an expression, whatever files there are; the disk is asked about nothing else.
 
     Raises:
         OptionError: it says none, nothing is behind a colon, or the file that is named does not exist.
     """
-    expression = parse_or_path(text)
+    expression = parse_or_path(text, option)
     for atom in atoms(expression):
-        file_of(atom.text)
-        options_of(atom)
+        file_of(atom.text, option)
+        options_of(atom, option)
     return expression
 
 
@@ -83,23 +83,23 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
             named.check(kind_of(atom.text)[1], options, texts)
 
 
-def parse_or_path(text: str) -> Expression:
+def parse_or_path(text: str, option: str = "--background") -> Expression:
     """The expression, whether or not its files are there. Raises OptionError: it says none."""
     try:
-        return parse(text)
+        return parse(text, option)
     except OptionError:
         if not os.path.isfile(kind_of(text)[1]):
             raise
         return Atom(text)
 
 
-def options_of(atom: Atom) -> Settings:
+def options_of(atom: Atom, option: str = "--background") -> Settings:
     """The options of an atom. Raises OptionError for one that it has not, or a value that is none."""
     kind, _ = kind_of(atom.text)
     named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
     counted = atom.text.partition(":")[0] in ("unigram", LANGUAGE)
     owner = named.options if named is not None else UnigramOptions if counted else NoOptions
-    return checked(owner, dict(atom.options), lambda name: f"--background {atom}: {name}".removesuffix(": "))
+    return checked(owner, dict(atom.options), lambda name: f"{option} {atom}: {name}".removesuffix(": "))
 
 
 def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
@@ -120,7 +120,7 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
     return Atom(text, atom.part, tuple(options))
 
 
-def file_of(text: str) -> str | None:
+def file_of(text: str, option: str = "--background") -> str | None:
     """The file behind the name of an atom; None where there is no colon, or something else behind it.
 
     Raises:
@@ -128,18 +128,18 @@ def file_of(text: str) -> str | None:
     """
     kind, source = kind_of(text)
     if kind == STATIC:
-        check_static(text)
+        check_static(text, option)
     named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
     if named is None:
         return None
     if not source and ":" in named.example:
         raise OptionError(
-            f"--background {text}: expected a file behind the name, found nothing; say e.g. {named.example}"
+            f"{option} {text}: expected a file behind the name, found nothing; say e.g. {named.example}"
         )
     try:
         return source if named.is_file(source) else None
     except ValueError as error:
-        raise OptionError(f"--background {text}: {error}") from None
+        raise OptionError(f"{option} {text}: {error}") from None
 
 
 def with_names(atom: Atom) -> Atom:

@@ -58,12 +58,12 @@ class UnigramOptions(Settings):
         return 1.0 if self.pseudo_count is None else self.pseudo_count
 
 
-def check_static(background: str) -> None:
+def check_static(background: str, option: str) -> None:
     """Raise OptionError for what is no name of a static background, and no path; DataError for one nobody can read."""
     if background in STATIC or background.partition(":")[0] == LANGUAGE:
         return
     if os.path.exists(background):
-        check_there("--background", background)
+        check_there(option, background)
         return
     others = named_backgrounds()
     near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
@@ -71,7 +71,7 @@ def check_static(background: str) -> None:
     if ":" in background:
         fix += " If another package has this background, install it"
     raise OptionError(
-        f"--background {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
+        f"{option} {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
         f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
     )
 

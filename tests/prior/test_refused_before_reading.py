@@ -64,6 +64,10 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ({"source_dictionary": SYMBOLS}, "source_dictionary: it needs evidence, or a background that knows the source"),
         ({"background": "unigrm"}, "--background unigrm: expected unigram, .* found no such file; did you mean unigra"),
+        ({"background": "cache:5", "over": "unigrm"}, "over unigrm: expected unigram, .* did you mean unigram"),
+        ({"background": "cache:5", "over": "unigram(x=1)"}, r"over unigram\(x=1\): there is no key x; there are: smo"),
+        ({"background": "cache:5", "over": "0.5 unigram plus"}, "over 0.5 unigram plus>><<: expected a background"),
+        ({"background": "cache:5", "over": "cache:5"}, "over cache:5: expected a static background"),
         ({"background": "ngram:3 times nowhere.tsv"}, "--background nowhere.tsv: expected unigram, .* no such file"),
         ({"background": "ngram:99"}, "--background ngram:99: expected an order from 1 to"),
         ({"background": "ngram(2, text=nowhere.txt)"}, "nowhere.txt: cannot be read: No such file"),
