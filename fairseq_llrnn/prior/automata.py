@@ -137,7 +137,7 @@ def read_ngrams(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPar
 
 
 @register_background(
-    "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions
+    "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions, is_constraint=True
 )
 def read_grammar(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
     """A grammar, regular expression or weighted automaton from a file."""

@@ -79,6 +79,7 @@ class NamedBackground:
     is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
     check: Check | None
+    is_constraint: bool  # whether it says what is possible at all
 
 
 def register_background(
@@ -88,16 +89,18 @@ def register_background(
     is_file: Callable[[str], bool] = no_file,
     options: type[Settings] = NoOptions,
     check: Check | None = None,
+    is_constraint: bool = False,
 ) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place.
 
     Args:
         part: the class of what the reader returns. check: raises OptionError where what is behind the name, its options
-            and the training texts do not go together; it is asked before anything is read.
+            and the training texts do not go together; it is asked before anything is read. is_constraint: whether it
+            says what is possible at all, so that translations are multiplied with it and not mixed into it.
     """
 
     def register(read: ReadType) -> ReadType:
-        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check)
+        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
         return read
 
     return register

@@ -180,10 +180,10 @@ def _name(prior: Prior, part: LexicalPart) -> str:
 
 
 def _mixes(before: Expression) -> bool:
-    """Whether it is a mixture that weighs the translations: no grammar says what is possible."""
+    """Whether it is a mixture that weighs the translations: no constraint says what is possible."""
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return Atom(TRANSLATIONS) not in required(before)
-    return not any(kind_of(atom.text)[0] == "automaton" for atom in required(before))
+    return not any(named.is_constraint for each in required(before) for _, named in named_in(each))
 
 
 def _combined(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:

@@ -1,5 +1,6 @@
 """Prior.build from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
+from fairseq_llrnn.prior.named_backgrounds import _REGISTERED, named_backgrounds
 from fairseq_llrnn.prior.part import BuildContext
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
 
@@ -189,6 +191,17 @@ def test_translations_beside_any_background(
     assert house["maison"] > without["maison"]
     if "automaton" in background:
         assert house.keys() <= {"maison", "chat", "12"}
+
+
+@pytest.mark.parametrize(("is_constraint", "combined"), [(True, "times"), (False, "plus")])
+def test_translations_are_multiplied_with_what_another_package_calls_a_constraint(
+    files: Path, monkeypatch: pytest.MonkeyPatch, is_constraint: bool, combined: str
+) -> None:
+    monkeypatch.chdir(files)
+    automaton = named_backgrounds()["automaton"]
+    monkeypatch.setitem(_REGISTERED, "fst", replace(automaton, is_constraint=is_constraint, example="fst:grammar.txt"))
+    translations = TranslationOptions(parallel(files), aligner="ibm1")
+    assert f" {combined} " in str(made(files, "fst:grammar.txt", translations=translations).expression)
 
 
 def test_words_that_need_evidence_beside_any_background(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
