@@ -7,14 +7,15 @@ reads FOLDER/{train,dev,test}.tsv.gz and writes OUT/{train,test}.{question,form}
 OUT/dict.form.txt and OUT/forms.grammar. With --held-out the development set is the test, and the test is left alone.
 Without, it is training data.
 
-    flights from boston to new york          flights from @city0 @airport0 to @city1 @airport1
-    … _from_2(city_name(boston)) …           … _from_2 ( city_name ( @city0 ) ) …
+    flights from boston on may fifth         flights from @cityname0 @airportcode0 on @month0 @ordinal0
+    … _from_2(city_name(boston)) …           … _from_2 ( city_name ( @cityname0 ) ) …
 
 A constant is a name if at least half of the questions with its words have it in their forms; a symbol stands for it
 in questions and forms, called by the function that it is mostly an argument of. So does one for every number of three
-digits or more, and `@word0` for every word of fewer than two training questions; so that the model learns to copy
-these, a tenth of the names in the training pairs are read as such words, too. All that is read off the training pairs.
-Behind a city stands the symbol of its airport's code (airports.tsv).
+digits or more, for times such as `530pm` (1730), for `twenty seventh` and `twenty seven` (27), and `@word0` for every
+word of fewer than two training questions; so that the model learns to copy these, a tenth of the names in the
+training pairs are read as such words, too. All that is read off the training pairs. Behind a city stands the symbol
+of its airport's code (airports.tsv).
 """
 
 from __future__ import annotations
@@ -42,8 +43,15 @@ NUMBER = re.compile("[0-9]{3,}")  # shorter ones are said of times, which forms 
 SAYS = 0.5  # share of the questions with a constant's words whose forms have it, for a name
 UNKNOWN, SEEN = "word", 2  # the kind of words that fewer training questions have
 INVENTED = 0.1  # share of the names in training that are read as of that kind
-CITY, AIRPORT = "city", "airport"  # kinds, as the functions of ATIS are called
-
+CITY, AIRPORT = "cityname", "airportcode"  # kinds, as the functions of ATIS are called
+TIME = re.compile("(1[0-2]|[1-9])([0-5][0-9])?([ap])m")
+ORDINALS = """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+ fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""".split()
+DAYS = {word: number for number, word in enumerate(ORDINALS, 1)} | {"thirtieth": 30}
+del DAYS["first"]  # mostly of a class
+TENS = {"twenty": 20, "thirty": 30}
+UNITS = {word: number for number, word in enumerate("one two three four five six seven eight nine".split(), 1)}
+UNITS |= {word: number for number, word in enumerate(ORDINALS[:9], 1)}
 AIRPORTS = Path(__file__).with_name("airports.tsv")
 Names = Mapping[tuple[str, ...], tuple[str, str]]  # words -> constant, kind
 
@@ -69,7 +77,7 @@ def find_names(pairs: Sequence[Pair]) -> Names:
                 said[constant] += 1
                 meant[constant] += constant in meanings
     return {
-        tuple(constant.split("_")): (constant, kinds[constant].most_common(1)[0][0].strip("_").partition("_")[0])
+        tuple(constant.split("_")): (constant, kinds[constant].most_common(1)[0][0].replace("_", ""))
         for constant in sorted(said)
         if meant[constant] >= SAYS * said[constant] and not constant.isdigit()
     }
@@ -90,6 +98,19 @@ class Question:
 
     words: tuple[str, ...]
     offers: Mapping[str, str]  # the constant that each of its symbols stands for
+
+
+def number_in(words: Sequence[str]) -> tuple[int, str, str]:
+    """How many of the words say a number, its constant and its kind; 0: the first one says none."""
+    time = TIME.fullmatch(words[0])
+    if time is not None:
+        hour = int(time[1]) % 12 + 12 * (time[3] == "p")
+        return 1, str(100 * hour + int(time[2] or 0)), "time"
+    if words[0] in TENS and len(words) > 1 and words[1] in UNITS:
+        return 2, str(TENS[words[0]] + UNITS[words[1]]), "ordinal"
+    if words[0] in DAYS:
+        return 1, str(DAYS[words[0]]), "ordinal"
+    return (1, words[0], "number") if NUMBER.fullmatch(words[0]) else (0, "", "")
 
 
 def words_of(text: str) -> list[str]:
@@ -116,7 +137,10 @@ def read_question(text: str, known: Known, draw: Callable[[], float] = lambda: 1
     while at < len(words):
         ends = range(min(len(words), at + longest), at, -1)
         name = next((tuple(words[at:end]) for end in ends if tuple(words[at:end]) in names), (words[at],))
-        constant, kind = names.get(name, (words[at], "number" if NUMBER.fullmatch(words[at]) else ""))
+        constant, kind = names.get(name, (words[at], ""))
+        length, number, of_number = number_in(words[at:])
+        if length and not kind:
+            name, constant, kind = tuple(words[at : at + length]), number, of_number
         if constant not in symbols and (draw() < INVENTED if kind else words[at] not in known.words):
             kind = UNKNOWN
         read += (symbol(constant, kind) if kind else []) or name

@@ -44,7 +44,7 @@ ARTICLES = frozenset({"a", "an", "all", "any", "the"})  # which belong to the ph
 MOST_TRIES = 50  # for each new pair; then there are fewer
 
 # Kinds whose symbols, side by side, are one name's; the last pair is of ATIS.
-IN_ORDER = frozenset([*combinations(KINDS, 2), ("@city", "@airport")])
+IN_ORDER = frozenset([*combinations(KINDS, 2), ("@cityname", "@airportcode")])
 
 Path_ = tuple[int, ...]  # which argument of which argument
 

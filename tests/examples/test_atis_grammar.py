@@ -111,40 +111,64 @@ def test_names_are_what_forms_repeat(tmp_path: Path) -> None:
     read = pairs.read_pairs(written(tmp_path, train=PAIRS) / "train.tsv.gz", atis.parse)
     names = prepare.find_names(read)
     assert names == {
-        ("boston",): ("boston", "city"),
-        ("new", "york"): ("new_york", "city"),
+        ("boston",): ("boston", "cityname"),
+        ("new", "york"): ("new_york", "cityname"),
     }
     known = prepare.Known(names, frozenset("flights from to as late 5 on flight".split()), {"new_york": "jfk"})
     question, form = prepare.in_symbols(read[0], known)
-    assert " ".join(question.words) == "flights from @city0 to @city1 @airport0"
-    assert str(form) == "answer(f(intersection(from(city_name(@city0)), to(city_name(@city1)))))"
+    assert " ".join(question.words) == "flights from @cityname0 to @cityname1 @airportcode0"
+    assert str(form) == "answer(f(intersection(from(city_name(@cityname0)), to(city_name(@cityname1)))))"
     question, form = prepare.in_symbols(read[2], known)  # 5 is 1700
     assert " ".join(question.words) == "flights as late as 5 on flight @number0"
     assert str(form) == "answer(f(intersection(at(time(1700)), number(flight_number(@number0)))))"
-    assert prepare.read_question("boston to boston", known).words == ("@city0", "to", "@city0")
+    assert prepare.read_question("boston to boston", known).words == ("@cityname0", "to", "@cityname0")
 
 
 @pytest.mark.parametrize(
     ("question", "form", "read", "meant"),
     [
-        ("to boston's", "to(airport_code(bos))", "to @city0 @airport0 's", "to(airport_code(@airport0))"),
-        ("from bos to boston", "from(airport_code(bos))", "from @word0 to @city0 @word0", "from(airport_code(@word0))"),
-        ("to st. boston", "to(city_name(boston))", "to @word0 @city0 @airport0", "to(city_name(@city0))"),
+        ("to boston's", "to(airport_code(bos))", "to @cityname0 @airportcode0 's", "to(airport_code(@airportcode0))"),
+        ("from bos to boston", "in(airport_code(bos))", "from @word0 to @cityname0 @word0", "in(airport_code(@word0))"),
+        ("to st. boston", "to(city_name(boston))", "to @word0 @cityname0 @airportcode0", "to(city_name(@cityname0))"),
         ("what is yul", "code(yul)", "what is @word0", "code(@word0)"),
     ],
 )
 def test_airports_of_cities_and_words_that_training_lacks(question: str, form: str, read: str, meant: str) -> None:
-    names = {("boston",): ("boston", "city")}
+    names = {("boston",): ("boston", "cityname")}
     known = prepare.Known(names, frozenset("from to what is airport 's".split()), {"boston": "bos"})
     words, symbols = prepare.in_symbols(pairs.Pair(question, atis.parse(form)), known)
     assert (" ".join(words.words), str(symbols)) == (read, meant)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("530pm", (1, "1730", "time")),
+        ("7am", (1, "700", "time")),
+        ("12am", (1, "0", "time")),
+        ("12pm", (1, "1200", "time")),
+        ("13pm", (0, "", "")),
+        ("twenty seventh of may", (2, "27", "ordinal")),
+        ("thirty one", (2, "31", "ordinal")),
+        ("thirtieth", (1, "30", "ordinal")),
+        ("twentieth", (1, "20", "ordinal")),
+        ("second", (1, "2", "ordinal")),
+        ("first class", (0, "", "")),
+        ("twenty dollars", (0, "", "")),
+        ("twenty", (0, "", "")),
+        ("417", (1, "417", "number")),
+        ("17", (0, "", "")),
+    ],
+)
+def test_numbers_in_words_and_times(words: str, said: tuple[int, str, str]) -> None:
+    assert prepare.number_in(words.split()) == said
+
+
 def test_names_of_training_are_read_as_unknown_words_too() -> None:
-    known = prepare.Known({("boston",): ("boston", "city")}, frozenset(["to"]), {"boston": "bos"})
+    known = prepare.Known({("boston",): ("boston", "cityname")}, frozenset(["to"]), {"boston": "bos"})
     draws = iter([0.05, 0.5])
     assert prepare.read_question("boston to boston", known, lambda: next(draws)).words == ("@word0", "to", "@word0")
-    assert prepare.read_question("boston", known, lambda: next(draws)).words == ("@city0", "@airport0")
+    assert prepare.read_question("boston", known, lambda: next(draws)).words == ("@cityname0", "@airportcode0")
 
 
 def test_every_code_of_an_airport_is_one(root: Path) -> None:
@@ -165,7 +189,7 @@ def test_the_test_is_left_alone_while_sizes_are_chosen(
     text = {path.name: path.read_text("utf-8").splitlines() for path in (tmp_path / "text").iterdir()}
     assert len(text["test.question"]) == len(text["test.form"]) == tested
     assert len(text["train.form"]) == len(PAIRS) + (not held_out)
-    assert {line.split()[0] for line in text["dict.form.txt"]} >= {"@city0", "@city1", "@number0", "1700"}
+    assert {line.split()[0] for line in text["dict.form.txt"]} >= {"@cityname0", "@cityname1", "@number0", "1700"}
     automaton, symbols = automaton_of(tmp_path / "text" / "forms.grammar", text["train.form"])
     assert all(accepts(automaton, symbols, form) for form in text["train.form"])
 
