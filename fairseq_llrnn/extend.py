@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairseq_llrnn.automata.automaton import END as END
+    from fairseq_llrnn.backgrounds.algebra import BySource as BySource
     from fairseq_llrnn.backgrounds.base import Background as Background
-    from fairseq_llrnn.backgrounds.by_source import BySource as BySource
+    from fairseq_llrnn.backgrounds.base import StaticBackground as StaticBackground
     from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
-    from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights as ExplicitWeights
-    from fairseq_llrnn.backgrounds.static import StaticBackground as StaticBackground
+    from fairseq_llrnn.backgrounds.masses import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.errors import DataError as DataError
     from fairseq_llrnn.errors import OptionError as OptionError
     from fairseq_llrnn.files.numbers import is_weight as is_weight
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from fairseq_llrnn.networks.cells import Cell as Cell
     from fairseq_llrnn.networks.cells import register_cell as register_cell
     from fairseq_llrnn.output.class_source import ClassSource as ClassSource
+    from fairseq_llrnn.output.class_source import SentenceClasses as SentenceClasses
     from fairseq_llrnn.output.context_classes import NO_WORD as NO_WORD
     from fairseq_llrnn.output.context_classes import ContextClasses as ContextClasses
     from fairseq_llrnn.output.context_classes import ContextClassSource as ContextClassSource
-    from fairseq_llrnn.output.sentence_classes import SentenceClasses as SentenceClasses
     from fairseq_llrnn.prior.arrays import check_log_weights as check_log_weights
     from fairseq_llrnn.prior.named_backgrounds import a_file as a_file
     from fairseq_llrnn.prior.named_backgrounds import register_background as register_background
@@ -41,19 +41,17 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "automata.automaton": ("END",),
-    "backgrounds.base": ("Background",),
+    "backgrounds.algebra": ("BySource",),
+    "backgrounds.base": ("Background", "StaticBackground"),
     "backgrounds.explicit_background": ("ExplicitBackground",),
-    "backgrounds.explicit_words": ("ExplicitWeights",),
-    "backgrounds.by_source": ("BySource",),
-    "backgrounds.static": ("StaticBackground",),
+    "backgrounds.masses": ("ExplicitWeights",),
     "errors": ("DataError", "OptionError"),
     "files.numbers": ("is_weight",),
     "files.text_lines": ("iter_lines", "place", "shown"),
     "lexicon.features": ("Lexicon",),
     "networks.cells": ("Cell", "register_cell"),
-    "output.class_source": ("ClassSource",),
+    "output.class_source": ("ClassSource", "SentenceClasses"),
     "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
-    "output.sentence_classes": ("SentenceClasses",),
     "prior.arrays": ("check_log_weights",),
     "prior.named_backgrounds": ("a_file", "register_background"),
     "prior.part": ("Part", "register_part"),

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import PAD, UNK, plain
-from fairseq_llrnn.head.fingerprint import check_fingerprint, fingerprint_of
-from fairseq_llrnn.head.text import numbers
+from fairseq_llrnn.head.checks import check_fingerprint, fingerprint_of
+from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 

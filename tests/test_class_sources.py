@@ -18,7 +18,7 @@ from torch import Tensor
 from fairseq_llrnn import LogLinearHead, extend
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part

@@ -27,10 +27,10 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, set_seed
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.evidence.merged_targets import merged_target
+from fairseq_llrnn.evidence.slots import merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.head.text import numbers
+from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint

@@ -2,22 +2,17 @@
 
     base.py                 the contract: a state machine over tokens
     masses.py               log masses that differ from one row at few places, and sums of weights by their logarithms
-    exact_buffers.py        buffers that never go to half precision
-    static.py               one weight per word, the same everywhere
     automaton.py            n-grams, grammars, word lists
     automaton_tables.py     … their arcs, steps, masses
     automaton_topk.py       … their best members
     cache.py                the last words
-    by_source.py            the background below, until the source makes another one of it
     source.py               what source words say: rows of links, and shares of forms
     lexical.py              translations of the words of the source
-    lexical_mixture.py      … of the sentences of a batch: a factor, and more for a few words
     language_model.py       another trained model
     algebra.py              backgrounds made of backgrounds: products, temperatures, and what all share
     mixture.py              … a weighted sum
     simplified.py           … products and temperatures that are atoms again
     several_roots.py        … best members under mixtures of static ones
     explicit_background.py  backgrounds that list the words which they weigh otherwise than their root
-    explicit_words.py       … the lists
     listed_classes.py       … masses and best members from the lists
 """

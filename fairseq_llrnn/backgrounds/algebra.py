@@ -19,12 +19,16 @@ Sizes: N hypotheses, V words, E words listed in all rows.
 Where a part lists all words that it allows (a grammar), only these are looked at: the others are asked for their
 weights of E words. Else, where all parts have a root, the product of the roots is the root, and listed is what any part
 lists.
+
+`BySource` is a background that its source makes another one: by itself it is the background below.
+
+    BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -33,7 +37,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
+from fairseq_llrnn.backgrounds.masses import ExplicitWeights, side_by_side
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 
@@ -275,3 +280,42 @@ class Product(Combined):
         limited = self.copied()
         limited.remaining = remaining
         return limited
+
+
+class BySource(Background):
+    """The background `base`, until `given(source)` is asked."""
+
+    def __init__(self, base: Background, bound: Callable[[Background, Tensor], Background] | None = None) -> None:
+        """bound: what it is, made of `base` given the source, and of the source (B, L), whose tokens carry no marks.
+
+        A subclass may say `given`, whose tokens may carry some.
+        """
+        super().__init__(base.class_of, base.num_classes)
+        self.base, self._bound = base, bound
+        self.constant = base.constant
+
+    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
+        base = self.base.given(source, leave_out)
+        return base if self._bound is None else self._bound(base, plain(source))
+
+    def start(self, n: int) -> Tensor:
+        return self.base.start(n)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return self.base.advance(state, tokens)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return self.base.log_weights(state)
+
+    def with_hidden(self, hidden: Tensor) -> Background:
+        """As `within`: what `base` is."""
+        chosen = self.base.with_hidden(hidden)
+        return self if chosen is self.base else chosen
+
+    def within(self, remaining: int) -> Background:
+        """Within a limit it is what `base` is; itself where that changes nothing."""
+        limited = self.base.within(remaining)
+        return self if limited is self.base else limited
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return self.base.steps_to_end(state)

@@ -21,8 +21,7 @@ from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds import automaton_topk
 from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, expanded
-from fairseq_llrnn.backgrounds.masses import Entries
+from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, expanded
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_per_position
 

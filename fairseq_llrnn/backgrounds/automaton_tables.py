@@ -17,8 +17,7 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.tables import class_tables
 from fairseq_llrnn.automata.trimming import steps_to_end
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 
 LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up and not found has a place
 

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
 from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.backgrounds.static import StaticBackground
 
 
 class ExplicitBackground(Background):

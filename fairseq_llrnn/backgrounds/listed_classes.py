@@ -17,10 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights
-from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums
-from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, StaticBackground
+from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, Masses, class_log_sums
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
 

@@ -21,12 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import Combined, check_parts
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.explicit_words import ExplicitWeights, side_by_side
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses
-from fairseq_llrnn.backgrounds.masses import Entries, Masses, log_part_weights, log_sum
+from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, Masses, log_part_weights, log_sum, side_by_side
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
-from fairseq_llrnn.backgrounds.static import StaticBackground
 
 WEIGHTINGS = ("fixed", "learned", "network")
 

@@ -18,9 +18,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
-from fairseq_llrnn.backgrounds.explicit_words import expanded
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, ExactBuffers
+from fairseq_llrnn.backgrounds.masses import expanded
 
 WeightsAt = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> log weights (M,)
 

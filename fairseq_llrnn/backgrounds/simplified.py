@@ -21,9 +21,8 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered, check_parts
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.static import StaticBackground
 
 
 def product(parts: Sequence[Background]) -> Background:

@@ -40,8 +40,8 @@ from torch import Tensor
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
-from fairseq_llrnn.backgrounds.explicit_words import expanded
+from fairseq_llrnn.backgrounds.base import ExactBuffers
+from fairseq_llrnn.backgrounds.masses import expanded
 
 PSEUDO_COUNT = 0.5
 

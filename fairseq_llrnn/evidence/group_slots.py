@@ -1,4 +1,4 @@
-"""The groups that a batch of sentences asks for: how often, where, and what their slots weigh.
+"""The groups that a batch of sentences asks for (table.py): how often, where, and what their slots weigh.
 
 Sizes: B sentences, L source length, J slots, G groups of the sentence that has most of them.
 """
@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.evidence.groups import Group, GroupTable
-from fairseq_llrnn.evidence.table import Offer
+from fairseq_llrnn.evidence.table import Group, GroupTable, Offer
 from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
 
 

@@ -12,7 +12,7 @@ A source token has one kind at most, the first of those chosen that holds for it
     copies    not in the vocabulary, with a letter
     translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
 
-Beside these, a system may ask for strings of its own, whatever the source says (evidence/groups.py). No token is of its
+Beside these, a system may ask for strings of its own, whatever the source says (group_slots.py). No token is of its
 kind by itself; `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
 
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are

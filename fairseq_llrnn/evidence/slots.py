@@ -4,12 +4,20 @@ Sizes: B sentences, L source length, J slots of the sentence that has most of th
 weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E encoder width,
 H hidden width. A sentence with fewer slots is filled up with `NO_WORD`. A slot is a string: evidence that comes twice
 is one slot with two places.
+
+In a target sentence, every word, or every few words, that a slot stands for is the slot's one token (`merged_target`).
+A slot has one token and one class, however many pieces the dictionary has for its string. So a
+string has its whole probability in one step, and training must see it so: a run of tokens that spells a slot's string
+from the beginning of a word to the end of one is that token. Where several slots fit, the longest wins; the sentence is
+read from left to right.
+
+Sizes: L tokens of a sentence, M words of the longest slot. Time O(L · M).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +29,15 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.output.class_source import ClassSource, Head
+from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.features.dictionary import SHIFT, plain
+from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses
 from fairseq_llrnn.output.feature_weights import at_least_float32
-from fairseq_llrnn.output.sentence_classes import SentenceClasses
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair
+
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 
@@ -91,7 +100,7 @@ class EvidenceSlots(SentenceClasses):
 
 
 class EvidenceMixture(ContextClasses):
-    """b(C; x) of a batch (background.py). A hypothesis' state: the number of its sentence, then the state of b₁."""
+    """b(C; x) of a batch (translation_slots.py). A hypothesis' state: number of its sentence, then state of b₁."""
 
     source: EvidenceSlots
 
@@ -200,10 +209,45 @@ class SlotRows(ClassSource):
         return self(layer.source, weight, head.output.bias, source_states)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:
-        from fairseq_llrnn.evidence.merged_targets import merged_target  # which asks for slots
 
         return target if self.table is None else merged_target(self.table(), source, target)
 
     def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
         rows = batch.rows.of_source[self.name]
         return {} if rows is None else {"slot_rows": rows[0][0]}  # shape: (J, H')
+
+
+def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.ndarray:
+    """The sentence (L,) with slots in the place of what they spell: (L',), L' ≤ L.
+
+    Args:
+        slots: their tokens. words: of the sentence's language.
+    """
+    slot_of: dict[tuple[str | None, ...], int] = {words.words_of(slot): slot for slot in slots}
+    longest = max(map(len, slot_of), default=0)
+    if not longest:
+        return sentence
+    spans = words.spans(sentence)
+    spelled = [words.word(sentence[begin:end]) for begin, end in spans]
+    tokens: list[int] = []
+    at = 0
+    while at < len(spans):
+        many = min(longest, len(spans) - at)
+        while many and tuple(spelled[at : at + many]) not in slot_of:
+            many -= 1
+        if many:
+            tokens.append(slot_of[tuple(spelled[at : at + many])])
+        else:
+            tokens += sentence[slice(*spans[at])].tolist()
+        at += max(many, 1)
+    return np.array(tokens, dtype=sentence.dtype)
+
+
+def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:
+    """The target (T,) with the slots of its source (L,), those of groups that it asks for included: (T',), T' ≤ T."""
+    marked = source.cpu().numpy()[None]
+    if table.target_words.convention is None and not (marked >> SHIFT).any():
+        return target  # over words, only strings of groups are several tokens
+    [offers], [asked] = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
+    return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

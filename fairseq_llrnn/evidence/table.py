@@ -6,23 +6,168 @@ the next free id when it is first met, the same in the whole process; what stand
     source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown alias* of a
                     known one: the same string, read as <unk> (plugin/data/evidence_data.py trains with aliases)
     target id ≥ V   a string that some slot offers, or a word of a reference text that the dictionary lacks
+
+A *group* is one of strings of which a translation has to have one. A system that requires strings of a translation
+(systems/terms) adds its groups to the one `GroupTable` of a session, and marks source tokens. A sentence's marks travel
+inside its source ids, so that whatever sorts, splits or repeats sentences cannot part them:
+
+    id  =  (mark + 1) · 2³²  +  the token's own id
+
+A mark is a number of the table, and says which groups are asked for at the token. Evidence reads them, and who hands a
+source to it; everyone else is given the tokens' own ids (`plain` of features/dictionary.py). Groups and marks have
+numbers that live as long as the session's evidence table, whose part this is.
+
+A string that no dictionary has gets features by what it looks like (`unknown_word_features`). Evidence that finds no
+room in the slots of its sentence gets one warning, with the count of all sentences (`LeftOut`). Where a data set is
+loaded, they are counted beforehand (plugin/data/evidence_data.py). Where sentences come one after the other
+(fairseq-interactive, `llrnn explain`, `llrnn rescore`), only the end of the process knows their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+import atexit
+import logging
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairseq_llrnn.defaults import MAX_SLOTS as MAX_SLOTS
-from fairseq_llrnn.evidence.features import unknown_word_features
-from fairseq_llrnn.evidence.groups import GroupTable
-from fairseq_llrnn.evidence.overflow import LeftOut
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
 from fairseq_llrnn.evidence.word_spans import WordSpans
-from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.features.feature_table import Signatures
+from fairseq_llrnn.features.dictionary import PAD, SHIFT, SPECIALS, Ids, OpenWords, plain
+from fairseq_llrnn.features.feature_table import NOT_TOP, Signatures
+from fairseq_llrnn.features.spelling import shape_features, suffixes
+from fairseq_llrnn.features.user_patterns import UserPatterns
+
+
+def marks_of(ids: Ids) -> Ids:
+    """Their marks, −1 for tokens that carry none."""
+    return (ids >> SHIFT) - 1
+
+
+def marked(token: int, mark: int) -> int:
+    """A token that carries a mark."""
+    return ((mark + 1) << SHIFT) | token
+
+
+@dataclass(frozen=True)
+class Group:
+    """Strings: exactly one of them, as often as it is asked for; or, if it need not be, made likely."""
+
+    name: str
+    words: tuple[int, ...]  # target ids, different ones
+    rows: tuple[int, ...]  # of EvidenceTable.rows
+    read_as: tuple[int, ...]  # target ids: what a network reads in their place
+    must: bool
+    beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell some of the strings, with their rows
+
+
+@dataclass(frozen=True)
+class Use:
+    """A group at a source token."""
+
+    group: int
+    counts: bool  # whether it is asked for once more here; only one token of a phrase does
+    is_place: bool  # whether its translation is to be looked for here
+
+
+class GroupTable:
+    """Groups and marks by number."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self.required = False  # whether there is a group that must be said
+        self._number_of: dict[Group, int] = {}
+        self._marks: list[tuple[Use, ...]] = []
+        self._mark_of: dict[tuple[Use, ...], int] = {}
+
+    def add(self, group: Group) -> int:
+        """The number of a group."""
+        if group not in self._number_of:
+            self._number_of[group] = len(self.groups)
+            self.groups.append(group)
+            self.required |= group.must
+        return self._number_of[group]
+
+    def mark(self, uses: Sequence[Use]) -> int:
+        """The number of a mark that says these uses."""
+        key = tuple(uses)
+        if key not in self._mark_of:
+            self._mark_of[key] = len(self._marks)
+            self._marks.append(key)
+        return self._mark_of[key]
+
+    def marked(self, token: int, uses: Sequence[Use]) -> int:
+        """A source token with these uses beside those that it has."""
+        return marked(plain(token), self.mark((*self.uses(token), *uses)))
+
+    def uses(self, token: int) -> tuple[Use, ...]:
+        """What a source token carries; () for most."""
+        mark = marks_of(token)
+        return self._marks[mark] if mark >= 0 else ()
+
+
+logger = logging.getLogger(__name__)
+
+
+class LeftOut:
+    """Counts what the sentences leave out. Each counts once, in however many models, batches and epochs it is read."""
+
+    def __init__(self) -> None:
+        self._is_covered = False  # whether a data set's own warning said it all
+        self._of_sentence: dict[bytes, int] = {}  # by source ids
+
+    def mark_covered(self) -> None:
+        """No sentence needs to be counted: the data set's own warning says how many there are."""
+        self._is_covered = True
+
+    def note(self, source: np.ndarray, strings: int, max_slots: int) -> None:
+        """A sentence (L,), padded on any side, left out so many strings."""
+        if self._is_covered:
+            return
+        if not self._of_sentence:
+            atexit.register(self._warn, max_slots)
+        self._of_sentence[source[source != SPECIALS.index(PAD)].tobytes()] = strings
+
+    def _warn(self, max_slots: int) -> None:
+        sentences = self._of_sentence
+        logger.warning(no_room(sum(sentences.values()), f"{len(sentences):,} different sentences", max_slots))
+
+
+def no_room(strings: int, sentences: str, max_slots: int) -> str:
+    """The warning. `sentences` says how many and which."""
+    return (
+        f"evidence: {strings:,} strings of {sentences} find no room: a sentence keeps at most {max_slots}, by kind, "
+        "then by place; more with --max-slots"
+    )
+
+
+def unknown_word_features(
+    word: str, names: Container[str], shapes: bool = False, patterns: UserPatterns | None = None
+) -> dict[str, float]:
+    """Features of a string outside a dictionary: `NOTTOP`, and those of its spelling.
+
+    Args:
+        names: of the features of φ; a suffix that too few words of the dictionary share is none of them.
+        shapes: whether φ has surface shapes.
+        patterns: the user's expressions.
+
+    Raises:
+        OptionError: one of the user's patterns takes far too long.
+    """
+    features = {NOT_TOP: 1.0, **{f"Suffix:{suffix}": 1.0 for suffix in suffixes(word)}}
+    if shapes:
+        features |= shape_features(word)
+    if patterns is not None:
+        features |= patterns.features(word)
+    return {name: value for name, value in features.items() if name in names and value != 0.0}
+
+
+def slot_features(rules: EvidenceRules) -> tuple[str, ...]:
+    """The features that slots may have and no word of a dictionary needs to."""
+    patterns = rules.patterns if "patterns" in rules.kinds else {}
+    return (NOT_TOP, *(f"Pattern:{name}" for name in patterns), *rules.feature_names)
 
 
 @dataclass(frozen=True)

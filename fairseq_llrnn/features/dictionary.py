@@ -5,7 +5,7 @@ The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> bef
 or <unk>.
 
 Ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met. Those of source
-tokens may carry marks in their upper half (evidence/groups.py).
+tokens may carry marks in their upper half (evidence/group_slots.py).
 """
 
 from __future__ import annotations

@@ -39,10 +39,16 @@ from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.head import search, text
-from fairseq_llrnn.head.embedding import InputEmbedding
-from fairseq_llrnn.head.fingerprint import check_fingerprint, check_names, check_numbers, fingerprint_of
-from fairseq_llrnn.head.zero_mass import LEAVE_OUT, refuse_forbidden
+from fairseq_llrnn.head import inputs, search
+from fairseq_llrnn.head.checks import (
+    LEAVE_OUT,
+    check_fingerprint,
+    check_names,
+    check_numbers,
+    fingerprint_of,
+    refuse_forbidden,
+)
+from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
@@ -79,7 +85,7 @@ class LogLinearHead(nn.Module):
     log_sizes: Tensor  # (S,)
 
     start, advance, step, top_k, readable = search.start, search.advance, search.step, search.top_k, search.readable
-    encode, encode_source, decode, previous = text.encode, text.encode_source, text.decode, text.previous
+    encode, encode_source, decode, previous = inputs.encode, inputs.encode_source, inputs.decode, inputs.previous
 
     def __init__(
         self,

@@ -7,5 +7,4 @@
     feature_weights.py      a row of weights per feature, composed into a row per signature
     learned_temperature.py  the network chooses how far a background counts
     context_classes.py      classes that exist in one context only
-    sentence_classes.py     … in one sentence, whatever is written
 """

@@ -18,7 +18,7 @@ import numpy as np
 from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.features import unknown_word_features
+from fairseq_llrnn.evidence.table import unknown_word_features
 from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group

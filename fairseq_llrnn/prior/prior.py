@@ -192,7 +192,7 @@ class Prior:
         Raises:
             PriorError: several parts have a background of their own, and no expression says how they are combined.
         """
-        from fairseq_llrnn.backgrounds.static import StaticBackground
+        from fairseq_llrnn.backgrounds.base import StaticBackground
 
         context = BuildContext(self, has_source)
         background: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)

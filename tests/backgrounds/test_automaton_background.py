@@ -17,9 +17,8 @@ from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.sentences import Sentences

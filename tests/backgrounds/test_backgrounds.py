@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.ngrams.unigram import unigram_weights
 from fairseq_llrnn.testing import check_background

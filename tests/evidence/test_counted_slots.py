@@ -22,11 +22,11 @@ from few_words import (
 from said_slots import Group, counted, factor
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, Quotas, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots
 from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.normalisers import Distribution, class_log_probs
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 

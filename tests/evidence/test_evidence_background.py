@@ -24,8 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 
 

@@ -15,9 +15,8 @@ from prior_of_words import assert_needs_its_source_words
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import OptionError, PriorError
-from fairseq_llrnn.evidence.features import unknown_word_features
 from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
-from fairseq_llrnn.evidence.table import MAX_SLOTS
+from fairseq_llrnn.evidence.table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon

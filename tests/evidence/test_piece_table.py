@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import quotas_of
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import EvidenceMixture, slots_of
-from fairseq_llrnn.evidence.synthetic_words import in_pieces
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.plugin.data.invented_evidence import in_pieces
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions

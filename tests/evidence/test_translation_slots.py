@@ -15,13 +15,12 @@ from torch import Tensor
 from fairseq_llrnn.alignment.lemma_forms import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.algebra import Product
-from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.evidence.background import EvidenceBackground
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.evidence.translation_slots import TranslationSlots, without_identity
+from fairseq_llrnn.evidence.table import slot_features
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, without_identity
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart

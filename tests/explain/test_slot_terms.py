@@ -9,10 +9,10 @@ import torch
 from dynamic_prior import AfterLastWord
 from torch import Tensor
 
-from fairseq_llrnn.evidence.background import EvidenceBackground
-from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture, SlotRows
+from fairseq_llrnn.evidence.table import slot_features
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.explain.explanation import Explanation, explain
 from fairseq_llrnn.explain.source import SlotTerms
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows

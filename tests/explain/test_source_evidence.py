@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.explain.source import source_evidence
 
 CLASS_OF = torch.tensor([0, 1, 1, 2])

@@ -9,11 +9,10 @@ from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.backgrounds.static import StaticBackground
-from fairseq_llrnn.evidence.background import EvidenceSlots
 from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.translation_slots import EvidenceSlots
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
 from fairseq_llrnn.testing import check_context_classes, class_of, masses_of, weights_of
 

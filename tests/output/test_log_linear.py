@@ -11,9 +11,8 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.masses import Masses
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output import feature_weights

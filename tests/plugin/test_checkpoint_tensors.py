@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.head.fingerprint import check_fingerprint
+from fairseq_llrnn.head.checks import check_fingerprint
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
 

@@ -11,7 +11,7 @@ def test_windows_are_read_some_at_a_time(world: World, monkeypatch: pytest.Monke
     sample = batch(setting.task.dictionary, ["le chat voit la mer", "une pomme tient la tour"])
     tokens = sample["net_input"]["src_tokens"]
     whole, _ = decoder(tokens)
-    monkeypatch.setattr("fairseq_llrnn.plugin.models.recurrent_decoders.WINDOWS", 5)
+    monkeypatch.setattr("fairseq_llrnn.plugin.models.recurrent_models.WINDOWS", 5)
     with torch.no_grad():
         torch.testing.assert_close(decoder(tokens)[0], whole)
 

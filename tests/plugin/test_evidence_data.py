@@ -11,7 +11,7 @@ from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from tiny_world import build
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.head.zero_mass import refuse_forbidden
+from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

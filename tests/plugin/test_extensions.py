@@ -9,7 +9,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models import extensions, source_side
+from fairseq_llrnn.plugin.models import extensions, options
 from fairseq_llrnn.plugin.models.extensions import Extension, non_default_options, of_heads
 
 
@@ -27,7 +27,7 @@ class Makes(Extension):
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
     mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], masses=nn.Identity())]
-    for module in (extensions, source_side):
+    for module in (extensions, options):
         monkeypatch.setattr(module, "EXTENSIONS", mine)
     return mine
 
@@ -47,9 +47,9 @@ def test_options_are_given_that_differ_from_their_defaults() -> None:
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
     found = of_heads(Namespace(), None)
     assert found["classes"] == [1, 2] and isinstance(found["masses"], nn.Identity)
-    assert source_side.source_embedding(Namespace(), None, 4) is found["masses"]
+    assert options.source_embedding(Namespace(), None, 4) is found["masses"]
     two.append(Makes(masses=nn.Identity()))
     with pytest.raises(OptionError, match="one makes the masses of a model, found several that do; leave one"):
         of_heads(Namespace(), None)
     with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):
-        source_side.source_embedding(Namespace(), None, 4)
+        options.source_embedding(Namespace(), None, 4)

@@ -10,12 +10,11 @@ import torch
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.slots import kept_offers
-from fairseq_llrnn.evidence.synthetic_words import LEAST_PROBABILITY, POOL, certain_translations, invented_words
+from fairseq_llrnn.evidence.slots import kept_offers, merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.plugin.data.invented_evidence import LEAST_PROBABILITY, POOL, certain_translations, invented_words
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart

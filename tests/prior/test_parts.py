@@ -11,8 +11,8 @@ from automata import from_states
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.rules import EvidenceRules
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part

@@ -10,8 +10,8 @@ import torch
 from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays, tree
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.static import StaticBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior

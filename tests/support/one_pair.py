@@ -8,7 +8,7 @@ import torch
 from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
-from fairseq_llrnn.evidence.features import slot_features
+from fairseq_llrnn.evidence.table import slot_features
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior

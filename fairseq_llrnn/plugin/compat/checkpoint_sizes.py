@@ -33,7 +33,7 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.reading import kind_of
-from fairseq_llrnn.head.fingerprint import check_numbers
+from fairseq_llrnn.head.checks import check_numbers
 
 ZIP_MAGIC = b"PK"
 GIVE = "give the .pt file that training wrote"

@@ -5,8 +5,7 @@ they say belongs to other words. But it records where its training found the dat
 its dictionaries are compared with those of the command's task; where it is gone, or holds none that can be read,
 nothing is known. Where the sizes differ, the weights do not fit, and loading fails with a message.
 
-A dictionary of fairseq that also knows strings outside itself, where a prior has a use for them.
-
+`OpenDictionary` is a dictionary of fairseq that also knows strings outside itself, where a prior has a use for them.
 Its size, and the ids of its words, are fairseq's. A string outside gets an id beyond the size when it is first looked
 up, and is itself again in what fairseq prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
 """
@@ -22,7 +21,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from omegaconf.errors import OmegaConfBaseException
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary, plain
@@ -87,7 +86,7 @@ def _compare(path: str, file: str, expected: Sequence[str]) -> None:
 
 
 class Marker(Protocol):
-    """Who finds in a line what a system requires of its translation, and marks tokens (evidence/groups.py)."""
+    """Who finds in a line what a system requires of its translation, and marks tokens (evidence/group_slots.py)."""
 
     def read_for(self, lines: Sequence[str]) -> None:
         """Read files now, where one of these lines needs them, so that what is wrong with them is no fault of it."""
@@ -153,3 +152,13 @@ def open_target(dictionary: Dictionary, prior: Prior) -> OpenDictionary:
 def open_words(dictionary: Dictionary, table: OpenTable) -> OpenDictionary:
     """All unknown words have an id, by which the open classes score them."""
     return OpenDictionary(dictionary, table.words, table.words.index)
+
+
+def reads_strings(embedding: nn.Module) -> bool:
+    """Whether strings outside the dictionary are more than <unk> to it."""
+    return any(getattr(part, "reads_strings", False) for part in embedding.modules())
+
+
+def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
+    """Source tokens as an encoder's embedding can read them."""
+    return plain(tokens) if reads_strings(embedding) else with_unk(tokens, dictionary)

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
-from fairseq_llrnn.head.fingerprint import in_hex
+from fairseq_llrnn.head.checks import in_hex
 from fairseq_llrnn.prior.directory import FINGERPRINT, JSON_FILE, SOURCE_HASH, read_description
 from fairseq_llrnn.source_embedding import FINGERPRINT as SOURCE_FINGERPRINT
 

@@ -1,4 +1,4 @@
-"""Targets in which slots stand for the pieces, or words, that spell them (evidence/merged_targets.py).
+"""Targets in which slots stand for the pieces, or words, that spell them (evidence/slots.py).
 
 What a source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
 search writes it.
@@ -25,9 +25,8 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 from torch import Tensor
 
-from fairseq_llrnn.evidence.merged_targets import merged_target
-from fairseq_llrnn.evidence.overflow import no_room
-from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.slots import merged_target
+from fairseq_llrnn.evidence.table import EvidenceTable, no_room
 from fairseq_llrnn.features.dictionary import plain
 
 

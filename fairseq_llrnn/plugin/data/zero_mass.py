@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS
-from fairseq_llrnn.head.zero_mass import FIX_ZERO_MASS, first_forbidden
+from fairseq_llrnn.head.checks import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.prior import Prior
 

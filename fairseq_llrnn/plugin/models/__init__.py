@@ -3,11 +3,9 @@
     llrnn_lm.py            recurrent language model
     llrnn_lbl.py           log-bilinear language model
     llrnn_lstm.py          recurrent translation
-    recurrent_translation.py  what recurrent translation models share
-    recurrent_decoders.py  decoders with a recurrent network
+    recurrent_models.py    decoders with a recurrent network; what recurrent translation models share
     llrnn_transformer.py   fairseq's Transformer with our output (transformer_parts.py)
     log_linear_decoder.py  a fairseq decoder that ends in a LogLinearHead, and what every model does
-    source_side.py         what encoders read with
     extensions.py          options that systems and other packages add, and what they make; values out of range
     options.py             options of decoders with embeddings of their own
     frozen_lm.py           another model as a background

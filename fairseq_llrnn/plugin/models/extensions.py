@@ -24,8 +24,8 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.head.embedding import InputOf
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.inputs import InputOf
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 
 Args: TypeAlias = Namespace | FairseqDataclass

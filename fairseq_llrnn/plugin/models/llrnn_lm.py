@@ -16,7 +16,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.recurrent_decoders import RecurrentDecoder
+from fairseq_llrnn.plugin.models.recurrent_models import RecurrentDecoder
 
 
 @dataclass

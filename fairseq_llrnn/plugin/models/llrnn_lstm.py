@@ -12,8 +12,8 @@ from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, takes
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
-from fairseq_llrnn.plugin.models.recurrent_decoders import AttentionDecoder
-from fairseq_llrnn.plugin.models.recurrent_translation import (
+from fairseq_llrnn.plugin.models.recurrent_models import (
+    AttentionDecoder,
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
     SourceEncoder,

@@ -19,8 +19,8 @@ from fairseq.models.transformer import (
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.embedding import FeatureInput
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, check_dropouts, check_sizes, input_of, takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
@@ -32,9 +32,9 @@ from fairseq_llrnn.plugin.models.options import (
     parts_of_head,
     prior_of,
     set_defaults,
+    source_embedding,
     warm_up_lexicon,
 )
-from fairseq_llrnn.plugin.models.source_side import source_embedding
 from fairseq_llrnn.plugin.models.transformer_parts import (
     PaddedFeatureEmbedding,
     SourceKeepingEncoder,

@@ -24,8 +24,8 @@ from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.compat.user_errors import enter_command

@@ -1,24 +1,32 @@
-"""What our decoders are told on the command line, and the parts that are built from it."""
+"""What our decoders are told on the command line, and the parts that are built from it: heads, networks, and
+embeddings of encoders (a table with a row per word, features of a source prior, those of extensions).
+"""
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
+from typing import (
+    Any,  # fairseq reads Optional[X] from its dataclasses, and not X | None
+    Optional,  # fairseq reads Optional[X] from its dataclasses, and not X | None
+)
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
+from torch import nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head.embedding import FeatureInput, InputOf
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.extensions import (
+    EXTENSIONS,
     HEAD,
     INPUT,
     RECURRENT,
+    SOURCE,
     check_dropouts,
     check_sizes,
     input_of,
@@ -28,6 +36,7 @@ from fairseq_llrnn.plugin.models.extensions import (
     takes,
 )
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.source_embedding import SourceEmbedding
 
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
@@ -232,3 +241,24 @@ def check_same_features(prior: Prior) -> None:
             "--tie-features: expected the same features in input and output, but the prior was built with other "
             "input_features; build it without them, or do not tie"
         )
+
+
+@dataclass
+@takes(SOURCE)
+class SourceConfig(FairseqDataclass):
+    """Options of models with an encoder."""
+
+
+def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
+    """The embedding of the encoder, by --source-prior and extensions; None: a table with a row per word.
+
+    Args:
+        size: the width of its vectors.
+    """
+    by_extension = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
+    embeddings = [embedding for embedding in by_extension if embedding is not None]
+    if len(embeddings) > 1:
+        raise OptionError("expected one option for the embedding of the encoder, found several; leave one out")
+    beside = embeddings[0] if embeddings else None
+    prior = getattr(task, "source_prior", None)
+    return beside if prior is None else SourceEmbedding(prior, size, beside)

@@ -5,6 +5,7 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
@@ -12,7 +13,6 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     LogLinearDecoder,
     short_products,
 )
-from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
 
 

@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
 from fairseq_llrnn.plugin.announced import find_model, find_task
-from fairseq_llrnn.plugin.compat.dictionaries import with_unk
+from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,
@@ -30,7 +30,6 @@ from fairseq_llrnn.plugin.compat.loading import (
     take_places,
 )
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
-from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.head.zero_mass import refuse_forbidden
 from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data

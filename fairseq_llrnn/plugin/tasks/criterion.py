@@ -21,7 +21,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.head.zero_mass import refuse_forbidden
+from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk

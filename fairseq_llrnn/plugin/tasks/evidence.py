@@ -11,8 +11,8 @@ from typing import Any
 from fairseq.data import FairseqDataset
 from torch import Tensor
 
-from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
+from fairseq_llrnn.evidence.slots import merged_target
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets, UnknownAliases, warn_of_lost_evidence
 from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 from fairseq_llrnn.prior.parts.evidence import evidence_table

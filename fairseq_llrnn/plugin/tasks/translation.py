@@ -19,10 +19,9 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
-from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, with_unk
+from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, reads_strings, with_unk
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.models.source_side import reads_strings
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.length import search_where_there_are_words
 from fairseq_llrnn.plugin.tasks.base import (

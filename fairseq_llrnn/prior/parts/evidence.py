@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import ASKED, Evidence, EvidenceRules
-from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable
+from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, slot_features
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
@@ -161,8 +160,7 @@ class EvidencePart(Part):
         """Slots beside whatever there is; without a source nothing offers any."""
         if not context.has_source:
             return below
-        from fairseq_llrnn.evidence.background import EvidenceBackground
-        from fairseq_llrnn.evidence.translation_slots import TranslationSlots
+        from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots
 
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)

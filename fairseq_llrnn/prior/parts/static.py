@@ -37,7 +37,7 @@ class StaticPart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
 
-        from fairseq_llrnn.backgrounds.static import StaticBackground
+        from fairseq_llrnn.backgrounds.base import StaticBackground
 
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.head.embedding import FeatureInput, ReadAs, WordFeatures
+from fairseq_llrnn.head.inputs import FeatureInput, ReadAs, WordFeatures
 from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.systems.characters.network import CharacterOptions
 

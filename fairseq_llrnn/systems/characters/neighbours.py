@@ -13,8 +13,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS
-from fairseq_llrnn.head.embedding import WordFeatures
 from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.inputs import WordFeatures
 from fairseq_llrnn.systems.characters.input import CharacterWords
 
 BEFORE, AFTER, FEATURES = "before highway", "after highway", "features"

@@ -1,4 +1,4 @@
-"""Terms as groups of the evidence's strings (evidence/groups.py): the forms, their tokens, and what a network reads.
+"""Terms as groups of the evidence's strings (evidence/group_slots.py): forms, their tokens, and what a network reads.
 
 Over pieces a form has a token behind the dictionary in any case, which is the whole word and no beginning of another,
 so that what is required is said. The piece that spells it alone is a slot beside it, which adds nothing, and keeps a
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from fairseq_llrnn.evidence.groups import Group
-from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.table import EvidenceTable, Group
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.systems.terms.evidence import FEATURE
 from fairseq_llrnn.systems.terms.phrases import has_case_or_gender, head_of

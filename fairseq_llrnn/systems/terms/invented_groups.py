@@ -18,7 +18,7 @@ from itertools import chain
 
 import numpy as np
 
-from fairseq_llrnn.evidence.groups import Use
+from fairseq_llrnn.evidence.table import Use
 from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior

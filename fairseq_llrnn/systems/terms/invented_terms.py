@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairseq_llrnn.evidence.groups import marked
+from fairseq_llrnn.evidence.table import marked
 from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.invented_groups import STREAM, InventedGroups, runs

@@ -28,8 +28,8 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.slots import EvidenceMixture
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.head.head import row_scores_at
 from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses

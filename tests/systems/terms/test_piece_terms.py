@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_terms import ENTRIES, FORMS, PIECES, batch, entry, in_pieces, make, of_session, prior_of
 
-from fairseq_llrnn.backgrounds.static import StaticBackground
+from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.evidence.merged_targets import merged_target
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.slots import slots_of
+from fairseq_llrnn.evidence.slots import merged_target, slots_of
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead

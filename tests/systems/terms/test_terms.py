@@ -14,13 +14,11 @@ from few_words import EOS, OUTPUT, PRIOR, RULES, TARGET_WORDS, UNK, base, class_
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.background import EvidenceBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.features import slot_features
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.evidence.groups import marks_of
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
-from fairseq_llrnn.evidence.table import EvidenceTable
+from fairseq_llrnn.evidence.table import EvidenceTable, marks_of, slot_features
+from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.word_forms import WordForms

@@ -12,7 +12,7 @@ from fairseq.models import register_model_architecture
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
-from fairseq_llrnn.head.embedding import FeatureInput, InputOf
+from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, non_default_options
 from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written

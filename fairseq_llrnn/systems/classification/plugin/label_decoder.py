@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.records import CELLS
+from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import Args, of_heads
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
@@ -22,7 +23,6 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     LogLinearDecoder,
     LogLinearModel,
 )
-from fairseq_llrnn.plugin.models.source_side import readable
 from fairseq_llrnn.source_embedding import check_source_prior
 from fairseq_llrnn.systems.classification.text_vectors import BagOfWords, PooledStates
 

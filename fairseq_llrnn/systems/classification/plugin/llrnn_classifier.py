@@ -11,8 +11,7 @@ from fairseq_llrnn.networks.cells import all_cells
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, check_dropouts, check_sizes, takes
-from fairseq_llrnn.plugin.models.options import prior_of
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, source_embedding
+from fairseq_llrnn.plugin.models.options import SourceConfig, prior_of, source_embedding
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelDecoder, LabelModel, TextEncoder, label_head
 from fairseq_llrnn.systems.classification.text_vectors import POOLINGS, PooledStates
 

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols
-from fairseq_llrnn.head.fingerprint import in_hex
+from fairseq_llrnn.head.checks import in_hex
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
-from fairseq_llrnn.plugin.models.source_side import SourceConfig, readable, source_embedding
+from fairseq_llrnn.plugin.models.options import SourceConfig, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
 from fairseq_llrnn.systems.discourse.classifiers import Classifiers
 from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, build_encoder, word_table

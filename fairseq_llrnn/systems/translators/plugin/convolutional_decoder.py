@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, Term
-from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
-from fairseq_llrnn.plugin.models.recurrent_translation import SourceEncoder
+from fairseq_llrnn.plugin.models.recurrent_models import SourceDecoder, SourceEncoder
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.systems.translators.target_length import log_prob
 

@@ -17,7 +17,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.recurrent_translation import (
+from fairseq_llrnn.plugin.models.recurrent_models import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
     SourceEncoder,

@@ -19,9 +19,9 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     dropouts,
     prior_of,
+    source_embedding,
 )
-from fairseq_llrnn.plugin.models.recurrent_translation import RecurrentTranslationConfig, RecurrentTranslationModel
-from fairseq_llrnn.plugin.models.source_side import source_embedding
+from fairseq_llrnn.plugin.models.recurrent_models import RecurrentTranslationConfig, RecurrentTranslationModel
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
 from fairseq_llrnn.systems.translators.plugin.convolutional_decoder import ConvolutionalDecoder, ConvolutionalEncoder
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
-from fairseq_llrnn.plugin.models.recurrent_decoders import SourceDecoder
+from fairseq_llrnn.plugin.models.recurrent_models import SourceDecoder
 from fairseq_llrnn.systems.translators.maxout import Maxout
 
 
