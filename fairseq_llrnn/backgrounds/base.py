@@ -286,9 +286,10 @@ class Background(ExactBuffers):
 
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
         """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
-        states = self.flat_states(previous)
         if self.constant:
-            return states, self.masses(self.start(len(previous))).repeated(previous.size(1))
+            start = self.start(len(previous))
+            return start.repeat_interleave(previous.size(1), 0), self.masses(start).repeated(previous.size(1))
+        states = self.flat_states(previous)
         return states, self.masses(states)
 
     # ---- precision --------------------------------------------------------------------------------------------------

@@ -291,7 +291,8 @@ class LogLinearHead(nn.Module):
         self, hidden: Tensor, background: Background, states: Tensor, masses: Masses, rows: Rows, **more: Any
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
-        layers = layers_of(background, states, hidden.shape[:2])
+        has_layers = isinstance(background, ContextClasses)
+        layers = layers_of(background, states, hidden.shape[:2]) if has_layers else []
         for layer, columns in layers:
             source = self._source_of(layer)
             if source.num_columns:

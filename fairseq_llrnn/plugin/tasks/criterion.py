@@ -137,7 +137,7 @@ class LogLinearCriterion(FairseqCriterion):
         if self.leaves_out:
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
             tokens = int(mask.sum())
-        elif bool(log_prob.isneginf().any()):
+        elif bool((log_prob.isneginf() & mask).any()):
             refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
         options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
