@@ -53,7 +53,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.ngrams.background import ngram_from_text
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.parts import AutomatonPart

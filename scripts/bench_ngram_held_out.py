@@ -30,7 +30,7 @@ from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, ngram_from_text
 from fairseq_llrnn.ngrams.folds import folds_of
-from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 
 
 def perplexity(automaton: Automaton, log_root: np.ndarray, sentences: Sentences, starts: np.ndarray) -> float:

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from itertools import combinations, islice
 from pathlib import Path
 
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines
 from fairseq_llrnn.lexicon.language_check import FEW, has_letters
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.tsv import iter_tsv_rows

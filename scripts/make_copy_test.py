@@ -15,7 +15,7 @@ A pair has at most one of each; pairs with none are left out. Every string is ne
 texts, not even inside a word and in other case, nor in the test, and is used once. All is a function of texts and seed.
 Texts are in tokens or not, lower-cased; with --cased they keep their case, and names get a capital.
 
-DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (evaluation/facts.py).
+DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (evaluation/tallies.py).
 """
 
 import argparse

@@ -33,7 +33,7 @@ from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import is_blank
 from fairseq_llrnn.ngrams.arpa import write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 SEED = "adaptation"

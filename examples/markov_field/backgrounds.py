@@ -15,7 +15,7 @@ import torch
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field.model import MarkovField

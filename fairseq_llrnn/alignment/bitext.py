@@ -15,10 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.features.dictionary import EOS, UNK
-from fairseq_llrnn.features.text_words import read_ids
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import check_as_long
+from fairseq_llrnn.features.dictionary import EOS, UNK, read_ids
+from fairseq_llrnn.files.text_lines import check_as_long, iter_sentences
 
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]  # source words, target words, weights
 

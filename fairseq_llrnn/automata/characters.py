@@ -23,8 +23,7 @@ from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.shared_nodes import SharedNodes
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 
 USUAL_SEPARATORS = ("▁", "_")
 WORDS_DROPPED = "words with a character that the dictionary lacks, dropped"

@@ -22,8 +22,7 @@ from fairseq_llrnn.automata.grammar_bounds import Item
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 
 PIECE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\|)|\[\s*([^\]]*?)\s*\]|([^\s"'|\[\]]+))""")
 ARROW = re.compile(r"\s*([^\s\"'|\[\]]+)\s*(?:->|→)")

@@ -35,8 +35,7 @@ from fairseq_llrnn.automata.text_format import read_text
 from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.numbers import LARGEST_LOG
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
 LONGEST_NAME = 64

@@ -24,8 +24,7 @@ from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, Piece, to_automaton
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 
 MOST_PIECES = 4_000_000  # arcs before it is made deterministic
 DEEPEST = 100  # groups inside groups

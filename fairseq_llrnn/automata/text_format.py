@@ -28,8 +28,7 @@ from fairseq_llrnn.automata.symbols import EMPTY_NAMES, LACKED, Symbols
 from fairseq_llrnn.automata.trimming import flatten, trim
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 
 ROOT_NAME = "root"
 

@@ -8,14 +8,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_not_read, check_text_place, stdin_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
-from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.text_words import count_words
+from fairseq_llrnn.features.dictionary import SPECIALS, count_words
 from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 
 import fairseq_llrnn
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.cli.model_options import need_fairseq
 
 # metavar, None for a flag; what it does
 OPTIONS = {

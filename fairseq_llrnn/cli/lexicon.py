@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import STDOUT, beside, check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_not_read, check_text_place, text_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
-from fairseq_llrnn.cli.stdin import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
-from fairseq_llrnn.features.text_words import count_words
+from fairseq_llrnn.features.dictionary import SPECIALS, count_words, load_dictionary
 from fairseq_llrnn.files.text_lines import in_form
 
 if TYPE_CHECKING:

@@ -1,12 +1,17 @@
-"""Options that say where a model's data and prior are, and name code of the user's own, which no checkpoint does."""
+"""Options that say where a model's data and prior are, and name code of the user's own, which no checkpoint does.
+
+Sub-commands that need fairseq: it is imported quietly, or the user is told what to install.
+"""
 
 import argparse
+import logging
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn import registry
+from fairseq_llrnn import register, registry
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.compat.loading import Places
+
 
 USER_CODE = registry.load_all("user_code")
 TRANSLATES = "source_prior"  # of models that translate
@@ -42,3 +47,10 @@ def places_in(args: argparse.Namespace, prefix: str = "") -> "Places":
     values = {part: value for part in PARTS if (value := value_of(args, prefix, part)) is not None}
     code = {one.OPTION: values.pop(one.OPTION) for one in USER_CODE if one.OPTION in values}
     return Places(**values, options=f"--{prefix}{{}}", code=code)
+
+
+def need_fairseq() -> None:
+    """To be called before a module of plugin/ is imported. Raises OptionError where fairseq is not installed."""
+    for logger in ("fairseq", "fairseq_llrnn.plugin"):  # they report while they are imported, and load a model
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    register()

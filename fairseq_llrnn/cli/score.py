@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import add_places, places_in
-from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
 
 if TYPE_CHECKING:

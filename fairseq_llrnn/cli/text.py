@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import FORMS
+from fairseq_llrnn.files.text_lines import FORMS, ReadCount
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_sentences, surface_words
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS

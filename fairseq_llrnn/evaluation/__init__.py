@@ -3,11 +3,9 @@
     texts.py         source, reference and outputs, read and checked; the words of a line, and its capitals
     metrics.py       BLEU and chrF with paired bootstrap, also for tuning; sentences in which systems differ most
     tallies.py       words found: by frequency in training, by a rule (numbers, names), by gold facts
-    facts.py         the gold facts' file
     agreement.py     errors of gender and number, counted with a lexicon
     evaluation.py    all of these
     text_bits.py     bits of a text under a language model (`llrnn score`)
-    line_batches.py  … and its lines in batches
 """
 
 from fairseq_llrnn.evaluation.evaluation import Evaluation, Example, evaluate

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fairseq_llrnn.evaluation.texts import has_letters
-from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import ReadCount
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row

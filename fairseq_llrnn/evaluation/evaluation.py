@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairseq_llrnn.evaluation.agreement import Agreement, Roles, count_errors
-from fairseq_llrnn.evaluation.facts import Fact
 from fairseq_llrnn.evaluation.metrics import (
     TOKENIZERS,
     MetricScores,
@@ -16,7 +15,7 @@ from fairseq_llrnn.evaluation.metrics import (
     sentence_scores,
     shortened,
 )
-from fairseq_llrnn.evaluation.tallies import RuleTally, Tally, by_facts, by_frequency, by_rule
+from fairseq_llrnn.evaluation.tallies import Fact, RuleTally, Tally, by_facts, by_frequency, by_rule
 from fairseq_llrnn.evaluation.texts import Texts, has_letters, words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 

@@ -10,6 +10,8 @@ Whatever else is visible is a word by itself. Moses' escapes (`&apos;`) are read
 
 Where every word of a model's dictionary is in lower case, words with capitals count as unknown ones. `CapitalWords`
 counts them, since nothing else tells the user of it.
+
+Lines of a text in batches, in the order in which they come, for models that score or label them.
 """
 
 from __future__ import annotations
@@ -25,8 +27,7 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.text_bits import LineScore
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 
@@ -176,3 +177,30 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
             "generate again with --required-batch-size-multiple 1, and without leaving out sentences"
         )
     return best, prior
+
+
+Line = tuple[int, list[str]]  # its number, from 1, and its words
+
+
+def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: int) -> Iterator[list[Line]]:
+    """Lines that are read together; one of more than `longest` words is alone.
+
+    Args:
+        most: lines of a batch. max_tokens: tokens of a batch, with padding and the ends of lines.
+    """
+    batch = list[Line]()
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if len(words) > longest:
+            if batch:
+                yield batch
+            batch = []
+            yield [(number, words)]
+            continue
+        width = 1 + max(len(words), *(len(others) for _, others in batch), 0)
+        if batch and (len(batch) == most or width * (len(batch) + 1) > max_tokens):
+            yield batch
+            batch = []
+        batch.append((number, words))
+    if batch:
+        yield batch

@@ -1,7 +1,6 @@
 """Evidence: strings of a source sentence that its translation may have to contain, each a *slot* of that sentence.
 
     rules.py            what counts as evidence, and as which target words; kept in the prior
-    mapping_file.py     a user's table: source word, target words
     table.py            ids and features of strings that the dictionaries lack; groups that must be said
     piece_table.py      the same over pieces
     word_spans.py       where words stand in sentences of numbers, also where a word is several pieces

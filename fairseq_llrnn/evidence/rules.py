@@ -18,6 +18,8 @@ kind by itself; `register_kind` registers it, in a module that registry.py finds
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
 chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
 a dictionary, its special symbols included or not.
+
+What source tokens become, as tab-separated rows: token, target words (`1,000<TAB>1 000`). Evidence of a user.
 """
 
 from __future__ import annotations
@@ -28,13 +30,15 @@ import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",
@@ -242,3 +246,50 @@ FORMED = tuple(kind for kind in KINDS if kind in _FORMS)
 
 def _are_strings(values: object) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+REPEATED = "repeated"
+
+
+def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tuple[str, ...]]:
+    """source token -> target words; a row that repeats an earlier one is left out.
+
+    `form`: of text_lines.py.
+
+    Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
+    special symbol, a source given twice with different targets, and a file without rows.
+    """
+    mapping: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, int] = {}
+    count = ReadCount(path, "rows", form)
+    for number, line in count.lines():
+        where, cells = place(path, number), line.split("\t")
+        if len(cells) != 2:
+            raise DataError(
+                f"{where}: expected `source token<TAB>target words`, found {len(cells)} columns: {shown(line)}; fix "
+                "the row"
+            )
+        source, target = cells[0].strip(" "), tuple(cells[1].split())
+        refuse_blank(source, where, "the source side")
+        refuse_blank(cells[1], where, "the target side")
+        if source.split() != [source]:
+            raise DataError(
+                f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
+                "mapped: fix or remove the row"
+            )
+        for word in (source, *target):
+            refuse_blank(word, where, "a word")
+            if not is_token(word):
+                raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")
+        if mapping.setdefault(source, target) != target:
+            raise DataError(
+                f"{where}: {source!r} was mapped to {' '.join(mapping[source])!r} in line {lines[source]}, found "
+                f"{' '.join(target)!r} here; remove one of them"
+            )
+        if lines.setdefault(source, number) == number:
+            count.read += 1
+        else:
+            count.left_out[REPEATED] += 1
+    if not mapping:
+        raise DataError(f"{path}: expected rows `source token<TAB>target words`, found none; is it the right file?")
+    return mapping

@@ -19,7 +19,7 @@ from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
+from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture
 from fairseq_llrnn.output.class_source import ClassTerms
 from fairseq_llrnn.output.context_classes import ContextClassSource, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs

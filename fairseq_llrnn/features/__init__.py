@@ -1,10 +1,8 @@
 """The features of a dictionary's words (what is known of words otherwise: lexicon/).
 
 dictionary.py     symbols, counts, which may be predicted; ids of strings that a dictionary lacks
-text_words.py     words of large texts, counted or as ids
 spelling.py       shapes and suffixes
 user_patterns.py  a user's regular expressions, and what they may not ask for
 subwords.py       features of subword pieces
 feature_table.py  all features in order, a sparse row per word, words with equal rows
-identities.py     which words have an identity, and which share a signature
 """

@@ -28,9 +28,8 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.reading import read_whole
-from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 MOST_PIECES = 100_000  # characters and groups when repeats are written out: below 0.1 GB
 

@@ -1,6 +1,6 @@
 """Large texts in blocks of whole lines, worked on by several processes; results come in the order of the text.
 
-What is done with a block is a function of a module (`words_of_block` of features/text_words.py), which a worker imports
+What is done with a block is a function of a module (`words_of_block` of features/dictionary.py), which a worker imports
 by its name. The same function runs here where a text is small, or one process is asked for: the results are the same.
 Memory is a few blocks, however long the text is.
 """
@@ -21,8 +21,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.processes import ordered
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, decoded, opened, place, shown
+from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, ReadCount, decoded, opened, place, shown
 
 BLOCK_BYTES = 1 << 22  # of unpacked text: some 700,000 words
 INNER_RETURN = re.compile(rb"\r(?!\n|\Z)")

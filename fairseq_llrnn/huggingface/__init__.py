@@ -1,6 +1,5 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
-prefixes.py    the states of a search's hypotheses, found by what they have written
 processor.py   a logits processor: any background, on any softmax model, without training
 tokens.py      which token of a tokenizer is which word of a prior
 marian.py      an encoder-decoder whose output is the log-linear head; only it imports transformers

@@ -22,8 +22,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD
-from fairseq_llrnn.huggingface.prefixes import PrefixStates
-from fairseq_llrnn.huggingface.tokens import NAMED, NO_WORD, by_token
+from fairseq_llrnn.huggingface.tokens import NAMED, NO_WORD, PrefixStates, by_token
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 

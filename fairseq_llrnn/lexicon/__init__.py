@@ -11,9 +11,7 @@ guessing.py       features of a word from its spelling
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
 word_forms.py     forms of lemmas, with their features
 form_analyses.py  analyses of forms, completed by rules
-agreement.py      which forms of several words agree
 features.py       which features a word can have
-ud.py             Universal Dependencies' names of features
 morphemes.py      prefixes, stem and endings of words cut into segments
 language_check.py whether a source is of the text's language
 casing.py         lower and upper case by the rules of a language

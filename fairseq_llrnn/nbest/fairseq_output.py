@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 from fairseq_llrnn.nbest.lists import (
     PREFIX,
     Hypothesis,

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, refuse_rescored
 
 NAME = "json"

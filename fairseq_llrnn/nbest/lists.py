@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 PREFIX = "llrnn_"  # of the names of the scores that we add
 Lines = Iterable[tuple[int, str]]  # line numbers (from 1) and lines without their ends

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 from fairseq_llrnn.nbest.lists import (
     PREFIX,
     Hypothesis,

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
 from fairseq_llrnn.files.reading import reading, refuse_special
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.nbest.lists import Lines, NBest, NBestFormat
 

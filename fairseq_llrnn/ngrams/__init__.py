@@ -1,7 +1,6 @@
 """n-gram models: estimated or read from ARPA files, and turned into automata with failure arcs.
 
     unigram.py       from counts to smoothed probabilities of words
-    sentences.py     text as ids of a dictionary
     kneser_ney.py    modified Kneser-Ney
     arpa.py          ARPA files
     ngrams.py        a back-off model as one trie

@@ -32,8 +32,7 @@ from tqdm import tqdm
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import iter_lines, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
 
 LEAST = -99.0  # log10 of what counts as zero

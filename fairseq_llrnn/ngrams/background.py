@@ -20,8 +20,8 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.folds import check_room, folds_of, joined, same_states
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_ORDER, estimate
+from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.ngrams.reweighing import mixed, normalised, tempered
-from fairseq_llrnn.ngrams.sentences import Sentences
 from fairseq_llrnn.ngrams.to_automaton import Converted, ngrams_to_automaton
 
 DEFAULT_FOLDS = defaults.FOLDS

@@ -36,8 +36,7 @@ import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.ngrams.ngrams import NGrams
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import NGrams, Sentences
 
 if TYPE_CHECKING:
     from torch import Tensor

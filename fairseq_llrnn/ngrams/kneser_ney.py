@@ -25,8 +25,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
-from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, Sentences, trie_keys
 
 LARGEST_ORDER = 5
 AT_ONCE = 1 << 22  # positions

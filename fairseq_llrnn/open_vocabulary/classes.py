@@ -30,8 +30,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.morphemes import GROUPS
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.numbers import is_number
-from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.open_vocabulary.numbers import StringDistributions, is_number
 
 LEAST_TYPES = 50  # rare words of a class of its own
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"

@@ -6,7 +6,7 @@ Sizes: V words, O open classes, F output features, n the order of the character 
 
 A word of the dictionary has its own probability only: P_o leaves these words out, and is divided by what is left. So
 every string has one path, what fairseq calls <unk> is exactly the probability of a word outside the dictionary, and
-perplexities over the dictionary mean what they meant before. mixture.py has r_o and p(<unk> | K).
+perplexities over the dictionary mean what they meant before. open_strings.py has r_o and p(<unk> | K).
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_r
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
-from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers
-from fairseq_llrnn.open_vocabulary.strings import StringDistributions
+from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
 from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
 Make = TypeVar("Make", bound=Callable[..., Any])
-SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (speller.py)
+SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (spelling.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
 
 
@@ -35,7 +34,7 @@ def register_speller(kind: str) -> Callable[[Make], Make]:
     """Register a kind of open vocabulary and the function that makes its speller, in a module that imports no torch.
 
     The function gets a head, its table, the values of options (None: defaults), and X where it is not the head's H
-    (speller.py).
+    (spelling.py).
     """
 
     def register(make: Make) -> Make:

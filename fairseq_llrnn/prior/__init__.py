@@ -6,14 +6,10 @@
     recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python
     building.py       from a recipe to a prior; its steps are plain.py, static.py, leaves.py, open_vocabulary.py,
                       translations.py and evidence.py
-    languages.py      … what packages know of its language
     spelling_check.py … a text and a lexicon in different case or Unicode form
     origins.py        what it was made from
     named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
-    session.py        ids of strings that were met
     directory.py      files, whole and with hashes (arrays.py, model_files.py)
-    coverage.py       sentences that an automaton forbids
-    report_groups.py  groups of words by which losses are reported
 """
 
 from typing import TYPE_CHECKING

@@ -25,10 +25,9 @@ from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.lexicon.language_check import few_tokens_remark
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, check_order, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
-from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
-from fairseq_llrnn.prior.coverage import POSSIBLE, first_impossible
+from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.named_backgrounds import Inputs, a_file, register_background
-from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
+from fairseq_llrnn.prior.parts.automaton import FLOOR, POSSIBLE, AutomatonPart, first_impossible, floored, tempered
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.settings import Paths, Settings
 

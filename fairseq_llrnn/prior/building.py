@@ -16,9 +16,8 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, load_dictionary
+from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, count_words, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import warn_of_forms
@@ -37,7 +36,6 @@ from fairseq_llrnn.prior.evidence import (
     spelled_words,
 )
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
-from fairseq_llrnn.prior.languages import part_of, with_codes
 from fairseq_llrnn.prior.leaves import (
     STATIC,
     TRANSLATIONS,
@@ -53,6 +51,7 @@ from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.parts.languages import part_of, with_codes
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe

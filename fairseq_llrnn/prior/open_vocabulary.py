@@ -26,8 +26,7 @@ from fairseq_llrnn.ngrams.unigram import LARGEST_DISCOUNT
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
-from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers
-from fairseq_llrnn.open_vocabulary.strings import GEOMETRIC_SHARE, StringDistributions
+from fairseq_llrnn.open_vocabulary.numbers import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior

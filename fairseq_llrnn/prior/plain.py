@@ -18,12 +18,13 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.feature_table import (
     FeatureTable,
     Signatures,
+    TopWords,
     WordRows,
     group_equal_rows,
     identity_rows,
     restrict_groups,
+    words_with_identity,
 )
-from fairseq_llrnn.features.identities import TopWords, words_with_identity
 from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns

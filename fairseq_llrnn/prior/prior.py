@@ -9,12 +9,17 @@
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
 Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
+
+What grows while a prior is used: ids of strings that its dictionaries lack, and tables over them.
+
+A prior itself never changes. Data, models and searches of one prior share one session, so that a string has the same
+id for all of them; ids live as long as the session.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +29,7 @@ import numpy as np
 
 from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.features.dictionary import OpenWords, hash_symbols
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
@@ -39,19 +44,9 @@ from fairseq_llrnn.prior.directory import (
     write_directory,
 )
 from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for those who look for a prior
-from fairseq_llrnn.prior.expression import (
-    Atom,
-    Expression,
-    atoms,
-    combine,
-    describe,
-    described,
-    required,
-    with_atoms,
-)
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, combine, describe, described, required, with_atoms
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of, part_class
-from fairseq_llrnn.prior.session import Session
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
@@ -60,6 +55,28 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.building import Dictionary
     from fairseq_llrnn.prior.parts.lexical import LexicalPart
     from fairseq_llrnn.prior.recipe import Recipe
+
+
+Value = TypeVar("Value")
+
+
+class Session:
+    """Target and source strings that were met so far, and what parts keep beside them."""
+
+    def __init__(self, symbols: Sequence[str], source_symbols: Sequence[str]) -> None:
+        self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
+        self._memo: dict[str, Any] = {}
+
+    def __deepcopy__(self, memo: object) -> Session:
+        return self  # a copy of a model belongs to the same dictionaries
+
+    def once(self, name: str, make: Callable[[], Value]) -> Value:
+        """What `make` gave when it was first asked for under this name."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: Value = self._memo[name]
+        return value
+
 
 PartType = TypeVar("PartType", bound=Part)
 OF_WORDS = (NOT_TOP, SPECIAL, TOP_FORM)  # groups of features that every prior has

@@ -20,8 +20,7 @@ from typing import TextIO
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 
 BAR = "|||"
 FACTOR = "|"  # between the factors of a word, to Moses

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import ReadCount
 from fairseq_llrnn.rescoring.phrase_table import iter_phrase_pairs
 
 UNCOVERED = -10.0  # nats, in every column

@@ -22,8 +22,7 @@ from tqdm import tqdm
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.metrics import CorpusMetric
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import iter_lines, shown
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, shown
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
 from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
 from fairseq_llrnn.rescoring.tuning import DevSet

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
+from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.errors import DataError
 
 

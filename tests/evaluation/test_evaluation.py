@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation import evaluate
 from fairseq_llrnn.evaluation.agreement import count_errors, read_roles
-from fairseq_llrnn.evaluation.facts import read_facts
 from fairseq_llrnn.evaluation.metrics import (
     MOST_WORDS,
     corpus_scores,
@@ -23,7 +22,7 @@ from fairseq_llrnn.evaluation.metrics import (
     sentence_scores,
     shortened,
 )
-from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule
+from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule, read_facts
 from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, words
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.gather import gather

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_llrnn.evaluation.line_batches import line_batches
+from fairseq_llrnn.evaluation.texts import line_batches
 
 
 @pytest.mark.parametrize(

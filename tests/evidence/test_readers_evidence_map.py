@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import read_evidence_map
 
 
 def write(place: Path, text: str) -> Path:

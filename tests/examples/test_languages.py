@@ -19,7 +19,7 @@ from tiny_world import World
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.features.identities import AUTO, IDENTITY_FLOOR, sharing, words_with_identity
+from fairseq_llrnn.features.feature_table import (
+    AUTO,
+    IDENTITY_FLOOR,
+    FeatureTable,
+    group_equal_rows,
+    sharing,
+    words_with_identity,
+)
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
+from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, count_words
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.text_words import count_words
 from fairseq_llrnn.files import text_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(30)))
 WORDS = WordList(SYMBOLS, np.zeros(len(SYMBOLS), dtype=np.int64))

@@ -13,9 +13,9 @@ from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.automata.text_format import read_text
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import ReadCount
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.nbest import json_lines, moses
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.prior.arrays import check_log_weights

@@ -8,15 +8,15 @@ from read_counts import called, check_counts, counted, functions_that_read
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.main import main
-from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import ReadCount
 
 # functions that read files and count nothing, or that no file of the table reaches, and why
 OTHERS = {
     "systems.classification.commands.classify:_counted": "compares labels, and says how many",
     "systems.rare_words.commands.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
-    "cli.stdin:_of_stdin": "texts whose lines are answered, each by one",
-    "cli.stdin:check_text": "opens a text, and reads nothing",
-    "cli.stdin:text_lines": "texts whose lines are answered, each by one",
+    "cli.places:_of_stdin": "texts whose lines are answered, each by one",
+    "cli.places:check_text": "opens a text, and reads nothing",
+    "cli.places:text_lines": "texts whose lines are answered, each by one",
     "systems.discourse.data:load_strings": "what `llrnn discourse` wrote",
     "plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",

@@ -9,14 +9,13 @@ import pytest
 from lexicons import BLANKS, WITHOUT_WIDTH, read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import is_blank
+from fairseq_llrnn.files.text_lines import ReadCount, is_blank
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
-from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.lexicon.readers.values import read_weights
 
 
 def hunspell(path: Path) -> object:

@@ -10,16 +10,15 @@ import pytest
 from lexicons import ENDS
 
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
-from fairseq_llrnn.cli.stdin import text_lines
+from fairseq_llrnn.cli.places import text_lines
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import read_texts
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
-from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.text_words import count_words, read_ids
+from fairseq_llrnn.evidence.rules import read_evidence_map
+from fairseq_llrnn.features.dictionary import WordList, count_words, read_ids
 from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.nbest import open_nbest
-from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "a", "b")
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.huggingface.prefixes import PrefixStates
+from fairseq_llrnn.huggingface.tokens import PrefixStates
 
 
 def counting() -> PrefixStates[Tensor]:

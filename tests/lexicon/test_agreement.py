@@ -5,8 +5,8 @@ from itertools import permutations, product
 
 import pytest
 
-from fairseq_llrnn.lexicon import agreement
-from fairseq_llrnn.lexicon.agreement import AGREEING, Analysis, agreeing, values_of
+from fairseq_llrnn.lexicon import form_analyses
+from fairseq_llrnn.lexicon.form_analyses import AGREEING, Analysis, agreeing, values_of
 
 VALUES = {
     "Case": ("Nom", "Gen", "Acc"), "Number": ("Sing", "Plur"), "Gender": ("Masc", "Fem"), "Animacy": ("Anim", "Inan"),
@@ -72,7 +72,7 @@ def test_the_best_of_all_choices_are_found_in_order(seed: int, most: int, monkey
     phrase = drawn(rng)
     weights = [{form: float(rng.randint(-2, 0)) for form in forms} for forms in phrase]
     best = sorted(slow(phrase), key=lambda choice: (-sum(weights[i][form] for i, form in enumerate(choice)), choice))
-    monkeypatch.setattr(agreement, "MOST_CHOICES", most)
+    monkeypatch.setattr(form_analyses, "MOST_CHOICES", most)
     values = [{form: [values_of(one) for one in some] for form, some in forms.items()} for forms in phrase]
     assert agreeing(values, weights) == best[:most]
 
@@ -83,7 +83,7 @@ def test_a_phrase_of_many_words_has_the_forms_that_its_words_have_by_themselves(
     weights = [{f"{i}a": 0.0, f"{i}b": -1.0 - i / 1024} for i in range(16)]
     found = agreeing(words, weights)
     changed = [[i for i, form in enumerate(choice) if form.endswith("b")] for choice in found[: 1 + 16 + 120]]
-    assert len(found) == agreement.MOST_CHOICES and changed[:17] == [[], *([i] for i in range(16))]
+    assert len(found) == form_analyses.MOST_CHOICES and changed[:17] == [[], *([i] for i in range(16))]
     assert all(len(some) == 2 for some in changed[17:])
 
 
@@ -97,5 +97,5 @@ def test_frequent_choices_come_first_and_stay_where_there_are_too_many(monkeypat
     some = {form: [values_of(["Case:Nom"])] for form in "abc"}
     weights = [{"a": -1.0, "b": -2.0, "c": -3.0}, {"a": -5.0, "b": 0.0, "c": -9.0}]
     assert agreeing([some, some], weights)[:2] == [("a", "b"), ("b", "b")]
-    monkeypatch.setattr(agreement, "MOST_CHOICES", 2)
+    monkeypatch.setattr(form_analyses, "MOST_CHOICES", 2)
     assert agreeing([some, some], weights) == [("a", "b"), ("b", "b")]

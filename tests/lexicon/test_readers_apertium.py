@@ -11,8 +11,14 @@ from read_counts import check_counts, counted
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.readers import apertium
-from fairseq_llrnn.lexicon.readers.apertium import SPLIT, UNKNOWN, analysis_features, find_analyser, lexical_units
-from fairseq_llrnn.lexicon.readers.apertium_tags import tags_features
+from fairseq_llrnn.lexicon.readers.apertium import (
+    SPLIT,
+    UNKNOWN,
+    analysis_features,
+    find_analyser,
+    lexical_units,
+    tags_features,
+)
 
 StandIn = Callable[[str], Path]
 

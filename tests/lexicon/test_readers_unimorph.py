@@ -8,7 +8,7 @@ from lexicons import read_conllu, read_unimorph
 from ud_values import unknown_values
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers.unimorph_tags import FEATURES, PART_OF_SPEECH, tags_features
+from fairseq_llrnn.lexicon.readers.unimorph import FEATURES, PART_OF_SPEECH, tags_features
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -13,8 +13,7 @@ from ngram_oracles import histories, log_prob, table_of, thinned, word_list
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.ngrams.arpa import LN_10, read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, Sentences
 
 GOOD = """\
 made by hand

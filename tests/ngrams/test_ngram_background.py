@@ -14,7 +14,7 @@ from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.ngrams.arpa import LN_10, write_arpa
 from fairseq_llrnn.ngrams.background import NGramBackground, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.testing import check_background
 
 WORDS = word_list("a b c d e f")

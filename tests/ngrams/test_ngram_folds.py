@@ -18,7 +18,7 @@ from fairseq_llrnn.ngrams import folds, kneser_ney
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.folds import folds_of, folds_per_position
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import Sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences
 
 WORDS = word_list("a b c d")
 EOS, PAD, FOLDS = 2, 1, 3

@@ -14,7 +14,7 @@ from ngram_oracles import histories, kneser_ney, table_of, total, word_list
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.kneser_ney import FALLBACK, discounts, estimate
-from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 
 WORDS = word_list("a b c d e")
 PREDICTABLE = [s for s, may in zip(WORDS.symbols, WORDS.predictable, strict=True) if may]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from fairseq_llrnn.open_vocabulary import spelling
 from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS, Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
-from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, is_number
+from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions, is_number
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw, draw_unknown, most_probable, spell
-from fairseq_llrnn.open_vocabulary.strings import StringDistributions
 
 WORDS = "aab ab abba b ba bab abab bbb".split()
 CLASSES = np.array([0, 0, 0, 1, 1, 1, 0, 2])

@@ -17,8 +17,8 @@ from tiny_world import Setting, evaluated
 from torch import Tensor
 from translation_world import assert_steps_agree, stock_args
 
+from fairseq_llrnn.plugin.search.columns import ColumnScorer
 from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
-from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.prior.prior import Prior
 
 OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)

@@ -8,7 +8,7 @@ from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.compat.safe_eval import evaluate
+from fairseq_llrnn.plugin.compat.safe_checkpoints import evaluate
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tiny_world import World, build, evaluated, open_prior, randomise, randomise
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]

@@ -10,7 +10,7 @@ from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.compat.data_folders import check_first_folder
+from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder
 
 
 @pytest.fixture(scope="module")

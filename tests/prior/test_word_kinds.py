@@ -8,11 +8,11 @@ import pytest
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.plugin.tasks.criterion import word_kinds
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.report_groups import word_kinds
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "bien", "chat", "peut-être", "deux")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2, 1])

@@ -14,7 +14,7 @@ from ngram_oracles import log_prob, table_of
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import Sentences, read_sentences
+from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 
 
 def test_perplexities(tmp_path: Path, root: Path) -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from example_modules import SCRIPTS, load
 
-from fairseq_llrnn.evaluation.facts import read_facts
+from fairseq_llrnn.evaluation.tallies import read_facts
 from fairseq_llrnn.evaluation.texts import words
 
 PAIRS = [

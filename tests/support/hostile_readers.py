@@ -22,9 +22,9 @@ from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import dispatch
 from fairseq_llrnn.evaluation.agreement import read_roles
-from fairseq_llrnn.evaluation.facts import read_facts
+from fairseq_llrnn.evaluation.tallies import read_facts
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
@@ -32,12 +32,12 @@ from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
-from fairseq_llrnn.lexicon.readers.weights import read_weights
+from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.lexicon.word_forms import read_word_forms
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
-from fairseq_llrnn.ngrams.sentences import read_sentences
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe

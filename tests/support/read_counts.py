@@ -1,4 +1,4 @@
-"""What readers say that they have read and left out (files/read_count.py), and which functions read files at all."""
+"""What readers say that they have read and left out (files/reading.py), and which functions read files at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import fairseq_llrnn
-from fairseq_llrnn.files.read_count import ReadCount
+from fairseq_llrnn.files.text_lines import ReadCount
 
 PACKAGE = Path(fairseq_llrnn.__file__).parent
 # what gives the lines or bytes of a file
@@ -31,7 +31,7 @@ def counted() -> Iterator[list[ReadCount]]:
                 assert isinstance(one, ReadCount)
                 found.append(replace(one, left_out=one.left_out.copy()))  # as it is said
 
-    logger, handler = logging.getLogger("fairseq_llrnn.files.read_count"), Kept()
+    logger, handler = logging.getLogger("fairseq_llrnn.files.reading"), Kept()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

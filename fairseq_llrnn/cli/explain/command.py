@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
-from fairseq_llrnn.cli.model_options import add_places, places_in
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.places import stdin_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, check_least
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.cli.model_options import need_fairseq
     from fairseq_llrnn.cli.prior import language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
     from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import say_notes
-    from fairseq_llrnn.cli.with_fairseq import need_fairseq
     from fairseq_llrnn.prior.building import build
     from fairseq_llrnn.prior.directory import check_place
     from fairseq_llrnn.prior.leaves import named_in, read_background

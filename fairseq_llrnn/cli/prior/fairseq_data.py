@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.cli.model_options import need_fairseq
 
 if TYPE_CHECKING:
     from fairseq_llrnn.alignment.bitext import ParallelText

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from fairseq_llrnn.cli.prior import language
-from fairseq_llrnn.features.identities import sharing
+from fairseq_llrnn.features.feature_table import sharing
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.prior.building import Built

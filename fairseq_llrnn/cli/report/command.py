@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     from fairseq_llrnn.evaluation import evaluate
     from fairseq_llrnn.evaluation.agreement import read_roles
-    from fairseq_llrnn.evaluation.facts import read_facts
+    from fairseq_llrnn.evaluation.tallies import read_facts
     from fairseq_llrnn.evaluation.texts import count_words, read_texts, words
     from fairseq_llrnn.features.user_patterns import UserPatterns
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, places_in, value_of
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
+from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.rescoring.phrase_table import num_scores

@@ -55,9 +55,8 @@ def run(args: argparse.Namespace) -> int:
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
-    from fairseq_llrnn.cli.show.finding import find_word
     from fairseq_llrnn.cli.show.prior_view import PriorView
-    from fairseq_llrnn.cli.show.text import source_word_text, summary_text, word_text
+    from fairseq_llrnn.cli.show.text import find_word, source_word_text, summary_text, word_text
     from fairseq_llrnn.prior.prior import Prior
 
     of_prior = PriorView.of(Prior.load(args.folder))

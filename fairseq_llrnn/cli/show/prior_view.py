@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_llrnn.cli.show.finding import find
+from fairseq_llrnn.cli.show.text import find
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures

@@ -1,11 +1,21 @@
-"""What `llrnn show` prints of a prior and of its words."""
+"""What `llrnn show` prints of a prior and of its words.
 
+Words that a user names, as the dictionary of a prior has them.
+"""
+
+import difflib
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, percent, printable, probability
-from fairseq_llrnn.features.identities import AUTO
+from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.feature_table import AUTO
+from fairseq_llrnn.features.subwords import CONVENTIONS
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.prior.prior import Prior
 
 
 def summary_text(summary: dict[str, Any]) -> str:
@@ -151,3 +161,28 @@ def _fact_lines(facts: Mapping[str, Sequence[Any]]) -> list[str]:
         return f"{printable(item['word'])} {probability(item['probability'])}"
 
     return [labelled(heading, list(map(shown, items)) or ["none"]) for heading, items in facts.items()]
+
+
+def find_word(prior: "Prior", word: str, where: str) -> int:
+    """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
+
+    Raises OptionError, with near words, if there is none.
+    """
+    convention = CONVENTIONS.get(str(prior.settings.get("pieces")))
+    expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
+    return find(word, prior.symbols, expected, str if convention is None else convention.mark)
+
+
+def find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str], str] = str) -> int:
+    """The index of a word, given in any case and without its `mark`; an error begins with what was `expected`."""
+    index = {symbol: i for i, symbol in enumerate(symbols)}
+    composed = unicodedata.normalize("NFC", word)
+    forms = (word, composed, word.lower(), composed.lower())
+    for form in (*forms, *map(mark, forms)):
+        if form in index:
+            if form != word:
+                note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
+            return index[form]
+    near = difflib.get_close_matches(composed.lower(), symbols, n=3)
+    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
+    raise OptionError(f"{expected}, found {word!r}; {advice}")

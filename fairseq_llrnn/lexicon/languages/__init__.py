@@ -3,7 +3,7 @@
 names.py        codes and names of languages
 base.py         the contract of a source, and all that are registered
 frequencies.py  wordfreq        lemmas.py   simplemma       english.py  lemminflect
-slavic.py       pymorphy3 (opencorpora_tags.py)             turkish.py  zeyrek (turkish_tags.py)
+slavic.py       pymorphy3                                   turkish.py  zeyrek
 findings.py     all that the sources know of a dictionary's words, and how much that is
 """
 

@@ -28,8 +28,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import in_form
+from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
 

@@ -2,6 +2,12 @@
 
 Only the parser of single words is used; what zeyrek calls `analyze` first parts a text into words, with data of NLTK
 that have to be downloaded. A word takes some milliseconds.
+
+What the morphemes of zeyrek, those of Zemberek, say in the names of Universal Dependencies.
+
+An analysis is a list of morphemes, parts of speech among them (Verb, Able, Verb, PastPart, Adj, P1pl): each derivation
+begins a new word class. The last class is the word's; participles, verbal nouns and converbs are forms of verbs. UD's
+Turkish treebanks (IMST, BOUN) were followed. Which morphemes are left out is told: they make words, and inflect none.
 """
 
 from __future__ import annotations
@@ -11,9 +17,104 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.features import Lexicon, with_finite
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
-from fairseq_llrnn.lexicon.languages.turkish_tags import morphemes_features
+
+PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
+    "Noun": ("POS:NOUN",),
+    "Verb": ("POS:VERB",),
+    "Adj": ("POS:ADJ",),
+    "Adv": ("POS:ADV",),
+    "Pron": ("POS:PRON",),
+    "Num": ("POS:NUM",),
+    "Det": ("POS:DET",),
+    "Postp": ("POS:ADP",),
+    "Conj": ("POS:CCONJ", "POS:SCONJ"),
+    "Interj": ("POS:INTJ",),
+    "Ques": ("POS:AUX", "PronType:Int"),  # the particle mi
+    "Dup": ("POS:X",),
+    "Punc": ("POS:PUNCT",),
+}
+PARTICIPLES: dict[str, tuple[str, ...]] = {
+    "PresPart": ("VerbForm:Part",),
+    "PastPart": ("Tense:Past", "VerbForm:Part"),
+    "NarrPart": ("Evident:Nfh", "Tense:Past", "VerbForm:Part"),
+    "FutPart": ("Tense:Fut", "VerbForm:Part"),
+    "AorPart": ("Aspect:Hab", "VerbForm:Part"),
+}
+VERBAL_NOUNS = frozenset(("Inf1", "Inf2", "Inf3"))
+CONVERBS = frozenset(
+    "AfterDoingSo AsIf AsLongAs ByDoingSo Adamantly SinceDoingSo When While WithoutBeingAbleToHaveDoneSo "
+    "WithoutHavingDoneSo".split()
+)
+PERSONS: dict[str, tuple[str, ...]] = {
+    f"A{person}{number}": (f"Number:{value}", f"Person:{person}")
+    for person in "123"
+    for number, value in (("sg", "Sing"), ("pl", "Plur"))
+}
+CASES = {**{tag: (f"Case:{tag}",) for tag in ("Nom", "Acc", "Dat", "Abl", "Loc", "Gen", "Ins", "Equ")}}
+FEATURES: dict[str, tuple[str, ...]] = {
+    **PERSONS,
+    **{
+        f"P{person}{number}": (f"Number[psor]:{value}", f"Person[psor]:{person}")
+        for person in "123"
+        for number, value in (("sg", "Sing"), ("pl", "Plur"))
+    },
+    **CASES,
+    "Pass": ("Voice:Pass",),
+    "Caus": ("Voice:Cau",),
+    "Recip": ("Voice:Rcp",),
+    "Reflex": ("Reflex:Yes",),
+    "Neg": ("Polarity:Neg",),
+    "Able": ("Mood:Pot",),
+    "Unable": ("Mood:Pot", "Polarity:Neg"),
+    "Prog1": ("Aspect:Prog", "Tense:Pres"),
+    "Prog2": ("Aspect:Prog", "Tense:Pres"),
+    "Aor": ("Aspect:Hab", "Tense:Pres"),
+    "Pres": ("Tense:Pres",),
+    "Past": ("Evident:Fh", "Tense:Past"),
+    "Narr": ("Evident:Nfh", "Tense:Past"),
+    "Fut": ("Tense:Fut",),
+    "Cond": ("Mood:Cnd",),
+    "Imp": ("Mood:Imp",),
+    "Opt": ("Mood:Opt",),
+    "Desr": ("Mood:Des",),
+    "Neces": ("Mood:Nec",),
+}
+LEFT_OUT = frozenset(
+    "Acquire ActOf Agt Almost Become Cop Dim EverSince FeelLike Hastily JustLike Ly Ness NotState Pnon Rel Related "
+    "Repeat Root Start Stay With Without Zero".split()
+)
+NOMINAL = frozenset(("Noun", "Pron", "Num"))
+
+
+def morphemes_features(morphemes: Sequence[str], is_name: bool = False) -> tuple[str, ...]:
+    """Feature names of one analysis: (Noun, A3pl, P1pl, Abl) -> POS:NOUN, Number:Plur, Person:3, …, Case:Abl.
+
+    Args:
+        is_name: of a proper noun.
+    """
+    classes = [place for place, tag in enumerate(morphemes) if tag in PART_OF_SPEECH]
+    last = morphemes[classes[-1]] if classes else "Dup"
+    # what a verb was inflected for before it became the verb that it is: gidebilmek, gidilmek
+    verbs = [place for place in classes if morphemes[place] == "Verb"]
+    begin = verbs[0] if verbs else (classes[-1] if classes else 0)
+    told = morphemes[begin:]
+    formed = [PARTICIPLES[tag] for tag in told if tag in PARTICIPLES]
+    formed += [("VerbForm:Vnoun",) for tag in told if tag in VERBAL_NOUNS]
+    formed += [("VerbForm:Conv",) for tag in told if tag in CONVERBS]
+    is_verb = bool(formed) or last == "Verb"
+    names = list(PART_OF_SPEECH["Verb"] if is_verb else PART_OF_SPEECH[last])
+    if is_name and last == "Noun" and not verbs:
+        names = ["POS:PROPN"]
+    names += [name for tag in told for name in FEATURES.get(tag, ())]
+    names += [name for form in formed for name in form]
+    if last in NOMINAL and CASES.keys().isdisjoint(told):
+        names.append("Case:Nom")
+    if is_verb and not any(name.startswith("Polarity:") for name in names):
+        names.append("Polarity:Pos")
+    return with_finite(tuple(dict.fromkeys(names)))
+
 
 MARKS = str.maketrans("", "", "'’")  # İstanbul'da is looked up as istanbulda
 

@@ -14,11 +14,10 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import is_blank, place, refuse_blank, shown, warn_of_blanks
+from fairseq_llrnn.files.text_lines import ReadCount, is_blank, place, refuse_blank, shown, warn_of_blanks
 from fairseq_llrnn.lexicon.casing import lower
+from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
-from fairseq_llrnn.lexicon.ud import as_upos, feats_features, pos_feature
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.

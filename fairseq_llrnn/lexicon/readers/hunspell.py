@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
 from fairseq_llrnn.lexicon.table import Asked, Row
 

@@ -14,8 +14,7 @@ import re
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.morphemes import Segmentation
 

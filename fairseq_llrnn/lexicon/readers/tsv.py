@@ -6,11 +6,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
 from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, as_features, iter_rows
-from fairseq_llrnn.lexicon.ud import as_upos, feats_features, pos_feature
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 _COUNT = re.compile(r"\d{1,17}", re.ASCII)

@@ -1,15 +1,176 @@
 """Lexicons of UniMorph: rows of lemma, form and tags (`ház<TAB>házat<TAB>N;ACC;SG`), of any language.
 
 A fourth column, which says how newer files cut the form, is not read. Blank lines part the paradigms of older ones.
+
+What UniMorph's tags say, in the names of Universal Dependencies.
+
+The schema is Sylak-Glassman 2016, *The Composition and Use of the Universal Morphological Feature Schema*; how far it
+agrees with Universal Dependencies is told by McCarthy et al. 2018, *Marrying Universal Dependencies and Universal
+Morphology*. Here are the tags whose meaning both have. UniMorph's plain essive (ESS) is a place, which others call
+locative; its formal (FRML) is the essive of Finnish and Hungarian; local cases of two tags (IN+ABL) have one name.
 """
 
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.unimorph_tags import GROUP, tags_features
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.lexicon.features import with_finite
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+
+PERSONS = {"1": "1", "2": "2", "3": "3"}
+NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}
+ARGUMENTS = {"AB": "abs", "AC": "acc", "BE": "ben", "DA": "dat", "ER": "erg", "IO": "io", "NO": "nom"}
+
+PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
+    "N": ("POS:NOUN",),
+    "PROPN": ("POS:PROPN",),
+    "ADJ": ("POS:ADJ",),
+    "PRO": ("POS:PRON",),
+    "DET": ("POS:DET",),
+    "ART": ("POS:DET", "PronType:Art"),
+    "CLF": ("POS:NOUN", "NounType:Clf"),
+    "V": ("POS:VERB",),
+    "V.PTCP": ("POS:VERB", "VerbForm:Part"),
+    "V.MSDR": ("POS:VERB", "VerbForm:Vnoun"),
+    "V.CVB": ("POS:VERB", "VerbForm:Conv"),
+    "AUX": ("POS:AUX",),
+    "ADV": ("POS:ADV",),
+    "ADP": ("POS:ADP",),
+    "COMP": ("POS:SCONJ",),
+    # the tag does not say which of the two
+    "CONJ": ("POS:CCONJ", "POS:SCONJ"),
+    "NUM": ("POS:NUM",),
+    "PART": ("POS:PART",),
+    "INTJ": ("POS:INTJ",),
+}
+
+CASES = {
+    **{"NOM": "Nom", "ACC": "Acc", "GEN": "Gen", "DAT": "Dat", "VOC": "Voc", "ERG": "Erg", "ABS": "Abs", "INS": "Ins"},
+    **{"INST": "Ins", "DIST": "Dis"},
+    **{"COM": "Com", "PRIV": "Abe", "PRT": "Par", "TRANS": "Tra", "FRML": "Ess", "EQTV": "Equ", "COMPV": "Cmp"},
+    **{"BEN": "Ben", "PRP": "Cau", "TERM": "Ter", "ESS": "Loc", "LOC": "Loc", "ABL": "Abl", "ALL": "All"},
+    **{"IN+ESS": "Ine", "IN+ALL": "Ill", "IN+ABL": "Ela", "AT+ESS": "Ade", "AT+ALL": "All", "AT+ABL": "Abl"},
+    **{"ON+ESS": "Sup", "ON+ALL": "Sbl", "ON+ABL": "Del"},
+}
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    **{tag: (f"Case:{value}",) for tag, value in CASES.items()},
+    "SG": ("Number:Sing",),
+    "PL": ("Number:Plur",),
+    "DU": ("Number:Dual",),
+    "TRI": ("Number:Tri",),
+    "PAUC": ("Number:Pauc",),
+    "GPAUC": ("Number:Grpa",),
+    "GRPL": ("Number:Grpl",),
+    "INVN": ("Number:Inv",),
+    "0": ("Person:0",),
+    "1": ("Person:1",),
+    "2": ("Person:2",),
+    "3": ("Person:3",),
+    "4": ("Person:4",),
+    "INCL": ("Clusivity:In",),
+    "EXCL": ("Clusivity:Ex",),
+    "MASC": ("Gender:Masc",),
+    "FEM": ("Gender:Fem",),
+    "NEUT": ("Gender:Neut",),
+    **{f"BANTU{n}": (f"NounClass:Bantu{n}",) for n in range(1, 24)},
+    "ANIM": ("Animacy:Anim",),
+    "INAN": ("Animacy:Inan",),
+    "HUM": ("Animacy:Hum",),
+    "NHUM": ("Animacy:Nhum",),
+    "DEF": ("Definite:Def",),
+    "INDF": ("Definite:Ind",),
+    "SPEC": ("Definite:Spec",),
+    "CMPR": ("Degree:Cmp",),
+    "SPRL": ("Degree:Sup",),
+    "EQT": ("Degree:Equ",),
+    "AB": ("Degree:Abs",),
+    "PRS": ("Tense:Pres",),
+    "PST": ("Tense:Past",),
+    "FUT": ("Tense:Fut",),
+    "IPFV": ("Aspect:Imp",),
+    "PFV": ("Aspect:Perf",),
+    "PRF": ("Aspect:Perf",),
+    "PROG": ("Aspect:Prog",),
+    "PROSP": ("Aspect:Prosp",),
+    "ITER": ("Aspect:Iter",),
+    "HAB": ("Aspect:Hab",),
+    "IND": ("Mood:Ind",),
+    "SBJV": ("Mood:Sub",),
+    "IMP": ("Mood:Imp",),
+    "COND": ("Mood:Cnd",),
+    "POT": ("Mood:Pot",),
+    "OPT": ("Mood:Opt",),
+    "PURP": ("Mood:Prp",),
+    "ADM": ("Mood:Adm",),
+    "IRR": ("Mood:Irr",),
+    "ACT": ("Voice:Act",),
+    "MID": ("Voice:Mid",),
+    "PASS": ("Voice:Pass",),
+    "ANTIP": ("Voice:Antip",),
+    "CAUS": ("Voice:Cau",),
+    "DIR": ("Voice:Dir",),
+    "INV": ("Voice:Inv",),
+    "RECP": ("Voice:Rcp",),
+    "REFL": ("Reflex:Yes",),
+    "FIN": ("VerbForm:Fin",),
+    "NFIN": ("VerbForm:Inf",),
+    "POS": ("Polarity:Pos",),
+    "NEG": ("Polarity:Neg",),
+    "INFM": ("Polite:Infm",),
+    "FORM": ("Polite:Form",),
+    "ELEV": ("Polite:Elev",),
+    "HUMB": ("Polite:Humb",),
+    "FH": ("Evident:Fh",),
+    "NFH": ("Evident:Nfh",),
+    "PROX": ("Deixis:Prox",),
+    "MED": ("Deixis:Med",),
+    "REMT": ("Deixis:Remt",),
+    # the possessor of a noun: Hungarian házam, "my house"
+    **{
+        f"PSS{person}{number}": (f"Number[psor]:{NUMBERS[number]}", f"Person[psor]:{PERSONS[person]}")
+        for person in PERSONS
+        for number in NUMBERS
+    },
+    "PSS3": ("Person[psor]:3",),
+    # the arguments that a verb agrees with: Basque dizkiot
+    **{
+        f"ARG{argument}{person}{number}": (f"Number[{layer}]:{NUMBERS[number]}", f"Person[{layer}]:{PERSONS[person]}")
+        for argument, layer in ARGUMENTS.items()
+        for person in PERSONS
+        for number in NUMBERS
+    },
+}
+
+GROUP = "UniMorph"
+TAG = re.compile(r"(?:[^;()]|\([^()]*\)|[()])+")  # a semicolon within NOM(1;SG), of UniMorph 4, ends no tag
+ALTERNATIVES = re.compile(r"[+/]")
+
+
+# A file repeats some hundred bundles of tags many thousand times.
+@lru_cache(maxsize=16384)
+def tags_features(tags: str) -> tuple[str, ...]:
+    """`N;ACC;PL` -> (`POS:NOUN`, `Case:Acc`, `Number:Plur`).
+
+    `{ACC/NOM}` and `ACC+NOM` say both. A verb with a mood, a tense or a person is finite unless its form is told. What
+    has no name here stays as `UniMorph:TAG`.
+    """
+    names = tuple(dict.fromkeys(name for tag in TAG.findall(tags) for name in _one_tag(tag.strip())))
+    return with_finite(names)
+
+
+def _one_tag(tag: str) -> Iterator[str]:
+    whole = _ud_features(tag)
+    parts = [tag] if whole or "(" in tag else [part.strip("{} ") for part in ALTERNATIVES.split(tag)]
+    for part in filter(None, parts):
+        yield from whole or _ud_features(part) or (f"{GROUP}:{'_'.join(part.split())}",)
+
+
+def _ud_features(tag: str) -> tuple[str, ...]:
+    return PART_OF_SPEECH.get(tag.upper()) or FEATURES.get(tag.upper(), ())
+
 
 COLUMNS = ("lemma", "form", "features")
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph

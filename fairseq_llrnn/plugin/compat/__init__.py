@@ -5,12 +5,10 @@
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
     whole_checkpoints.py checkpoints are written whole, and the newest whole one is gone on from
     option_checks.py     values of fairseq's options that it finds out about too late
-    safe_eval.py         options written as Python are not run
     user_errors.py       a user's error is one line
     loading.py           models from checkpoints
     moved_folders.py     … whose prior or data are elsewhere now (source_priors.py: those of the source)
     dictionaries.py      a model over other words is refused; a dictionary with strings outside itself
-    data_folders.py      data in several folders have the same words
     interactive_lines.py the lines of fairseq-interactive and of raw text, terms behind a tab among them
     counted_gpus.py      what fairseq concludes from the GPUs that it sees
 """

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords, load_dictionary, plain
 from fairseq_llrnn.files.text_lines import place, shown
-from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of
+from fairseq_llrnn.plugin.compat.moved_folders import TWO_DICTIONARIES, data_folder
 
 if TYPE_CHECKING:
     from fairseq_llrnn.open_vocabulary.table import OpenTable

@@ -37,9 +37,10 @@ from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, no_larger_than
-from fairseq_llrnn.plugin.compat.data_folders import TWO_DICTIONARIES, data_folder
 from fairseq_llrnn.plugin.compat.moved_folders import (
+    TWO_DICTIONARIES,
     Search,
+    data_folder,
     fingerprint_in,
     has_dictionaries,
     is_prior,

@@ -2,15 +2,23 @@
 
 torch reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold
 argparse.Namespace, which carries plain values only, and numpy's arrays of numbers. We allow those, refuse code in
-options (safe_eval.py), and turn a refusal, or a damaged file, into one clear message. All of it lasts as long as the
+options (here, too), and turn a refusal, or a damaged file, into one clear message. All of it lasts as long as the
 `with` block: fairseq, torch and Python are then as they were before. task_checkpoints.py says which of fairseq's
 calls run in such a block.
+
+Options that fairseq writes as Python, such as `[(512, 3)] * 4`, evaluated without running any code.
+
+fairseq calls `eval` on some options of its models and criterions. They also come from checkpoints, which must not be
+able to run anything: `plain_options` is for the time in which our tasks build what a checkpoint describes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
+import operator
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,8 +31,60 @@ from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
-from fairseq_llrnn.plugin.compat.safe_eval import plain_options
 from fairseq_llrnn.registry import load_all, lost
+
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+LARGEST_REPEAT = 10_000
+
+
+def evaluate(text: str) -> Any:
+    """The value of numbers, strings, tuples, lists, sets and dicts of them, and of + - * / between them.
+
+    Raises:
+        DataError: any other Python. TypeError: no string, as `eval` itself.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"expected a string, found {type(text).__name__}")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
+        raise DataError(
+            f"option value {text!r}: expected numbers, strings, tuples or lists, joined by + - * /, found other "
+            "Python, which is not run; correct the option, or use another checkpoint"
+        ) from None
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Tuple):
+        return tuple(map(_value, node.elts))
+    if isinstance(node, ast.List):
+        return list(map(_value, node.elts))
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        left, right = _value(node.left), _value(node.right)
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, str | list | tuple) and isinstance(other, int) and len(one) * other > LARGEST_REPEAT:
+                raise ValueError("`[0] * 10**9` would fill the memory")
+        return OPERATORS[type(node.op)](left, right)
+    return ast.literal_eval(node)
+
+
+@contextmanager
+def plain_options() -> Iterator[None]:
+    """While this lasts, `eval` means `evaluate` in all of fairseq's modules. May be nested."""
+    of_fairseq = (sys.modules[name] for name in list(sys.modules) if name.startswith("fairseq."))
+    modules = [vars(module) for module in of_fairseq if module]
+    before = [(names, names.get("eval", eval)) for names in modules]
+    for names in modules:
+        names["eval"] = evaluate
+    try:
+        yield
+    finally:
+        for names, value in before:
+            if value is eval:
+                names.pop("eval", None)
+            else:
+                names["eval"] = value
+
 
 # numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
 _reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]

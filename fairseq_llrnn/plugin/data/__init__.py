@@ -3,6 +3,5 @@
     binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
     evidence_data.py      copied words read as unknown ones, targets with slots as tokens, what finds no room
     invented_evidence.py  invented unknown words on both sides
-    rare_word_aliases.py  rare words read and written as unknown ones
     zero_mass.py          targets that the background forbids
 """

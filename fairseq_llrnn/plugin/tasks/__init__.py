@@ -6,6 +6,5 @@
     translation.py        llrnn_translation
     source_prior.py       what they know of a source
     evidence_options.py   options of a translation's evidence
-    evidence.py           … what they have it do
     criterion.py          log_linear: −log p(target | K)
 """

@@ -23,20 +23,18 @@ from torch.nn import functional
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.plugin.compat.data_folders import data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
+from fairseq_llrnn.plugin.compat.moved_folders import data_folder
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
-from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
-from fairseq_llrnn.plugin.compat.safe_eval import plain_options
+from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.search.columns import has_slots
+from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator
-from fairseq_llrnn.plugin.search.scorer import ColumnScorer
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 

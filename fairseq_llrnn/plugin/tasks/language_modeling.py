@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.dictionaries import open_words
+from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split
@@ -66,7 +66,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             self.check_training_data(split)
         data, table = self.datasets[split], self.prior.open_words
         if training and table is not None:
-            from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+            from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 
             data = RareWordAliases(data, self.prior, table, self.args.seed, False)
         self.datasets[split] = self.extended(data, split, epoch, training, read)
@@ -74,7 +74,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""
         if self.prior.open_words is not None:
-            from fairseq_llrnn.plugin.data.rare_word_aliases import WithUnk
+            from fairseq_llrnn.plugin.data.evidence_data import WithUnk
 
             dataset = WithUnk(dataset, self.dictionary)
         return super().eval_lm_dataloader(dataset, *args, **kwargs)

@@ -15,8 +15,8 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.plugin.compat.data_folders import TwoDictionaries, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
+from fairseq_llrnn.plugin.compat.moved_folders import TwoDictionaries, data_folder
 from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import REBUILD, check_symbols

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, reads_strings, with_unk
+from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
@@ -110,7 +110,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
         They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
         (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/rare_word_aliases.py). Over pieces, and where a system requires strings, targets
+        (plugin/data/evidence_data.py). Over pieces, and where a system requires strings, targets
         have slots as tokens (plugin/data/evidence_data.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
@@ -125,7 +125,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if training and self.offered is not None:
             data = self.offered.with_unknown_words(data)
         if training and opened is not None:
-            from fairseq_llrnn.plugin.data.rare_word_aliases import RareWordAliases
+            from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 
             data = RareWordAliases(data, self.prior, opened, self.cfg.seed, True)
         data = self.extended(data, split, epoch, training, read)

@@ -1,6 +1,10 @@
 """Automata: backgrounds that know the words before (n-grams, grammars), and what they were made with.
 
 Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
+
+Sentences to which an automaton gives probability zero: training on one would have an infinite loss.
+
+Sizes: n sentences, N pairs of a state and a token, V words.
 """
 
 from __future__ import annotations
@@ -14,12 +18,56 @@ import numpy as np
 from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.files.numbers import is_temperature
+from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.prior.prior import Prior
+
+
+POSSIBLE = -1
+
+
+def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """The states (N,) after `tokens` (N,); −1 where the background gives a token no weight.
+
+    Args:
+        log_weights: log b₀, (V,), where failing ends in ROOT.
+    """
+    here, after = states.copy(), np.full(len(states), -1, dtype=np.int64)
+    while (here >= 0).any():
+        on = np.flatnonzero(here >= 0)
+        arcs, has_arc = automaton.find(here[on], tokens[on])
+        after[on[has_arc]] = automaton.nexts[arcs[has_arc]]
+        here[on] = np.where(has_arc, NOTHING, automaton.fail[here[on]])
+    rooted = (here == ROOT) & np.isfinite(log_weights[tokens])
+    block = np.where(tokens == END, 0, states // automaton.block_size * automaton.block_size)
+    after[rooted] = (automaton.root_next[tokens] + block)[rooted]
+    return after
+
+
+def first_impossible(automaton: Automaton, log_weights: np.ndarray, sentences: Sentences) -> np.ndarray:
+    """Where each sentence meets its first word without weight: (n,) places from 0, that of </s> being its length.
+
+    POSSIBLE for a sentence that has some probability.
+    """
+    places = np.full(len(sentences), POSSIBLE, dtype=np.int64)
+    if (automaton.chain_end == ROOT).all() and np.isfinite(log_weights[np.append(sentences.tokens, END)]).all():
+        return places
+    begins = sentences.lengths.cumsum() - sentences.lengths
+    going, states = np.arange(len(sentences)), np.full(len(sentences), automaton.starts[0])
+    padded = np.append(sentences.tokens, END)
+    for place in range(int(sentences.lengths.max(initial=0)) + 1):
+        ends = sentences.lengths[going] == place
+        tokens = np.where(ends, END, padded[np.minimum(begins[going] + place, len(sentences.tokens))])
+        after = step(automaton, log_weights, states, tokens)
+        places[going[after < 0]] = place
+        on = (after >= 0) & ~ends
+        going, states = going[on], after[on]
+    return places
+
 
 ORIGINS = ("ngram", "automaton")
 ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
@@ -52,9 +100,6 @@ class AutomatonPart(Part):
         return self.on_zero == "skip"
 
     def impossible(self, prior: Prior, sentences: Sequence[Sequence[int]]) -> np.ndarray:
-        from fairseq_llrnn.ngrams.sentences import Sentences
-        from fairseq_llrnn.prior.coverage import first_impossible
-
         return first_impossible(self.automaton, self.root_of(prior.log_weights), Sentences.of(sentences))
 
     @property

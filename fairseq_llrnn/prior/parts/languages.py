@@ -1,15 +1,29 @@
-"""Which packages a prior's features and weights come from, and their licences: for people, no background."""
+"""Which packages a prior's features and weights come from, and their licences: for people, no background.
+
+What packages know of a prior's language (lexicon/languages): who was asked, and whose frequencies `language` means.
+
+Sizes: V words of the dictionary.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.lexicon.languages.findings import Finding
+import numpy as np
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.lexicon.languages import language_code
+from fairseq_llrnn.lexicon.languages.findings import Finding, findings_of, frequency_finding, frequency_source
+from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
+from fairseq_llrnn.prior.static import LANGUAGE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
+
 
 TYPES = {"known": int, "words": int, "share": float}  # of a finding's fields; all others are text
 
@@ -52,3 +66,45 @@ def _is_finding(source: object) -> bool:
         and source.keys() == names
         and all(type(value) is TYPES.get(name, str) for name, value in source.items())
     )
+
+
+def with_codes(background: Expression, code: str | None) -> Expression:
+    """The expression whose atoms `language` say of which language: language:uk.
+
+    Args:
+        code: of --language.
+
+    Raises:
+        OptionError: no language is told, or it is unknown; nobody knows its frequencies; a package is not installed.
+    """
+
+    def told(atom: Atom) -> Atom:
+        kind, colon, named = atom.text.partition(":")
+        if kind != LANGUAGE:
+            return atom
+        told_code = language_code(named, f"--background {atom.text}") if colon else code
+        if told_code is None:
+            raise OptionError(
+                "--background language: expected --language CODE beside it, found none; add it, or say language:CODE"
+            )
+        frequency_source(told_code, f"--background {LANGUAGE}:{told_code}")
+        return replace(atom, text=f"{LANGUAGE}:{told_code}")
+
+    return with_atoms(background, told)
+
+
+def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
+    """Which packages the prior was made from, with their licences; None where there are none.
+
+    Args:
+        counts: (V,).
+    """
+    ordinary = np.flatnonzero(~words.specials)
+    symbols, ordinary_counts = [words.symbols[i] for i in ordinary], counts[ordinary]
+    used = [] if table.packages is None else list(table.packages.findings)
+    used = [finding for finding in used if finding.gives != "frequencies" and finding.known]
+    used += findings_of(table, symbols, ordinary_counts, [(finding.source, finding.language) for finding in used])
+    texts = dict.fromkeys(atom.text for atom in atoms(background))
+    weighed = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
+    used += [frequency_finding(symbols, ordinary_counts, code) for code in weighed]
+    return LanguagesPart(tuple(used)) if used else None

@@ -1,6 +1,6 @@
 """The open vocabulary: classes of words outside the dictionary, each a distribution over strings.
 
-It makes no background: <unk> has one, which its classes share (open_vocabulary/mixture.py).
+It makes no background: <unk> has one, which its classes share (open_vocabulary/open_strings.py).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
     """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        told: to what spells words beside n-grams (open_vocabulary/speller.py), where the prior has that; None: nothing.
+        told: to what spells words beside n-grams (spelling.py), where the prior has that; None: nothing.
         beside: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
 
     Raises:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import place, shown
+from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
 
 PREFIX = "__label__"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import iter_sentences
 
 Paragraph = list[list[str]]  # of sentences, of words
 

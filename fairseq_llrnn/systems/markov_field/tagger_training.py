@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place
+from fairseq_llrnn.files.text_lines import ReadCount, place
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, iter_conllu_sentences
 
 from .curvature import of_tags

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.dictionary import EOS, UNK
-from fairseq_llrnn.features.text_words import count_words, read_ids
+from fairseq_llrnn.features.dictionary import EOS, UNK, count_words, read_ids
 from fairseq_llrnn.prior.prior import Prior
 
 

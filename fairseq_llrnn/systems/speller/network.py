@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from fairseq_llrnn.open_vocabulary.speller import Speller
+from fairseq_llrnn.open_vocabulary.spelling import Speller
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
 from fairseq_llrnn.systems.speller.spelled import Spelled, SpelledStrings, starts_of

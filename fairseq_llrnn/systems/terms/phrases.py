@@ -21,8 +21,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 
-from fairseq_llrnn.lexicon.agreement import ANY, LASTING, Analysis, Values, agreeing, meet, values_of
-from fairseq_llrnn.lexicon.form_analyses import MODIFIER, NOUN, VERB, FormAnalyses
+from fairseq_llrnn.lexicon.form_analyses import (
+    ANY,
+    LASTING,
+    MODIFIER,
+    NOUN,
+    VERB,
+    Analysis,
+    FormAnalyses,
+    Values,
+    agreeing,
+    meet,
+    values_of,
+)
 from fairseq_llrnn.lexicon.word_forms import WordForms
 
 ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"

@@ -26,9 +26,8 @@ from typing import Any
 from xml.parsers import expat
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import is_blank, opened, place, shown
-from fairseq_llrnn.lexicon.ud import UPOS
+from fairseq_llrnn.files.text_lines import ReadCount, is_blank, opened, place, shown
+from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.systems.terms.stored import StoredTerms, TermEntry
 from fairseq_llrnn.systems.terms.tsv_file import check_entry
 

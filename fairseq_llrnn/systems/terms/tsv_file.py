@@ -21,9 +21,8 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
-from fairseq_llrnn.files.read_count import ReadCount
-from fairseq_llrnn.files.text_lines import place, refuse_blank, shown
-from fairseq_llrnn.lexicon.ud import UPOS
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 from fairseq_llrnn.systems.terms.stored import StoredTerms, TermEntry
 

@@ -10,7 +10,7 @@ from shell import Shell
 from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.systems.rare_words.annotations import ANNOTATION, SCHEMES
 
 

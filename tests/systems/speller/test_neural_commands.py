@@ -15,7 +15,7 @@ from tiny_world import World, batch, build, open_prior, randomised, read_checkpo
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.open_vocabulary.mixture import log_spelling
+from fairseq_llrnn.open_vocabulary.open_strings import log_spelling
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
 
 ENDS = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]

@@ -9,8 +9,7 @@ import pytest
 import torch
 from tiny_speller import CLASSES, KNOWN, WORDS, H, spelled_of, speller, tiny
 
-from fairseq_llrnn.open_vocabulary.mixture import OpenMixture
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
 from fairseq_llrnn.systems.speller.search import best_strings, draw_strings
 

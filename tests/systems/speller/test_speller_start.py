@@ -11,7 +11,7 @@ from shell import Shell, assert_says
 from tiny_world import World, evaluated, open_prior
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, pairs
 
-from fairseq_llrnn.open_vocabulary.mixture import log_spelling
+from fairseq_llrnn.open_vocabulary.open_strings import log_spelling
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien"]
 SMALL = ["--speller-embed-dim", "6", "--speller-hidden-size", "10"]

@@ -4,9 +4,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import PARTS, add_places, places_in
+from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.tables import labelled, note, printable
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import add_places, places_in
-from fairseq_llrnn.cli.places import STDOUT, check_place, writing_to
-from fairseq_llrnn.cli.stdin import check_text, stdin_lines
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines, writing_to
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines

@@ -17,7 +17,7 @@ import torch
 from fairseq.data import data_utils
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.line_batches import line_batches
+from fairseq_llrnn.evaluation.texts import line_batches
 from fairseq_llrnn.plugin.compat.loading import (
     RECORDED,
     Places,

@@ -27,8 +27,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.data_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
+from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split

@@ -8,10 +8,9 @@ from typing import IO
 import numpy as np
 from tqdm import tqdm
 
-from fairseq_llrnn.cli.places import check_not_read, check_place, writing_to
-from fairseq_llrnn.cli.stdin import STDIN, check_text, text_lines
+from fairseq_llrnn.cli.model_options import need_fairseq
+from fairseq_llrnn.cli.places import STDIN, check_not_read, check_place, check_text, text_lines, writing_to
 from fairseq_llrnn.cli.tables import many
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.files.atomic_write import whole_binary
 

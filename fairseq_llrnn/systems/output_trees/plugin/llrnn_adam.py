@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.safe_eval import evaluate
+from fairseq_llrnn.plugin.compat.safe_checkpoints import evaluate
 from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import LazyRows, SparseOptimizer
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.cli.model_options import PARTS
+from fairseq_llrnn.cli.model_options import PARTS, need_fairseq
 from fairseq_llrnn.cli.places import check_place, writing_to
-from fairseq_llrnn.cli.show.finding import find_word
+from fairseq_llrnn.cli.show.text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.systems.output_trees.tree import Tree

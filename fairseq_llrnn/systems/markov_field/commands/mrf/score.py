@@ -5,7 +5,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.places import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.cli.stdin import stdin_lines
+from fairseq_llrnn.cli.places import stdin_lines
 from fairseq_llrnn.cli.tables import many, note, printable
 
 NAME = "mrf tag"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from fairseq_llrnn.cli.model_options import add_places, places_in
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.cli.with_fairseq import need_fairseq
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.rescoring.phrase_table import PhrasePair, read_phrase_table

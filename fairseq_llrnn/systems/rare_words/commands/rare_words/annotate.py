@@ -16,8 +16,7 @@ from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
-from fairseq_llrnn.files.read_count import iter_sentences
-from fairseq_llrnn.files.text_lines import check_as_long
+from fairseq_llrnn.files.text_lines import check_as_long, iter_sentences
 from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 

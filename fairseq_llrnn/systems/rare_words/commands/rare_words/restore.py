@@ -4,13 +4,12 @@ import argparse
 import os
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
-from fairseq_llrnn.cli.stdin import STDIN, stdin_lines
+from fairseq_llrnn.cli.places import STDIN, check_not_read, check_text_place, stdin_lines, text_output
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.mapping_file import read_evidence_map
+from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.read_count import iter_sentences
+from fairseq_llrnn.files.text_lines import iter_sentences
 from fairseq_llrnn.systems.rare_words.annotations import restored
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
