@@ -25,7 +25,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Exact
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
-from fairseq_llrnn.systems.classification.text_vectors import BagOfWords
+from fairseq_llrnn.systems.classification.plugin.label_decoder import BagOfWords
 from fairseq_llrnn.systems.output_trees.options import TreeOptions
 from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
 from fairseq_llrnn.systems.output_trees.tree import Tree

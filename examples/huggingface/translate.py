@@ -37,9 +37,9 @@ from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
 from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.phrases import phrase_forms
 from fairseq_llrnn.systems.terms.terms import Terms
 from fairseq_llrnn.systems.terms.tsv_file import read_terms
-from fairseq_llrnn.systems.terms.words import phrase_forms
 
 SOFTMAX = "softmax"  # a file in OUT, where the model has none of our heads
 SOURCE = "source.txt"  # … and one with the source's words, where the prior does not know them

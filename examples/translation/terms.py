@@ -36,8 +36,7 @@ from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.phrases import PhraseForms
-from fairseq_llrnn.systems.terms.words import phrase_forms
+from fairseq_llrnn.systems.terms.phrases import PhraseForms, phrase_forms
 
 LEAST_FORMS = 3
 LEAST_PROBABILITY = 0.2

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.systems.markov_field.moments import Moments, count_moments
+from fairseq_llrnn.systems.markov_field.objective import Tightened
 from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
 from fairseq_llrnn.systems.markov_field.star import Star
-from fairseq_llrnn.systems.markov_field.tightening import Tightened
 
 SEPARATOR = 0
 SENTENCES = [[1, 2, 3], [2], [], [3, 3, 1, 2, 1], [1, 2]]

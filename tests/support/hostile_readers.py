@@ -392,7 +392,7 @@ def readers() -> list[Reader]:
             module = importlib.import_module(f"fairseq_llrnn.systems.{place}")
             found.append(text(name, file, functools.partial(read, module), *samples))
     if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
-        module = importlib.import_module("fairseq_llrnn.systems.output_trees.tree_file")
+        module = importlib.import_module("fairseq_llrnn.systems.output_trees.tree")
         read_all = functools.partial(_all_of_a_tree, module)
         found.append(Reader("tree", "a.tree", (_tree(module),), read_all, counts=False))
     return found

@@ -7,12 +7,29 @@ Ids from V on are strings that the dictionary lacks (features/dictionary.py): th
     vectors = read(tokens)                                                   # (…,) -> (…, D)
 
 The vector of a word does not depend on the context, so a batch computes one for each different word in it. Where no
-gradient is kept and the module does not train, vectors are kept until weights change (kept_rows.py).
+gradient is kept and the module does not train, vectors are kept until weights change.
+
+Vectors of words that are computed when a word is first met, and used again until weights change.
+
+Sizes: K words, R rows kept, D width. In a search or an evaluation the words of one sentence come back in the next; of
+a large dictionary most never come, and strings outside it have vectors as well. So the table grows with what is read.
+
+The spelling of words by their ids: of a dictionary's words, and of strings that got ids beyond it.
+
+Sizes: K words, P symbols of the longest, A symbols in all. A row begins with BEGIN and stops with END (alphabet.py).
+
+* A character that fewer than FLOOR words of the dictionary have is one symbol with all characters that none of them
+  has, so that training meets this symbol. Punctuation is spared, which is in one word each: a character of which a
+  whole word consists has its own symbol.
+* <s>, <pad>, </s> and <unk> are not spelled: each is a symbol of its own, the only one between beginning and end.
+* The empty word has no symbol between beginning and end.
+* Of a word with more than LONGEST characters, only its two ends are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +37,109 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.systems.characters.kept_rows import KeptRows, state_of
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, OpenWords
+from fairseq_llrnn.open_vocabulary.alphabet import END, OTHER, Alphabet
 from fairseq_llrnn.systems.characters.network import CharacterNetwork, CharacterOptions
-from fairseq_llrnn.systems.characters.spellings import Spellings
+
+FLOOR = 2  # a change makes the weights of older checkpoints meaningless
+LONGEST = 60
+
+
+class Spellings:
+    """The words of an OpenWords as rows of symbols."""
+
+    def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
+        """spare_whole_words: False as in older checkpoints, for which `,` and `;` are one symbol."""
+        self.words = words
+        symbols = words.symbols[: words.num_words]
+        self._special = {i: SPECIALS.index(word) for i, word in enumerate(symbols) if word in SPECIALS}
+        counts: Counter[str] = Counter()
+        for i, word in enumerate(symbols):
+            if i not in self._special and not PADDING_ENTRY.fullmatch(word):
+                different = set(word)
+                spared = spare_whole_words and len(different) == 1
+                counts.update(dict.fromkeys(different, FLOOR if spared else 1))
+        self.alphabet = Alphabet.of([character for character, count in counts.items() if count >= FLOOR])
+        self.unknown = self.alphabet.size  # the symbol of all other characters
+        self.num_symbols = self.unknown + 1 + len(SPECIALS)  # A
+
+    def __deepcopy__(self, memo: object) -> Spellings:
+        return self  # a copy of a model reads the same words
+
+    def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The symbols of some words, and how many each has: ids (K,) -> (K, P), (K,), int64."""
+        symbols = self.words.symbols
+        special = [(row, self._special[i]) for row, i in enumerate(ids.tolist()) if i in self._special]
+        strings = [symbols[i] for i in ids.tolist()]
+        for row, _ in special:
+            strings[row] = "?"  # in its place stands the symbol
+        table, lengths = self.rows_of(strings)
+        for row, which in special:
+            table[row, 1] = self.unknown + 1 + which
+        return table, lengths
+
+    def rows_of(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """As `rows`, of any strings."""
+        half = LONGEST // 2
+        flat = self.alphabet.rows([s if len(s) <= LONGEST else s[:half] + s[-half:] for s in strings])
+        lengths = np.bincount(flat.string, minlength=len(strings))
+        table = np.full((len(strings), lengths.max(initial=0)), END, dtype=np.int64)
+        table[flat.string, flat.depth] = np.where(flat.symbols == OTHER, self.unknown, flat.symbols)
+        return table, lengths
+
+
+State = tuple[tuple[int, int], ...]
+
+
+def state_of(weights: Iterable[Tensor]) -> State:
+    """What changes whenever one of the weights does: in place, or by another tensor in its place."""
+    return tuple((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights)
+
+
+class KeptRows:
+    """Rows by id, for weights in one state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._place: Tensor | None = None  # by id: its row, −1 where there is none yet
+        self._rows: Tensor | None = None  # (≥ R, D)
+        self._many = 0  # R
+
+    def of(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
+        """The rows of different ids, those that are missing by `make`: (K,) -> (K, D)."""
+        # not as tensors of inference mode, which only that mode could extend
+        with torch.inference_mode(False), torch.no_grad():
+            place = self._places(int(ids.max()) + 1 if len(ids) else 0, ids.device)
+            missing = ids[place[ids] < 0].clone()
+            if len(missing) or self._rows is None:
+                self._add(missing, make(missing))
+            assert self._rows is not None
+            return self._rows[place[ids]]
+
+    def _places(self, size: int, device: torch.device) -> Tensor:
+        before = self._place
+        if before is None or len(before) < size:
+            grown = torch.full((max(size, 2 * (0 if before is None else len(before))),), -1, device=device)
+            if before is not None:
+                grown[: len(before)] = before
+            self._place = grown
+        assert self._place is not None
+        return self._place
+
+    def _add(self, ids: Tensor, rows: Tensor) -> None:
+        assert self._place is not None
+        room = 0 if self._rows is None else len(self._rows)
+        needed = self._many + len(ids)
+        if self._rows is None or needed > room:
+            grown = rows.new_empty(max(needed, 2 * room), rows.size(1))
+            if self._rows is not None:
+                grown[: self._many] = self._rows[: self._many]
+            self._rows = grown
+        assert self._rows is not None
+        self._rows[self._many : needed] = rows
+        self._place[ids] = torch.arange(self._many, needed, device=ids.device)
+        self._many = needed
+
 
 AT_ONCE = 4096  # words, where no gradient is kept
 
@@ -77,7 +193,7 @@ class CharacterEmbedding(nn.Module):
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Take the weights' alphabet, of which older checkpoints have another (spellings.py)."""
+        """Take the weights' alphabet, of which older checkpoints have another."""
         weight = state_dict.get(f"{prefix}network.embedding.weight")
         if isinstance(weight, Tensor) and len(weight) != self.spellings.num_symbols:
             for spare_whole_words in (True, False):

@@ -2,7 +2,5 @@
 
     plugin/            --task llrnn_classification, --arch llrnn_bag and llrnn_classifier
     commands/          `llrnn classify`
-    text_vectors.py    a vector for a text
-    labelled_lines.py  texts with labels in one file
     label_hits.py      how many labels are named right
 """

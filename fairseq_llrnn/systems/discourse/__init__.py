@@ -1,12 +1,9 @@
 """Sentence encoders that learn from the order of sentences: ORDER, NEXT, CONJUNCTION (Jernite 2018, chapter 5).
 
 conjunctions.py   the phrases that tell a relation (Table 5.4), English and French
-paragraphs.py     texts as paragraphs of sentences
-examples.py       paragraphs -> examples of the three objectives
 data.py           the data folder: sentences as ids, examples as numbers of sentences
 preparing.py      texts -> data folder
 encoders.py       words -> a vector for the sentence
-classifiers.py    vectors -> scores (eq. 5.1 to 5.3)
 plugin/           the task, the model and the criterion for fairseq; vectors from a checkpoint
 commands/         `llrnn discourse`, `llrnn encode`
 """

@@ -28,8 +28,7 @@ from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.conjunctions import RELATIONS
-from fairseq_llrnn.systems.discourse.examples import CANDIDATES, CONTEXT
+from fairseq_llrnn.systems.discourse.conjunctions import CANDIDATES, CONTEXT, RELATIONS
 
 DICTIONARY, STRINGS, DESCRIPTION = "dict.txt", "strings.txt", "discourse.json"
 SENTENCES = {"order": 2, "next": CONTEXT + CANDIDATES, "conjunction": 2}  # of an example

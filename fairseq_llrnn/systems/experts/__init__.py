@@ -5,6 +5,5 @@ panel.py     experts opened with a prior, asked about a context, their answers c
 contexts.py  the contexts of a batch, each asked about once
 features.py  the weights a_e(K), and rows of the output layer that know the experts' values
 loading.py   path/to/file.py:ClassName -> the class, opened with the words of a prior
-explained.py gates and values of experts, for explanations
 user_code.py what every command is told that loads a model
 """

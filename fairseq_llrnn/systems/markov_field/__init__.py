@@ -7,11 +7,8 @@ order in which data travels:
     moments.py            what is counted of a text, once
     potentials.py         θ: explicit, three forms of low rank, rows of features
     star.py               the bound on log Z: belief propagation on a star, in blocks
-    tightening.py         Algorithm 4.1: the best dual variables
     objective.py          the bound on a text, and its gradients
-    lbfgs.py, learning.py Algorithm 4.2, and both at once (curvature.py: in which scales)
-    conditionals.py       p(tᵢ | neighbours); pseudo_likelihood.py: training by it
-    outlook.py            the conditional from left to right
+    lbfgs.py, learning.py Algorithm 4.2, and both at once (lbfgs.py: in which scales)
     training.py           a field of words from files, with checkpoints
     model.py, folder.py   a trained field, and its folder
     background.py, part.py  a field as the background of a log-linear model

@@ -1,4 +1,4 @@
-"""A field as a background: what it says of the next word after the K words before (outlook.py).
+"""A field as a background: what it says of the next word after the K words before.
 
     b(K, x)  =  q(row(x) | rows of the last K words) · share(x)
 
@@ -6,6 +6,23 @@ Words that the field lacks share what it says of <unk>, equally with <unk>. What
 is what b₀ forbids: b need not sum to one.
 
 Sizes: V words of the prior, R kinds of tokens of the field, K order, D width, N hypotheses.
+
+The chain from left to right: p(next word | the K words before), as n-grams and networks have it.
+
+Exactly, p(tᵢ = x | what came before) ∝ exp(θ⁰_x + Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …, tᵢ₋ₖ₊₁), where β sums what may
+follow; it has R^K values. Here β is a product of one factor for each of its words, so that only that of x matters, its
+*outlook* ρ:
+
+    q(x | tᵢ₋₁, …, tᵢ₋ₖ)  ∝  exp( θ⁰_x + ρ_x + Σ_l θˡ(tᵢ₋ₗ, x) )
+
+    e^ρ_x    ∝  Π_l Σ_y g_l(y) exp θˡ(x, y)                       what x does to the words behind it
+    g_l(y)   =  exp(θ⁰_y + ρ_y) · Π_{l' ≠ l} c_l'(y)              their weights beside x's own
+    c_l(y)   =  Σ_x μ(x) exp θˡ(x, y)                             other words in the mean of the marginals μ
+
+For K = 1 this is the eigenvector of exp(θ⁰_y + θ¹(x, y)) with the largest eigenvalue, and q is exact in a long text.
+For K > 1 q is an approximation of the field's conditional, and a distribution of its own right.
+
+Sizes: R kinds of tokens, K order, n contexts.
 """
 
 from __future__ import annotations
@@ -14,9 +31,47 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.systems.markov_field.potentials import Potentials
+from fairseq_llrnn.systems.markov_field.pseudo_likelihood import batches
+from fairseq_llrnn.systems.markov_field.star import MEMORY, Exponentials
 
-from .outlook import next_log_probs
-from .potentials import Potentials
+ITERATIONS, TOLERANCE = 500, 1e-8
+
+
+def outlook(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> Tensor:
+    """ρ (R,), with the mean 0 under the marginals μ (R,) of a token; what is forbidden has none."""
+    exponentials = Exponentials(potentials, 1.0, memory)
+    edges = range(potentials.order)
+    means = [exponentials.log_columns(edge, marginals.log()) for edge in edges]  # log c_l
+    rho = torch.zeros_like(potentials.unary)
+    for _ in range(ITERATIONS):
+        next_rho = torch.zeros_like(rho)
+        for edge in edges:
+            others = [mean for other, mean in enumerate(means) if other != edge]
+            next_rho += exponentials.log_rows(edge, sum(others, potentials.unary + rho))
+        next_rho -= marginals @ next_rho
+        change = float((next_rho - rho).abs().max())
+        rho = next_rho
+        if change < TOLERANCE:
+            break
+    return rho
+
+
+def next_log_probs(potentials: Potentials, rho: Tensor, before: Tensor) -> Tensor:
+    """log q of all tokens: `before` (n, K), the last token first -> (n, R)."""
+    scores = potentials.unary + rho
+    for edge in range(potentials.order):
+        scores = scores + potentials.rows(edge, before[:, edge])
+    return scores - scores.logsumexp(1, keepdim=True)
+
+
+def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor) -> Tensor:
+    """log q of the last token of each row after those before it: (N, K+1) -> (N,)."""
+    parts = []
+    for some in batches(window, potentials.size):
+        log_q = next_log_probs(potentials, rho, some[:, :-1].flip(1))
+        parts.append(log_q.gather(1, some[:, -1:]).squeeze(1))
+    return torch.cat(parts) if parts else rho.new_zeros(0)
 
 
 class MarkovBackground(Background):

@@ -2,7 +2,7 @@
 
 `both` climbs in parameters and δ at once: each step costs one solution of the star, and the objective is the same
 (objective.py). `nested` is the thesis' algorithm: the tightest δ before each step in the parameters. Either way, the
-search goes through numbers that are scaled by their curvature (curvature.py).
+search goes through numbers that are scaled by their curvature (lbfgs.py).
 
 Sizes: R kinds of tokens, K order, P numbers in all parameters.
 """
@@ -17,13 +17,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .curvature import of_words
+from fairseq_llrnn.systems.markov_field.lbfgs import of_words
+from fairseq_llrnn.systems.markov_field.objective import ITERATIONS, tighten
+
 from .lbfgs import LBFGS
 from .moments import Moments
 from .objective import Objective, Value, bound
 from .potentials import Parameters
 from .star import Star
-from .tightening import ITERATIONS, tighten
 
 METHODS = ("both", "nested")
 

@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.systems.markov_field.background import log_probs_left_to_right, outlook
+from fairseq_llrnn.systems.markov_field.objective import tighten
+from fairseq_llrnn.systems.markov_field.pseudo_likelihood import log_conditionals, windows
 
-from .conditionals import log_conditionals, windows
 from .folder import AGAIN, WORDS, SavedField, read_folder, write_folder
 from .moments import count_moments, layout
 from .objective import bound
-from .outlook import log_probs_left_to_right, outlook
 from .potentials import Form, Potentials
 from .star import MEMORY, Star
-from .tightening import tighten
 from .vocabulary import FieldText, FieldWords
 
 

@@ -6,6 +6,12 @@ is valid for every δ. It is concave in θ and δ together, for log Z★ is a lo
 linear in both. So it can be maximised over δ alone (Algorithm 4.1), over θ with the best δ (4.2), or over both at once.
 
 Sizes: R kinds of tokens, K order, D columns, N tokens.
+
+Algorithm 4.1: the dual variables δ that make the bound on log Z tightest, for given potentials.
+
+log Z★ is smooth in δ, so that L-BFGS takes the place of the thesis' sub-gradient steps (§4.4).
+
+Sizes: R kinds of tokens, K order.
 """
 
 from __future__ import annotations
@@ -16,9 +22,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .moments import Moments
-from .potentials import Form, Parameters, Potentials
-from .star import MEMORY, Beliefs, Star
+from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS
+from fairseq_llrnn.systems.markov_field.moments import Moments
+from fairseq_llrnn.systems.markov_field.potentials import Form, Parameters, Potentials
+from fairseq_llrnn.systems.markov_field.star import MEMORY, Beliefs, Star
 
 
 @dataclass(frozen=True)
@@ -95,3 +102,33 @@ def bound(moments: Moments, potentials: Potentials, log_z: float) -> float:
         else:
             expected += float((torch.sparse.mm(pairs, potentials.right[edge]) * potentials.left[edge]).sum())
     return expected - log_z / (potentials.order + 1)
+
+
+ITERATIONS = 200
+TOLERANCE = 1e-9  # of log Z★, relative
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """Where it ended."""
+
+    delta: Tensor  # (K, R)
+    beliefs: Beliefs
+    log_z: tuple[float, ...]  # at the beginning, and after each iteration
+
+
+def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS, tolerance: float = TOLERANCE) -> Tightened:
+    """By L-BFGS, from `delta` (K, R), until log Z★ falls by less than `tolerance` of itself."""
+
+    def function(x: Tensor) -> tuple[float, Tensor]:
+        beliefs = star.solve(x.view_as(delta))
+        return beliefs.log_z, beliefs.dual_gradient.flatten()
+
+    search = LBFGS(function, delta.flatten())
+    values = [search.value]
+    while len(values) <= iterations and search.step():
+        values.append(search.value)
+        if values[-2] - values[-1] < tolerance * max(1.0, abs(values[-1])):
+            break
+    best = search.x.view_as(delta)
+    return Tightened(best, star.solve(best), tuple(values))

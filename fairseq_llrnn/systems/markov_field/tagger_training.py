@@ -18,8 +18,8 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.text_lines import ReadCount, place
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, iter_conllu_sentences
+from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
 
-from .curvature import of_tags
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS
 from .learning import Progress, joined, parted

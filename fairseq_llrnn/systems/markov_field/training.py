@@ -17,8 +17,8 @@ import torch
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.markov_field.pseudo_likelihood import windows
 
-from .conditionals import windows
 from .folder import TRAINING_FILE, check_free, read_training
 from .lbfgs import KEPT
 from .learning import METHODS, Learner, Plan, Progress

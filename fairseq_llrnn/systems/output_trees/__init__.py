@@ -6,19 +6,16 @@
     tree_masses.py         masses of nodes
     tree_scores.py         scores of visits to nodes, sums over their children, what is counted of them
     tree_visits.py         … which visits
-    tree_class_probs.py    log p of all classes, and of few without a gradient
     tree_search.py         the most probable classes
     tree_choices.py        what an explanation says of it
     tree_words.py          the words below nodes, and as a picture
 
 Trees over classes, which are numbers here:
 
-    tree.py                parents, children, depths, paths, leaves below a node (tree_file.py: in a file)
+    tree.py                parents, children, depths, paths, leaves below a node; in a file, too
     options.py             what is said of a tree before there is one
     builders.py            trees that are built at once
     learner.py             the statistics of a layer, and trees that follow from them
-    preferences.py         how well a node tells classes apart, and which child a class is to have
-    matching.py            items take places, the best pair first
     reassignment.py        all classes assigned anew, in a tree of a given depth or of any
 """
 

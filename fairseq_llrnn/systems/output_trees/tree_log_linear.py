@@ -24,9 +24,8 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
-from fairseq_llrnn.systems.output_trees.tree_class_probs import FEW, SingleVisits, all_log_probs
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_masses import entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import ChildRows, VisitScores, additions_of, visit_probabilities
 from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities as VisitProbabilities
 from fairseq_llrnn.systems.output_trees.tree_search import MassesAt, best_classes

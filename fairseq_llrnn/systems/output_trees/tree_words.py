@@ -15,7 +15,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.explain.pictures import new_figure, plain, save
-from fairseq_llrnn.systems.output_trees.preferences import rank_among_equal
+from fairseq_llrnn.systems.output_trees.reassignment import rank_among_equal
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 if TYPE_CHECKING:

@@ -3,11 +3,9 @@
     tsv_file.py   files of terms: a phrase of the source, a lemma of the target, and no parts of speech
     tbx_file.py   those in TBX
     stored.py     terms on disk, of which a sentence needs a few
-    words.py      the words that terms are of, and what a prior knows of them
     phrases.py    the forms of phrases, from those of their words
     groups.py     terms as groups of the evidence's strings
     terms.py      which phrases of a sentence ask for which term, and the forms of terms
-    run.py        the terms of a run, and whether they matched
     invented_terms.py   terms that training requires
     invented_groups.py  … the groups that these are of
     evidence.py   the kind of evidence that a prior with terms has

@@ -23,8 +23,7 @@ from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import FUNCTION_WORDS, LEAST_GUESS, MOST_FORMS, NOUNS, TermGroups
-from fairseq_llrnn.systems.terms.phrases import PhraseForms
-from fairseq_llrnn.systems.terms.words import phrase_forms, target_shares
+from fairseq_llrnn.systems.terms.phrases import PhraseForms, phrase_forms, target_shares
 
 MOST_PHRASES = 2000  # each takes some milliseconds, and a token for each form
 LONGEST = 3  # words

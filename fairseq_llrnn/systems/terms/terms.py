@@ -66,7 +66,7 @@ class Terms:
         """
         Args:
             entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
-            phrases: what finds the forms of phrases (`phrase_forms` of systems/terms/words.py); without, from `forms`.
+            phrases: what finds the forms of phrases (`phrase_forms` of phrases.py); without, from `forms`.
         """
         self.table, self.forms, self.must, self.groups = table, forms, must, TermGroups(table)
         self.phrases = PhraseForms(forms) if phrases is None else phrases

@@ -3,5 +3,4 @@
     cells.py                adds them to networks/cells.py
     variable_cells.py       the cells
     computation_target.py   the penalty that teaches them how much
-    computation_picture.py  how much was computed at each token, as a picture
 """

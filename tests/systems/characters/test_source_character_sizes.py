@@ -13,9 +13,8 @@ from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
-from fairseq_llrnn.systems.characters.input import CharacterWords
+from fairseq_llrnn.systems.characters.input import CharacterWords, SourceCharacters
 from fairseq_llrnn.systems.characters.network import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
-from fairseq_llrnn.systems.characters.source import SourceCharacters
 
 SOURCE = ["--source-characters", "cnn"]
 INPUT = ["--input-characters", "cnn"]

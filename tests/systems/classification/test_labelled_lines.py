@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
+from fairseq_llrnn.systems.classification.commands.classify import read_labelled
 
 
 def write(path: Path, text: str) -> Path:

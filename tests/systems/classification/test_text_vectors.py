@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
-from fairseq_llrnn.systems.classification.text_vectors import POOLINGS, BagOfWords, PooledStates
+from fairseq_llrnn.systems.classification.plugin.label_decoder import POOLINGS, BagOfWords, PooledStates
 
 PAD = 1
 TEXTS = [[4, 5, 6, 2], [7, 2], [2]]

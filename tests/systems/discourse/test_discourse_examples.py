@@ -4,10 +4,14 @@ import random
 
 import pytest
 
-from fairseq_llrnn.systems.discourse.conjunctions import ENGLISH, FRENCH, LANGUAGES, RELATIONS, Conjunctions
-from fairseq_llrnn.systems.discourse.examples import (
+from fairseq_llrnn.systems.discourse.conjunctions import (
     CANDIDATES,
     CONTEXT,
+    ENGLISH,
+    FRENCH,
+    LANGUAGES,
+    RELATIONS,
+    Conjunctions,
     all_examples,
     conjunction_examples,
     next_examples,

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.classifiers import Classifiers
 from fairseq_llrnn.systems.discourse.conjunctions import RELATIONS
-from fairseq_llrnn.systems.discourse.encoders import KINDS, MaximumOfStates, build_encoder, word_table
+from fairseq_llrnn.systems.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder, word_table
 
 PAD, WORDS, EMBED, SIZE = 1, 9, 4, 6
 SENTENCES = ([3, 4, 5], [8], [7, 7, 3, 4, 6])

@@ -1,4 +1,4 @@
-"""The bound on log Z (star.py, tightening.py) against sums over all sequences."""
+"""The bound on log Z (star.py, objective.py) against sums over all sequences."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.systems.markov_field.objective import tighten
 from fairseq_llrnn.systems.markov_field.potentials import Potentials
 from fairseq_llrnn.systems.markov_field.star import Star
-from fairseq_llrnn.systems.markov_field.tightening import tighten
 
 
 def bound(potentials: Potentials, log_z: float, length: int) -> float:

@@ -7,13 +7,12 @@ import pytest
 import torch
 from field_oracles import cyclic_scores, dense, no_delta, random_potentials, sequences
 
-from fairseq_llrnn.systems.markov_field.conditionals import log_conditionals, windows
+from fairseq_llrnn.systems.markov_field.background import log_probs_left_to_right, next_log_probs, outlook
 from fairseq_llrnn.systems.markov_field.moments import layout
-from fairseq_llrnn.systems.markov_field.outlook import log_probs_left_to_right, next_log_probs, outlook
+from fairseq_llrnn.systems.markov_field.objective import tighten
 from fairseq_llrnn.systems.markov_field.potentials import Form
-from fairseq_llrnn.systems.markov_field.pseudo_likelihood import learn_by_pseudo_likelihood
+from fairseq_llrnn.systems.markov_field.pseudo_likelihood import learn_by_pseudo_likelihood, log_conditionals, windows
 from fairseq_llrnn.systems.markov_field.star import Star
-from fairseq_llrnn.systems.markov_field.tightening import tighten
 
 
 @pytest.mark.parametrize("order", [1, 2])

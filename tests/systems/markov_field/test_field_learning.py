@@ -1,4 +1,4 @@
-"""Algorithm 4.2 (learning.py), and the curvature that it is scaled by (curvature.py)."""
+"""Algorithm 4.2 (learning.py), and the curvature that it is scaled by (lbfgs.py)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from field_oracles import (
 )
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.markov_field.curvature import SQUARE, of_words
-from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS
+from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS, SQUARE, of_words
 from fairseq_llrnn.systems.markov_field.learning import METHODS, Learner, Plan, joined, parted
 from fairseq_llrnn.systems.markov_field.moments import count_moments
-from fairseq_llrnn.systems.markov_field.objective import Objective, bound
+from fairseq_llrnn.systems.markov_field.objective import Objective, bound, tighten
 from fairseq_llrnn.systems.markov_field.potentials import FORMS, Form, Potentials
 from fairseq_llrnn.systems.markov_field.star import Star
-from fairseq_llrnn.systems.markov_field.tightening import tighten
 
 
 @pytest.mark.parametrize("name", FORMS)

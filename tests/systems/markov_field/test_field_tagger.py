@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.systems.markov_field import tagger_training
-from fairseq_llrnn.systems.markov_field.curvature import of_tags
 from fairseq_llrnn.systems.markov_field.folder import JSON_FILE
+from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
 from fairseq_llrnn.systems.markov_field.learning import Progress
 from fairseq_llrnn.systems.markov_field.tag_features import END, WordSignatures, rows_of, word_features
 from fairseq_llrnn.systems.markov_field.tagger import SEPARATOR, TagForm, TagMoments, best_tags, bound

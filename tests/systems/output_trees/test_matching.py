@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.systems.output_trees.matching import matched
+from fairseq_llrnn.systems.output_trees.builders import matched
 
 
 def one_by_one(weights: np.ndarray, room: np.ndarray) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.systems.output_trees.preferences import choice_weights
+from fairseq_llrnn.systems.output_trees.reassignment import choice_weights
 
 
 def terms(q: np.ndarray, p: np.ndarray) -> list[float]:

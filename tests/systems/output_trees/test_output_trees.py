@@ -34,7 +34,7 @@ from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman
 from fairseq_llrnn.systems.output_trees.learner import TreeLearner
 from fairseq_llrnn.systems.output_trees.options import TreeOptions
 from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
-from fairseq_llrnn.systems.output_trees.tree_file import load_tree, save_tree
+from fairseq_llrnn.systems.output_trees.tree import load_tree, save_tree
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
 AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "chat": {"voit": 0.7}}

@@ -13,8 +13,7 @@ from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.builders import random_tree
 from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_file import save_tree
+from fairseq_llrnn.systems.output_trees.tree import Tree, save_tree
 
 
 @pytest.fixture

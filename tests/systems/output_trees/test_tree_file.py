@@ -9,8 +9,7 @@ import pytest
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import write_arrays
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_file import load_tree, save_tree
+from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree, save_tree
 
 OWN, OTHER = "ab" * 32, "cd" * 32
 TREE = Tree.from_parents(np.array([-1, 0, 0, 1, 2, 1, 0]), 4)

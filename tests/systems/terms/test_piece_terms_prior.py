@@ -16,7 +16,7 @@ from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
-from fairseq_llrnn.systems.terms.words import source_words, target_shares, word_features
+from fairseq_llrnn.systems.terms.phrases import source_words, target_shares, word_features
 
 
 @pytest.fixture(params=list(PIECES))

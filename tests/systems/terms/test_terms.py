@@ -26,7 +26,7 @@ from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
-from fairseq_llrnn.systems.terms.run import RunTerms
+from fairseq_llrnn.systems.terms.plugin.marked_pairs import RunTerms
 from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.terms import Terms
 

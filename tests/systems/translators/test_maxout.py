@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_llrnn.systems.translators.maxout import Maxout
+from fairseq_llrnn.systems.translators.plugin.llrnn_encoder_decoder import Maxout
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])

@@ -6,15 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource
-from fairseq_llrnn.systems.translators.sentence_convolutions import (
+from fairseq_llrnn.systems.translators.convolutional_source import (
+    ConvolutionalSource,
     InvertedNgramModel,
     NgramModel,
+    PoissonLength,
     SentenceModel,
+    log_prob,
+    most_probable,
     stretch,
     words_of_column,
 )
-from fairseq_llrnn.systems.translators.target_length import PoissonLength, log_prob, most_probable
 
 SIZE, PAD = 3, 1
 

@@ -105,7 +105,7 @@ class Characters(Extension):
             return None
         both = getattr(args, "input_characters", NONE) == CNN
         from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
-        from fairseq_llrnn.systems.characters.source import SourceCharacters
+        from fairseq_llrnn.systems.characters.input import SourceCharacters
 
         kind = SourceCharacters if both else CharacterEmbedding
         return kind(task.source_words, options, task.source_dictionary.pad())

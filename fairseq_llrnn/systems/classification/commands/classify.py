@@ -1,23 +1,68 @@
-"""`llrnn classify`: the labels of texts, by a trained classifier; and its training files, from one with both."""
+"""`llrnn classify`: the labels of texts, by a trained classifier; and its training files, from one with both.
+
+Texts with labels in one file, a text a line: `__label__cooking how much salt ?`, or `how much salt ?<TAB>cooking`.
+
+The first is what fastText reads; the second has a column for each label. fairseq-preprocess wants two files: the texts,
+and their labels with blanks between them.
+"""
+
+from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines, writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
-from fairseq_llrnn.systems.classification.labelled_lines import read_labelled
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.classification.plugin.prediction import Answer
+
+
+PREFIX = "__label__"
+
+
+class LabelledLine(NamedTuple):
+    """A text and its labels."""
+
+    text: str
+    labels: tuple[str, ...]
+
+
+def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
+    """The texts of a file with their labels; a line with a tab has columns, if it does not begin with a label.
+
+    Raises:
+        DataError: as `iter_sentences`; a line without labels, a label that is empty or has blanks in it.
+    """
+    for number, line in iter_sentences(path):
+        text, *columns = line.split("\t")
+        labels = [column for column in columns if column]
+        if not columns or line.lstrip().startswith(PREFIX):  # fastText's words may be behind tabs as well
+            words = line.split()
+            labels = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
+            text = " ".join(word for word in words if not word.startswith(PREFIX))
+        if not labels:
+            raise DataError(
+                f"{place(path, number)}: expected `{PREFIX}LABEL` words, or labels behind tabs, found no label in "
+                f"{shown(line)}; label the line, or leave it out"
+            )
+        for label in labels:
+            if label.split() != [label]:
+                raise DataError(
+                    f"{place(path, number)}: expected a label without blanks, found {shown(label)}; write _ in their "
+                    "place, or give several labels in columns of their own"
+                )
+        yield LabelledLine(" ".join(text.split()), tuple(labels))
+
 
 NAME = "classify"
 HELP = "name the labels of texts"
@@ -96,11 +141,11 @@ def _check(args: argparse.Namespace) -> None:
 
 def _prepare(source: str, prefix: str) -> int:
     places = [f"{prefix}.{end}" for end in PREPARED]
-    for place in [STDOUT] if prefix == STDOUT else places:
-        check_place(place, f"--out {prefix}")
+    for name in [STDOUT] if prefix == STDOUT else places:
+        check_place(name, f"--out {prefix}")
     texts, labels = 0, 0
     with writing_to(prefix), ExitStack() as files:
-        of_texts, of_labels = (files.enter_context(whole_file(Path(place))) for place in places)
+        of_texts, of_labels = (files.enter_context(whole_file(Path(name))) for name in places)
         for line in read_labelled(source):
             of_texts.write(line.text + "\n")
             of_labels.write(" ".join(line.labels) + "\n")
@@ -112,8 +157,8 @@ def _prepare(source: str, prefix: str) -> int:
 
 
 def _counted(
-    answers: "Iterable[Answer]", path: str, of_model: frozenset[str], hits: LabelHits
-) -> "Iterator[Answer]":
+    answers: Iterable[Answer], path: str, of_model: frozenset[str], hits: LabelHits
+) -> Iterator[Answer]:
     """The answers, compared with the right labels on the way."""
     gold = iter_lines(path)
     number = 0
@@ -130,7 +175,7 @@ def _counted(
         raise DataError(f"{path}: expected a line of labels for each text, found {number:,} texts, more lines")
 
 
-def _print(answers: "Iterable[Answer]", args: argparse.Namespace) -> None:
+def _print(answers: Iterable[Answer], args: argparse.Namespace) -> None:
     texts, empty, unknown, words, too_long = 0, 0, 0, 0, 0
     for answer in answers:
         texts += 1

@@ -2,8 +2,7 @@
 
     task.py              llrnn_classification
     labelled_texts.py    its data sets
-    llrnn_bag.py         a bag of words (label_decoder.py: what both models share)
-    llrnn_classifier.py  recurrent
+    llrnn_classifier.py  a bag of words, and a recurrent model (label_decoder.py: what both share)
     prediction.py        labels of texts, by a checkpoint
 """
 
@@ -14,8 +13,7 @@ from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.kinds import KINDS, Kind
 
 announce(register_task, f"{__name__}.task", "llrnn_classification")
-for name in ("llrnn_bag", "llrnn_classifier"):
-    announce(register_model, f"{__name__}.{name}", name)
+announce(register_model, f"{__name__}.llrnn_classifier", "llrnn_bag", "llrnn_classifier")
 KINDS["llrnn_classification"] = Kind(
     "llrnn_bag",
     (),

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from fairseq.data import FairseqDataset
 
+from fairseq_llrnn.systems.discourse.conjunctions import LENGTH as LONG_EXAMPLE
 from fairseq_llrnn.systems.discourse.data import Split
-from fairseq_llrnn.systems.discourse.examples import LENGTH as LONG_EXAMPLE
 
 
 class DiscourseDataset(FairseqDataset):

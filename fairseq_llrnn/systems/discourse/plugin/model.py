@@ -19,8 +19,7 @@ from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.options import SourceConfig, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
-from fairseq_llrnn.systems.discourse.classifiers import Classifiers
-from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, build_encoder, word_table
+from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder, word_table
 from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
 
 FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."

@@ -1,7 +1,6 @@
 """What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
 
     checkpoint_tree.py     the tree of a checkpoint, without its model
-    llrnn_adagrad.py, llrnn_adam.py  optimisers that take sparse gradients, of which an update needs few rows
     sparse_gradients.py    what both need
     gathered_gradients.py  sparse gradients of several processes, added up
 """
@@ -99,8 +98,7 @@ class OutputTrees(Extension):
 
 
 EXTENSIONS.append(OutputTrees())
-for name in ("llrnn_adagrad", "llrnn_adam"):
-    announce(register_optimizer, f"{__name__}.{name}", name)
+announce(register_optimizer, f"{__name__}.llrnn_adam", "llrnn_adagrad", "llrnn_adam")
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":
@@ -125,7 +123,7 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
 def _tree(options: TreeConfig, prior: Prior) -> "Tree | TreeOptions":
     from fairseq_llrnn.systems.output_trees.options import TreeOptions
     from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
-    from fairseq_llrnn.systems.output_trees.tree_file import load_tree
+    from fairseq_llrnn.systems.output_trees.tree import load_tree
 
     kind = str(options.output_tree)
     sizes = {

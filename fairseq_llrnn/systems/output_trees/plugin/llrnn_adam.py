@@ -2,6 +2,10 @@
 
 Dense gradients are updated as by fairseq's adam. The rows of a sparse one keep means of gradients as of their last
 update, where adam's would have decayed since, and have moved the row on: in a small vocabulary little differs.
+
+llrnn_adagrad: Adagrad (Duchi et al. 2011) that takes sparse gradients. What a row of zeros would do, it does not do.
+
+So a training is the same with sparse gradients and with dense ones.
 """
 
 import math
@@ -20,6 +24,36 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.safe_checkpoints import evaluate
 from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import LazyRows, SparseOptimizer
+
+
+class LazyAdagrad(LazyRows, torch.optim.Adagrad):
+    """torch's Adagrad, whose own way with sparse gradients makes more tensors."""
+
+    def update_rows(
+        self, group: dict[str, Any], weight: Tensor, state: dict[str, Any], rows: Tensor, values: Tensor
+    ) -> None:
+        state["step"] += 1
+        squares = state["sum"].index_select(0, rows).addcmul_(values, values)
+        state["sum"].index_copy_(0, rows, squares)
+        weight.index_add_(0, rows, values / squares.sqrt_().add_(group["eps"]), alpha=-group["lr"])
+
+
+@dataclass
+class LLRNNAdagradConfig(FairseqDataclass):
+    """Options of llrnn_adagrad."""
+
+    lr: list[float] = II("optimization.lr")
+
+
+@registered(register_optimizer, "llrnn_adagrad", dataclass=LLRNNAdagradConfig)
+class LLRNNAdagrad(SparseOptimizer):
+    """Adagrad, for dense gradients and sparse ones."""
+
+    lazy = LazyAdagrad
+
+    @property
+    def optimizer_config(self) -> dict[str, Any]:
+        return {"lr": self.cfg.lr[0]}
 
 
 class LazyAdam(LazyRows, Adam):

@@ -13,8 +13,7 @@ from fairseq_llrnn.cli.show.text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.explain.pictures import need_matplotlib
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_file import load_tree
+from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
 from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, draw_tree, words_of_nodes
 
 if TYPE_CHECKING:

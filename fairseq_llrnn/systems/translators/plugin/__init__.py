@@ -1,7 +1,7 @@
 """What the system brings for fairseq; importing it announces the architectures.
 
-    llrnn_rctm.py             a recurrent language model beside convolutions of the source (convolutional_decoder.py)
-    llrnn_encoder_decoder.py  recurrent translation through one vector (maxout_decoder.py)
+    llrnn_rctm.py             a recurrent language model beside convolutions of the source
+    llrnn_encoder_decoder.py  recurrent translation through one vector
     presets.py                named architectures that are llrnn_lstm with other options
 """
 
