@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.systems.terms.stored import EntriesByKey, TermEntry
+from fairseq_llrnn.systems.terms.tsv_file import EntriesByKey, TermEntry
 
 LIMIT = 200  # MB
 EACH = 50  # hypotheses of a sentence
@@ -106,7 +106,7 @@ def read_system(path: Path) -> int:
 
 
 def read_table(path: Path) -> int:
-    from fairseq_llrnn.rescoring.phrases import PhraseTable
+    from fairseq_llrnn.rescoring.phrase_table import PhraseTable
 
     return len(PhraseTable.read(path, [f"source {i}" for i in range(1000)]).pairs)
 

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from translated_texts import Pairs, print_table, translations_of
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.output.context_classes import strings_in

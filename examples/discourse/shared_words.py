@@ -16,8 +16,7 @@ import numpy as np
 from example_parts.command_line import exit_status
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.discourse.conjunctions import CONTEXT
-from fairseq_llrnn.systems.discourse.data import Split, load_split
+from fairseq_llrnn.systems.discourse.data import CONTEXT, Split, load_split
 
 
 def accuracy(split: Split) -> float:

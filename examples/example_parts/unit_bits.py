@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.text_bits import characters_of
+from fairseq_llrnn.evaluation.texts import characters_of
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior

@@ -32,11 +32,10 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
-from fairseq_llrnn.lexicon.word_forms import read_word_forms
+from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
-from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms
 from fairseq_llrnn.systems.terms.terms import Terms
 from fairseq_llrnn.systems.terms.tsv_file import read_terms

@@ -24,7 +24,7 @@ from language_rows import Row
 from language_table import HELD_OUT
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.text_bits import LineScore, sum_of
+from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.prior.prior import Prior
 

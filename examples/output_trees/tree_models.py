@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.masses import class_log_sums
-from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
+from fairseq_llrnn.plugin.models.llrnn_lm import LogBilinearNetwork
 from fairseq_llrnn.systems.output_trees.builders import (
     cluster_tree,
     clustering_tree,

@@ -2,9 +2,7 @@
 
     bitext.py             sentence pairs as arrays of word ids, of two dictionaries or of all words, and links of tokens
     aligners.py           who aligns them, and the translation table that follows; eflomal
-    ibm1.py               IBM Model 1: links, or weights of pairs of words
     translation_table.py  t(target word | source word), sparse
-    lemma_forms.py        the forms of lemmas, where these are what is aligned
     source_lemmas.py      translations of source lemmas, which rare forms fall back on
     word_links.py         links in both directions, and one alignment made of both
 """

@@ -3,6 +3,12 @@
 Who aligns the words of a bitext, and the table t(target word | source word) that follows.
 
 Sizes: I sentence pairs, U source words, V target words.
+
+IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM: expected links of pairs of words, or links of tokens.
+
+Sizes: P pairs of a source and a target token of one sentence pair, V target words. Time and memory are linear in P. It
+works on parts of the text in threads (numpy computes outside of Python's lock); their sums are added in the order of
+the text, so that the result does not depend on how many there are.
 """
 
 from __future__ import annotations
@@ -14,15 +20,138 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, Pairs
-from fairseq_llrnn.alignment.ibm1 import ibm1
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.files.processes import default_workers
+
+ITERATIONS = 5  # of EM; the translations of Model 1 hardly change after these
+PAIRS_AT_ONCE = 4_000_000  # bounds the memory of a step
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The token pairs of some sentences, ordered by target token; its possible sources stand together."""
+
+    entries: np.ndarray  # (E',) int32, the entries of the table that its pairs read
+    entry: np.ndarray  # (P',) int32, which of these each pair reads
+    sources: np.ndarray  # (target tokens,) how many pairs each has
+
+
+def ibm1(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
+) -> Pairs:
+    """Expected links of pairs of words, by EM from equal probabilities; every sentence has a null word, left out here.
+
+    With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'): t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
+    The answer is these sums.
+
+    Args:
+        workers: threads; None: one for each core.
+    """
+    keys, _, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
+    sources = keys // num_targets
+    real = sources < num_sources
+    return sources[real], (keys % num_targets)[real], counts[real]
+
+
+def ibm1_links(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
+) -> Links:
+    """The most probable source of each target token, where that is not the null word.
+
+    Of several tokens of the most probable word it is the one nearest to the diagonal, the first of equals.
+    """
+    keys, chunks, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
+    sources = keys // num_targets
+    probability = counts / np.bincount(sources, counts)[sources]
+    source, target = bitext.source, bitext.target
+    begins, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    portions = _portions((source.lengths + 1) * target.lengths)
+    for (first, last), chunk in zip(portions, chunks, strict=True):
+        share = probability[chunk.entries][chunk.entry]  # shape: (P',)
+        starts = chunk.sources.cumsum() - chunk.sources
+        tokens = np.arange(target.offsets[first], target.offsets[last])
+        sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # of each target token
+        place = np.arange(len(share)) - np.repeat(starts, chunk.sources) - 1  # of each source; −1 is the null word
+        along = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
+        words = np.repeat(source.lengths[sentence], chunk.sources)
+        away = np.abs((place + 0.5) / words - np.repeat(along, chunk.sources))
+        away[place < 0] = 2.0  # behind all others
+        away[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
+        token = np.repeat(np.arange(len(tokens)), chunk.sources)
+        nearest = np.flatnonzero(away == np.minimum.reduceat(away, starts)[token])
+        _, once = np.unique(token[nearest], return_index=True)
+        chosen = place[nearest[once]]  # shape: (target tokens,)
+        linked = chosen >= 0
+        begins.append((source.offsets[sentence] + chosen)[linked])
+        ends.append(tokens[linked])
+    return Links(np.concatenate(begins), np.concatenate(ends))
+
+
+def _estimate(
+    bitext: Bitext, num_sources: int, num_targets: int, iterations: int, workers: int | None
+) -> tuple[np.ndarray, list[_Chunk], np.ndarray]:
+    """Keys of all pairs of words, source·V + target (null: num_sources), who reads which, expected links of each."""
+    workers = default_workers() if workers is None else workers
+    keys, chunks = _tabulate(bitext, num_sources, num_targets)
+    sources = keys // num_targets
+    probability = np.ones(len(keys))
+    with (
+        tqdm(total=iterations * len(chunks), desc="aligning", unit=" parts", leave=False, disable=None) as bar,
+        ThreadPoolExecutor(workers) as threads,
+    ):
+        for _ in range(iterations):
+            counts = np.zeros(len(keys))
+            for begin in range(0, len(chunks), workers):
+                together = chunks[begin : begin + workers]
+                results = threads.map(partial(_expected_links, probability), together)
+                for chunk, expected in zip(together, results, strict=True):
+                    counts[chunk.entries] += expected
+                    bar.update()
+            probability = counts / np.bincount(sources, counts)[sources]
+    return keys, chunks, counts
+
+
+def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
+    """Σ a(i, j) over a part of the text, of the entries that it reads: (E',)."""
+    share = probability[chunk.entries][chunk.entry]  # shape: (P',)
+    starts = chunk.sources.cumsum() - chunk.sources
+    share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
+    return np.bincount(chunk.entry, share, len(chunk.entries))
+
+
+def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:
+    """All pairs of words that meet in a sentence pair, as rising source·V + target, and who reads which."""
+    source, target = bitext.source.with_null(null), bitext.target
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for first, last in _portions(source.lengths * target.lengths):
+        per_target = np.repeat(source.lengths[first:last], target.lengths[first:last])
+        begin = np.repeat(source.offsets[first:last], target.lengths[first:last])
+        # the sources of one target token are begin, begin + 1, …
+        step = np.arange(per_target.sum()) - np.repeat(per_target.cumsum() - per_target, per_target)
+        tokens = target.tokens[target.offsets[first] : target.offsets[last]]
+        pairs = source.tokens[np.repeat(begin, per_target) + step] * num_targets + np.repeat(tokens, per_target)
+        keys, entry = np.unique(pairs, return_inverse=True)
+        parts.append((keys, entry.astype(np.int32), per_target))
+    keys = np.unique(np.concatenate([part[0] for part in parts]))
+    chunks = [_Chunk(np.searchsorted(keys, part[0]).astype(np.int32), *part[1:]) for part in parts]
+    return keys, chunks
+
+
+def _portions(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of neighbouring sentence pairs with about PAIRS_AT_ONCE token pairs each, or one that has more."""
+    portion = sizes.cumsum() // PAIRS_AT_ONCE
+    cuts = [0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(sizes)]
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
 
 
 def eflomal_counts(bitext: Bitext, num_sources: int, num_targets: int) -> Pairs:

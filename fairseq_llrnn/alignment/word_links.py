@@ -12,9 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairseq_llrnn.alignment.aligners import eflomal_links, is_alignable
+from fairseq_llrnn.alignment.aligners import eflomal_links, ibm1_links, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, Links
-from fairseq_llrnn.alignment.ibm1 import ibm1_links
 
 METHODS = ("grow-diag-final-and", "intersect", "union")
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))

@@ -18,15 +18,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.grammar_bounds import (
+from fairseq_llrnn.automata.grammar_file import (
     NO_LIMIT,
+    Alternative,
+    Grammar,
     derives_itself,
     least_depth,
     least_words,
     most,
     names_in,
+    parse_grammar,
 )
-from fairseq_llrnn.automata.grammar_file import Alternative, Grammar, parse_grammar
 from fairseq_llrnn.automata.limits import Budget, TooMuchWorkError
 from fairseq_llrnn.automata.shared_nodes import NOWHERE, SharedNodes, Weighted
 from fairseq_llrnn.automata.symbols import Symbols

@@ -11,8 +11,6 @@
     language_model.py       another trained model
     algebra.py              backgrounds made of backgrounds: products, temperatures, and what all share
     mixture.py              … a weighted sum
-    simplified.py           … products and temperatures that are atoms again
-    several_roots.py        … best members under mixtures of static ones
     explicit_background.py  backgrounds that list the words which they weigh otherwise than their root
     listed_classes.py       … masses and best members from the lists
 """

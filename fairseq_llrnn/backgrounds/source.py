@@ -37,8 +37,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import ExactBuffers
 from fairseq_llrnn.backgrounds.masses import expanded

@@ -13,7 +13,7 @@ from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
+    from fairseq_llrnn.evaluation.texts import LineScore, TextScore
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool, prior: str | None) -> int:
-    from fairseq_llrnn.evaluation.text_bits import sum_of
+    from fairseq_llrnn.evaluation.texts import sum_of
 
     total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
     if not total.sentences + unscored:
@@ -96,7 +96,7 @@ def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool
 
 def _print_sentences(lines: Iterable["LineScore"]) -> "tuple[TextScore, int]":
     """A row for each line; returns the sums, and how many lines have no score."""
-    from fairseq_llrnn.evaluation.text_bits import TextScore
+    from fairseq_llrnn.evaluation.texts import TextScore
 
     total, unscored = TextScore(), 0
     print(*COLUMNS, sep="\t")

@@ -5,7 +5,6 @@
     tallies.py       words found: by frequency in training, by a rule (numbers, names), by gold facts
     agreement.py     errors of gender and number, counted with a lexicon
     evaluation.py    all of these
-    text_bits.py     bits of a text under a language model (`llrnn score`)
 """
 
 from fairseq_llrnn.evaluation.evaluation import Evaluation, Example, evaluate

@@ -12,21 +12,28 @@ Where every word of a model's dictionary is in lower case, words with capitals c
 counts them, since nothing else tells the user of it.
 
 Lines of a text in batches, in the order in which they come, for models that score or label them.
+
+How well a model predicts a text: bits per word and per character, and where they go.
+
+The characters of a line are those of its words, a blank between two words, and its end; so bits per character can be
+compared between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a
+line's end are among them.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.text_bits import LineScore
+from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
@@ -204,3 +211,106 @@ def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: in
         batch.append((number, words))
     if batch:
         yield batch
+
+
+def characters_of(words: Sequence[str]) -> int:
+    """Characters of a line with its blanks and its end."""
+    return sum(map(len, words)) + max(1, len(words))
+
+
+@dataclass(frozen=True)
+class LineScore:
+    """A line, scored word by word."""
+
+    number: int  # of the line, from 1
+    words: Sequence[str]  # T
+    unknown: Sequence[bool] = ()  # (T,) which of them the dictionary lacks
+    log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word, or of <unk> in its place, and of the end
+    spelt: Sequence[float] = ()  # (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others
+    too_long_for: int | None = None  # the most words that the model takes, where the line has more: it has no score
+
+    @property
+    def impossible(self) -> int | None:
+        """The place of the first word without probability, from 0, the end being that after the last one; or None."""
+        ends = zip(self.log_probs, (*self.spelt, 0.0), strict=True)
+        return next((place for place, values in enumerate(ends) if not all(map(math.isfinite, values))), None)
+
+    @property
+    def log_prob(self) -> float:
+        """Of the line and its end, in nats; −inf where it has no probability, NaN where it is too long a line."""
+        if self.too_long_for is not None:
+            return math.nan
+        return -math.inf if self.impossible is not None else math.fsum(self.log_probs) + math.fsum(self.spelt)
+
+    def word(self, place: int) -> str:
+        """That at a place from 0, or the end."""
+        return self.words[place] if place < len(self.words) else EOS
+
+
+@dataclass
+class TextScore:
+    """Sums over a text; bits are −log₂ p."""
+
+    sentences: int = 0
+    empty_lines: int = 0  # of the sentences: without words; their ends count
+    words: int = 0
+    characters: int = 0
+    unknown_words: int = 0  # outside the dictionary
+    unknown_characters: int = 0  # of these words, without blanks
+    known_bits: float = 0.0  # of words of the dictionary
+    unknown_bits: float = 0.0  # of <unk> in the place of unknown words
+    spelling_bits: float = 0.0  # of the spelling of unknown words; 0 where a model has <unk> for all of them
+    end_bits: float = 0.0
+
+    def add(self, line: LineScore) -> None:
+        """A line that has some probability."""
+        words, unknown = line.words, line.unknown
+        bits = [-x / math.log(2) for x in line.log_probs]
+        self.sentences += 1
+        self.empty_lines += not words
+        self.words += len(words)
+        self.characters += characters_of(words)
+        self.unknown_words += sum(unknown)
+        self.unknown_characters += sum(len(w) for w, u in zip(words, unknown, strict=True) if u)
+        self.unknown_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if u)
+        self.known_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if not u)
+        self.spelling_bits -= math.fsum(line.spelt) / math.log(2)
+        self.end_bits += bits[-1]
+
+    @property
+    def bits(self) -> float:
+        """Of the whole text."""
+        return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
+
+    def facts(self) -> dict[str, float]:
+        """The sums, and what they are per word, per character, and per token, the ends being tokens, too."""
+        per = {
+            "bits": self.bits,
+            "bits_per_word": self.bits / max(1, self.words),
+            "bits_per_character": self.bits / max(1, self.characters),
+            "bits_per_token": self.bits / max(1, self.words + self.sentences),
+        }
+        return asdict(self) | per
+
+
+def sum_of(lines: Iterable[LineScore]) -> TextScore:
+    """The sums over the lines of a text.
+
+    Raises:
+        DataError: a line that is longer than the model allows, or to which it gives no probability.
+    """
+    total = TextScore()
+    for line in lines:
+        if line.too_long_for is not None:
+            raise DataError(
+                f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
+                f"made for, found {len(line.words):,}; break the line, or score others with --per-sentence"
+            )
+        if line.impossible is not None:
+            raise DataError(
+                f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
+                f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
+                "background that covers it, or score the other lines with --per-sentence"
+            )
+        total.add(line)
+    return total

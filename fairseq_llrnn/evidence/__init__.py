@@ -3,7 +3,6 @@
     rules.py            what counts as evidence, and as which target words; kept in the prior
     table.py            ids and features of strings that the dictionaries lack; groups that must be said
     piece_table.py      the same over pieces
-    word_spans.py       where words stand in sentences of numbers, also where a word is several pieces
     slots.py            the slots of a batch, and their rows; targets in which slots stand for words
     counted_slots.py    groups of slots, how often each is to be said, and hypotheses that know what they have said
     group_slots.py      the groups of a batch, and their slots beside evidence

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fairseq_llrnn.evidence.rules import KINDS, Evidence, EvidenceRules
-from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer
-from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.features.subwords import Convention

@@ -28,8 +28,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
-from fairseq_llrnn.evidence.table import EvidenceTable, Offer
-from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses

@@ -9,10 +9,8 @@ segments.py       words cut into segments, by files or Morfessor, as rows
 completion.py     guesses for the words of a text that nobody knows
 guessing.py       features of a word from its spelling
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
-word_forms.py     forms of lemmas, with their features
 form_analyses.py  analyses of forms, completed by rules
 features.py       which features a word can have
-morphemes.py      prefixes, stem and endings of words cut into segments
 language_check.py whether a source is of the text's language
 casing.py         lower and upper case by the rules of a language
 """

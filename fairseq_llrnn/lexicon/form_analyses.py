@@ -25,7 +25,7 @@ from functools import cache, cached_property
 from heapq import nsmallest
 
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
 LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations

@@ -2,5 +2,4 @@
 
     cells.py      kinds of recurrent cells
     recurrent.py  a stack of them over a sequence, with a state for searches; encoders of sources, attention on them
-    log_bilinear.py  the last few words, each by the matrix of its distance
 """

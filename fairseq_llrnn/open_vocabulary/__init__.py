@@ -6,6 +6,7 @@ numbers, of a geometric part.
 
     vocabulary.py      what a prior keeps: classes, and arrays of numbers
     classes.py         the classes, and the rare words that they are made of
+    characters.py      p(string | class), by character n-grams (numbers.py: and of numbers)
     alphabet.py        strings as rows of symbols
     table.py           ids of strings, and what the classes say of each
     open_strings.py    … how a head reads and scores strings

@@ -29,8 +29,8 @@ from fairseq_llrnn.plugin.tasks.task import PluginTask
 
 for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
-for name in ("lm", "lbl", "lstm"):
-    announce(register_model, f"{__name__}.models.llrnn_{name}", f"llrnn_{name}")
+announce(register_model, f"{__name__}.models.llrnn_lm", "llrnn_lm", "llrnn_lbl")
+announce(register_model, f"{__name__}.models.llrnn_lstm", "llrnn_lstm")
 for module, names in {
     "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
     "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, form_of, read_evidence_map
-from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords, WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns

@@ -142,8 +142,7 @@ def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expres
 
 def combine(expression: Expression, background: Callable[[str], Background]) -> Background:
     """The background of an expression; `background`: that of the part with this name."""
-    from fairseq_llrnn.backgrounds.mixture import Mixture
-    from fairseq_llrnn.backgrounds.simplified import product, tempered
+    from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 
     if isinstance(expression, Atom):
         return background(expression.part)

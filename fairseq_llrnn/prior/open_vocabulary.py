@@ -22,7 +22,7 @@ from fairseq_llrnn.evidence.table import unknown_word_features
 from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
-from fairseq_llrnn.ngrams.unigram import LARGEST_DISCOUNT
+from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes

@@ -29,7 +29,7 @@ from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
+from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.static import UnigramOptions, static_weights

@@ -28,7 +28,7 @@ from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT
 from fairseq_llrnn.files.reading import check_there
 from fairseq_llrnn.lexicon.languages.findings import frequency_source
 from fairseq_llrnn.lexicon.readers.values import read_weights
-from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.settings import Settings
 

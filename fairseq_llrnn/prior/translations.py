@@ -20,20 +20,18 @@ from functools import partial
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import choose_aligner, translation_table
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords
-from fairseq_llrnn.lexicon.gather import gather, places
+from fairseq_llrnn.lexicon.gather import check_table, gather, places
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
 from fairseq_llrnn.lexicon.table import Table
-from fairseq_llrnn.lexicon.word_forms import check_table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.leaves import TRANSLATIONS, kind_of, named_in

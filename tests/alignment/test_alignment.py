@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment.aligners import LONGEST, choose_aligner, eflomal_counts, translation_table
+from fairseq_llrnn.alignment.aligners import LONGEST, choose_aligner, eflomal_counts, ibm1, translation_table
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.ibm1 import ibm1
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError
 
@@ -60,7 +59,7 @@ WORDS = st.lists(st.integers(0, 5), min_size=1, max_size=5)
 def test_equals_the_textbook(pairs: list[tuple[list[int], list[int]]], iterations: int, at_once: int) -> None:
     source, target = [s for s, _ in pairs], [t for _, t in pairs]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairseq_llrnn.alignment.ibm1.PAIRS_AT_ONCE", at_once)
+        patch.setattr("fairseq_llrnn.alignment.aligners.PAIRS_AT_ONCE", at_once)
         sources, targets, weights = ibm1(bitext(source, target), 6, 6, iterations)
     found = dict(zip(zip(sources.tolist(), targets.tolist(), strict=True), weights.tolist(), strict=True))
     expected = slow_ibm1(source, target, iterations)
@@ -210,7 +209,7 @@ def test_multi30k(shared_data: Path) -> None:
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.alignment.ibm1.PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr("fairseq_llrnn.alignment.aligners.PAIRS_AT_ONCE", 50)
     random = np.random.default_rng(4)
     rows = [[random.integers(0, 20, size).tolist() for size in random.integers(1, 9, 60)] for _ in range(2)]
     alone, several = (ibm1(bitext(*rows), 20, 20, workers=workers) for workers in (1, 3))

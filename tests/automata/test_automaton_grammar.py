@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.grammar import grammar_automaton
-from fairseq_llrnn.automata.grammar_bounds import NO_LIMIT, derives_itself, least_depth, least_words, most
-from fairseq_llrnn.automata.grammar_file import Alternative, Grammar
+from fairseq_llrnn.automata.grammar_file import (
+    NO_LIMIT,
+    Alternative,
+    Grammar,
+    derives_itself,
+    least_depth,
+    least_words,
+    most,
+)
 from fairseq_llrnn.automata.limits import Budget
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError

@@ -11,7 +11,7 @@ from sparse_masses import sparse_masses
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.testing import check_background
 
 CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])

@@ -14,9 +14,8 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background, StaticBackground
-from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
-from fairseq_llrnn.backgrounds.simplified import product, tempered
+from fairseq_llrnn.backgrounds.listed_classes import SeveralRoots
+from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput
 from fairseq_llrnn.testing import check_background

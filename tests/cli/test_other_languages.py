@@ -7,8 +7,8 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.lexicon.casing import lower
+from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.lexicon.language_check import few_tokens_remark, few_words_remark, words_in_both
-from fairseq_llrnn.lexicon.word_forms import read_word_forms
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
 OTHERS = "ev kedi köpek masa kapı pencere kitap ağaç çiçek güneş ay deniz gök toprak su ateş ekmek şarap".split()

@@ -2,7 +2,7 @@
 
 import math
 
-from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore
+from fairseq_llrnn.evaluation.texts import LineScore, TextScore
 
 LINE = LineScore(3, ["le", "chat"], [False, True], [-1.0, -2.0, -0.5], [0.0, -4.0])
 

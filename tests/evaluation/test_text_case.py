@@ -1,7 +1,6 @@
 """Words that a model would know if the text were in lower case."""
 
-from fairseq_llrnn.evaluation.text_bits import LineScore
-from fairseq_llrnn.evaluation.texts import CapitalWords
+from fairseq_llrnn.evaluation.texts import CapitalWords, LineScore
 
 
 def counted(symbols: tuple[str, ...], words: str) -> tuple[int, str]:

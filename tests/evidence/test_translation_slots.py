@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.base import StaticBackground

@@ -14,8 +14,8 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import ReadCount, is_blank
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
-from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
 from fairseq_llrnn.lexicon.readers.values import read_weights
+from fairseq_llrnn.lexicon.segments import read_segmentations
 
 
 def hunspell(path: Path) -> object:

@@ -15,7 +15,7 @@ from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 

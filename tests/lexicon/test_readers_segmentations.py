@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
+from fairseq_llrnn.lexicon.segments import read_segmentations
 
 
 def write(tmp_path: Path, text: str) -> Path:

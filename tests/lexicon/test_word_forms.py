@@ -7,7 +7,7 @@ import pytest
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
+from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 
 CASED, LOWER = ("Psi", "psa"), ("psi", "psa")  # texts
 FILES = {

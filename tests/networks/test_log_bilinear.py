@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.networks.log_bilinear import LogBilinearNetwork
+from fairseq_llrnn.plugin.models.llrnn_lm import LogBilinearNetwork
 
 BATCH, TIME, WIDTH, HIDDEN = 3, 6, 4, 5
 

@@ -14,9 +14,9 @@ from ngram_oracles import Gram, automaton_log_prob, log_prob, table_of, thinned,
 from fairseq_llrnn.automata.automaton import ROOT, Automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.ngrams.background import log_totals, mixed, normalised, tempered
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.ngrams import NGrams, Sentences
-from fairseq_llrnn.ngrams.reweighing import log_totals, mixed, normalised, tempered
 from fairseq_llrnn.ngrams.to_automaton import ngrams_to_automaton
 
 BIG = word_list("a b c d")

@@ -18,7 +18,7 @@ from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.text_bits import LineScore
+from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.plugin.search.spell_unknown import class_log_probs, spell_unknown

@@ -13,7 +13,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.ngrams.unigram import unigram_weights
+from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import Built, build
 from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart, OpenVocabularyPart

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.rescoring.phrase_table import PhrasePair, write_phrase_table
-from fairseq_llrnn.rescoring.phrases import LEAST, UNCOVERED, PhraseColumn, PhraseTable
+from fairseq_llrnn.rescoring.phrase_table import (
+    LEAST,
+    UNCOVERED,
+    PhraseColumn,
+    PhrasePair,
+    PhraseTable,
+    write_phrase_table,
+)
 from fairseq_llrnn.rescoring.rescoring import Model, Weighing
 
 Columns = tuple[float, ...]

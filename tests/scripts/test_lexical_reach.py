@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from example_modules import SCRIPTS, load, run_on_texts
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS

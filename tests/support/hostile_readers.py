@@ -28,12 +28,12 @@ from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
-from fairseq_llrnn.lexicon.readers.segmentations import read_segmentations
 from fairseq_llrnn.lexicon.readers.values import read_weights
-from fairseq_llrnn.lexicon.word_forms import read_word_forms
+from fairseq_llrnn.lexicon.segments import read_segmentations
 from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -41,8 +41,7 @@ from fairseq_llrnn.ngrams.ngrams import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
-from fairseq_llrnn.rescoring.phrase_table import read_phrase_table
-from fairseq_llrnn.rescoring.phrases import PhraseTable
+from fairseq_llrnn.rescoring.phrase_table import PhraseTable, read_phrase_table
 from fairseq_llrnn.rescoring.rescoring import open_job
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights

@@ -9,11 +9,10 @@ from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
 from fairseq_llrnn.evidence.table import slot_features
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
-from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))

@@ -13,12 +13,12 @@ from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
-from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.terms import Terms
+from fairseq_llrnn.systems.terms.tsv_file import TermEntry
 
 PIECES = {
     "sentencepiece": ("▁a", "▁b", "▁An", "▁", "▁ab", "n", "a", "b"),

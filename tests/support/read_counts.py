@@ -1,4 +1,4 @@
-"""What readers say that they have read and left out (files/reading.py), and which functions read files at all."""
+"""What readers say that they have read and left out (files/text_lines.py), and which functions read files at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counted() -> Iterator[list[ReadCount]]:
                 assert isinstance(one, ReadCount)
                 found.append(replace(one, left_out=one.left_out.copy()))  # as it is said
 
-    logger, handler = logging.getLogger("fairseq_llrnn.files.reading"), Kept()
+    logger, handler = logging.getLogger("fairseq_llrnn.files.text_lines"), Kept()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

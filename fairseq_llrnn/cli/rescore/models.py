@@ -90,7 +90,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
 
 def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
     """A model for each column of the phrase table."""
-    from fairseq_llrnn.rescoring.phrases import PhraseColumn, PhraseTable
+    from fairseq_llrnn.rescoring.phrase_table import PhraseColumn, PhraseTable
     from fairseq_llrnn.rescoring.rescoring import Model
 
     names = phrase_columns(args)

@@ -23,7 +23,7 @@ from fairseq.data import FairseqDataset
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.word_spans import WordSpans
+from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs

@@ -1,15 +1,41 @@
-"""llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2)."""
+"""llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2).
+
+llrnn_lbl: the log-bilinear language model that ends in a log-linear layer; defaults of Jernite 2018 (§3.5).
+
+It sees the last few words only, and nothing of a search needs to be remembered but them.
+
+The log-bilinear network: what the last few words say, each by the matrix of its distance, and no nonlinearity.
+
+Sizes: B batch, T time, D input width, H hidden width, C words of the context. Source: Mnih & Hinton 2007; Jernite 2018,
+section 3.2 (the representation of a context).
+
+    h_t = Σ_k R_k u_{t−k},    k = 1 … C        u the words' vectors; words before the first one are zeros
+"""
 
 from argparse import Namespace
 from dataclasses import dataclass, field
 
+import torch
+from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.networks.recurrent import dropout
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
+from fairseq_llrnn.plugin.models.extensions import check_sizes
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    EncoderOut,
+    HiddenStates,
+    IncrementalState,
+    LogLinearDecoder,
+    LogLinearModel,
+)
 from fairseq_llrnn.plugin.models.options import (
+    DecoderConfig,
     RecurrentDecoderConfig,
     build_head,
     build_network,
@@ -17,6 +43,86 @@ from fairseq_llrnn.plugin.models.options import (
     prior_of,
 )
 from fairseq_llrnn.plugin.models.recurrent_models import RecurrentDecoder
+
+
+class LogBilinearNetwork(nn.Module):
+    """The matrices of the distances.
+
+    Args:
+        input_size: D. hidden_size: H. context: C. dropout: on the input and on the output.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, context: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.matrices = nn.Parameter(torch.empty(context, hidden_size, input_size))  # R_1 of the last word, R_2, …
+        bound = (3.0 / (context * input_size)) ** 0.5  # states vary as much as the words' vectors do
+        nn.init.uniform_(self.matrices, -bound, bound)
+
+    @property
+    def context(self) -> int:
+        return self.matrices.size(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Vectors of the words before each position, (B, T, D), whose last one is the nearest -> (B, T, H)."""
+        x = dropout(x, self.dropout, self.training, False)
+        context, hidden_size, _ = self.matrices.shape
+        products = functional.linear(x, self.matrices.flatten(0, 1))  # shape: (B, T, C·H)
+        time = x.size(1)
+        hidden = products[..., :hidden_size]
+        for k, farther in enumerate(products.split(hidden_size, -1)[1:context], start=1):
+            hidden = hidden + functional.pad(farther, (0, 0, k, 0))[:, :time]
+        return dropout(hidden, self.dropout, self.training, False)
+
+
+@dataclass
+class LLRNNLogBilinearConfig(DecoderConfig):
+    """Options of llrnn_lbl."""
+
+    decoder_embed_dim: int = field(default=200, metadata={"help": "width of the input embeddings"})
+    decoder_hidden_size: int = field(default=200, metadata={"help": "width of the hidden states"})
+    context_size: int = field(default=4, metadata={"help": "number of words that it sees"})
+
+
+class LogBilinearDecoder(LogLinearDecoder):
+    """Words by their features or characters -> a matrix for each distance -> log-linear output over signatures."""
+
+    def __init__(
+        self, dictionary: Dictionary, network: LogBilinearNetwork, head: LogLinearHead, bf16_products: bool
+    ) -> None:
+        """head: with embeddings."""
+        super().__init__(dictionary, head, bf16_products)
+        self.network = network
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        if incremental_state is None:
+            return HiddenStates(self.network(self.head.embed(previous)))
+        table = self.input_rows(incremental_state)
+        nearest = previous[:, -self.network.context :]
+        return HiddenStates(self.network(self.head.embed(nearest, table))[:, -1:])
+
+
+@registered(register_model, "llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
+class LLRNNLogBilinearModel(LogLinearModel, FairseqLanguageModel):
+    """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a log-bilinear network (Mnih & Hinton 2007)."""
+
+    decoder: LogBilinearDecoder
+
+    @classmethod
+    def build_model(cls, args: Namespace | LLRNNLogBilinearConfig, task: FairseqTask) -> "LLRNNLogBilinearModel":
+        """Build from the options and the task's prior.
+
+        Raises:
+            OptionError: a task without a prior, values out of range, or options that exclude each other.
+        """
+        prior = prior_of(task, "llrnn_lbl", "llrnn_language_modeling")
+        check_decoder(args, prior)
+        check_sizes(args, "context_size")
+        head = build_head(args, task)
+        network = LogBilinearNetwork(head.embed_size, args.decoder_hidden_size, args.context_size, args.dropout)
+        return cls(LogBilinearDecoder(task.dictionary, network, head, args.bf16_products))
 
 
 @dataclass

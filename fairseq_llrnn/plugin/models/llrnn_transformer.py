@@ -1,9 +1,13 @@
-"""llrnn_transformer: fairseq's Transformer, encoder and decoder untouched, that ends in a log-linear layer."""
+"""llrnn_transformer: fairseq's Transformer, encoder and decoder untouched, that ends in a log-linear layer.
+
+fairseq's encoder and decoder as llrnn_transformer has them: a source that is kept, embeddings that are composed.
+"""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
@@ -12,6 +16,7 @@ from fairseq.models.transformer import (
     DEFAULT_MAX_TARGET_POSITIONS,
     TransformerConfig,
     TransformerDecoderBase,
+    TransformerEncoderBase,
     TransformerModel,
     base_architecture,
     transformer_iwslt_de_en,
@@ -22,8 +27,16 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.plugin.announced import registered
+from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, check_dropouts, check_sizes, input_of, takes
-from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
+from fairseq_llrnn.plugin.models.log_linear_decoder import (
+    EncoderOut,
+    HiddenStates,
+    IncrementalState,
+    LogLinearDecoder,
+    LogLinearModel,
+    short_products,
+)
 from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
@@ -35,11 +48,77 @@ from fairseq_llrnn.plugin.models.options import (
     source_embedding,
     warm_up_lexicon,
 )
-from fairseq_llrnn.plugin.models.transformer_parts import (
-    PaddedFeatureEmbedding,
-    SourceKeepingEncoder,
-    TransformerLogLinearDecoder,
-)
+from fairseq_llrnn.source_embedding import check_source_prior
+
+
+class SourceKeepingEncoder(TransformerEncoderBase):
+    """fairseq's encoder, whose output also holds the source, which the background wants to see."""
+
+    bf16_products = False
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+    ) -> EncoderOut:
+        with short_products(self, src_tokens):
+            read = readable(src_tokens, self.dictionary, self.embed_tokens)
+            encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
+        encoder_out["src_tokens"] = [src_tokens]
+        return encoder_out
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+        """As fairseq's; refuses weights that were trained beside another source prior."""
+        check_source_prior(self.embed_tokens, state_dict, f"{name}.")
+        upgraded: dict[str, Tensor] = super().upgrade_state_dict_named(state_dict, name)
+        return upgraded
+
+
+class TransformerLogLinearDecoder(LogLinearDecoder):
+    """fairseq's decoder as the body, our output on it."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        body: TransformerDecoderBase,
+        head: LogLinearHead,
+        bf16_products: bool,
+    ) -> None:
+        super().__init__(dictionary, head, bf16_products)
+        self.body = body
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        read = self.body.embed_tokens
+        if isinstance(read, PaddedFeatureEmbedding):
+            read.table = self.input_rows(incremental_state)
+        hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
+        return HiddenStates(hidden, extra["attn"][0])
+
+    def max_positions(self) -> int:
+        return self.body.max_positions()
+
+
+class PaddedFeatureEmbedding(nn.Module):
+    """The head's embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
+
+    `table` is what it reads in a search: the composed rows, which the decoder above puts there.
+    """
+
+    table: Tensor | None
+
+    def __init__(self, head: LogLinearHead, embedding_dim: int, padding_idx: int) -> None:
+        super().__init__()
+        self._embed = head.embed  # a method: the head is the decoder's part, not this module's
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self._embed(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
+
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
 # lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).

@@ -13,8 +13,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.text_bits import LineScore, TextScore, sum_of
-from fairseq_llrnn.evaluation.texts import line_batches
+from fairseq_llrnn.evaluation.texts import LineScore, TextScore, line_batches, sum_of
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk

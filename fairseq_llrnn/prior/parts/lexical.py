@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
-from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_content_word, is_word
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 

@@ -19,8 +19,7 @@ from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.head.inputs import FeatureInput, ReadAs, WordFeatures
-from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
-from fairseq_llrnn.systems.characters.network import CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters.network import CharacterEmbedding, CharacterNetwork, CharacterOptions
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead

@@ -10,18 +10,50 @@ the embeddings of a word's symbols,
 
 A window lies within the word. Only a word that is shorter than a filter has a window that goes beyond it, its first,
 where zeros stand behind the word.
+
+An embedding that reads words by their characters, in the place of a table with a row per word.
+
+Sizes: V words, K different words, h filters, D width of the result (h unless the options have a size).
+Ids from V on are strings that the dictionary lacks (features/dictionary.py): they have characters like any word.
+
+    read = CharacterEmbedding(prior.session.target, CharacterOptions())
+    vectors = read(tokens)                                                   # (…,) -> (…, D)
+
+The vector of a word does not depend on the context, so a batch computes one for each different word in it. Where no
+gradient is kept and the module does not train, vectors are kept until weights change.
+
+Vectors of words that are computed when a word is first met, and used again until weights change.
+
+Sizes: K words, R rows kept, D width. In a search or an evaluation the words of one sentence come back in the next; of
+a large dictionary most never come, and strings outside it have vectors as well. So the table grows with what is read.
+
+The spelling of words by their ids: of a dictionary's words, and of strings that got ids beyond it.
+
+Sizes: K words, P symbols of the longest, A symbols in all. A row begins with BEGIN and stops with END (alphabet.py).
+
+* A character that fewer than FLOOR words of the dictionary have is one symbol with all characters that none of them
+  has, so that training meets this symbol. Punctuation is spared, which is in one word each: a character of which a
+  whole word consists has its own symbol.
+* <s>, <pad>, </s> and <unk> are not spelled: each is a symbol of its own, the only one between beginning and end.
+* The empty word has no symbol between beginning and end.
+* Of a word with more than LONGEST characters, only its two ends are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, OpenWords
+from fairseq_llrnn.open_vocabulary.alphabet import END, OTHER, Alphabet
 
 TRANSFORM_BIAS = -2.0  # of b_T at the beginning, when a highway layer shall carry y on
 MOST_FILTERS, WIDEST, MOST_LAYERS = 20_000, 30, 10  # of one network: what is beyond is a slip of the keyboard
@@ -143,3 +175,179 @@ class CharacterNetwork(nn.Module):
         """What the layers make of it: (N, h) -> (N, output size)."""
         result: Tensor = self.projection(self.layers(y))
         return result
+
+
+FLOOR = 2  # a change makes the weights of older checkpoints meaningless
+LONGEST = 60
+
+
+class Spellings:
+    """The words of an OpenWords as rows of symbols."""
+
+    def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
+        """spare_whole_words: False as in older checkpoints, for which `,` and `;` are one symbol."""
+        self.words = words
+        symbols = words.symbols[: words.num_words]
+        self._special = {i: SPECIALS.index(word) for i, word in enumerate(symbols) if word in SPECIALS}
+        counts: Counter[str] = Counter()
+        for i, word in enumerate(symbols):
+            if i not in self._special and not PADDING_ENTRY.fullmatch(word):
+                different = set(word)
+                spared = spare_whole_words and len(different) == 1
+                counts.update(dict.fromkeys(different, FLOOR if spared else 1))
+        self.alphabet = Alphabet.of([character for character, count in counts.items() if count >= FLOOR])
+        self.unknown = self.alphabet.size  # the symbol of all other characters
+        self.num_symbols = self.unknown + 1 + len(SPECIALS)  # A
+
+    def __deepcopy__(self, memo: object) -> Spellings:
+        return self  # a copy of a model reads the same words
+
+    def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The symbols of some words, and how many each has: ids (K,) -> (K, P), (K,), int64."""
+        symbols = self.words.symbols
+        special = [(row, self._special[i]) for row, i in enumerate(ids.tolist()) if i in self._special]
+        strings = [symbols[i] for i in ids.tolist()]
+        for row, _ in special:
+            strings[row] = "?"  # in its place stands the symbol
+        table, lengths = self.rows_of(strings)
+        for row, which in special:
+            table[row, 1] = self.unknown + 1 + which
+        return table, lengths
+
+    def rows_of(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """As `rows`, of any strings."""
+        half = LONGEST // 2
+        flat = self.alphabet.rows([s if len(s) <= LONGEST else s[:half] + s[-half:] for s in strings])
+        lengths = np.bincount(flat.string, minlength=len(strings))
+        table = np.full((len(strings), lengths.max(initial=0)), END, dtype=np.int64)
+        table[flat.string, flat.depth] = np.where(flat.symbols == OTHER, self.unknown, flat.symbols)
+        return table, lengths
+
+
+State = tuple[tuple[int, int], ...]
+
+
+def state_of(weights: Iterable[Tensor]) -> State:
+    """What changes whenever one of the weights does: in place, or by another tensor in its place."""
+    return tuple((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights)
+
+
+class KeptRows:
+    """Rows by id, for weights in one state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._place: Tensor | None = None  # by id: its row, −1 where there is none yet
+        self._rows: Tensor | None = None  # (≥ R, D)
+        self._many = 0  # R
+
+    def of(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
+        """The rows of different ids, those that are missing by `make`: (K,) -> (K, D)."""
+        # not as tensors of inference mode, which only that mode could extend
+        with torch.inference_mode(False), torch.no_grad():
+            place = self._places(int(ids.max()) + 1 if len(ids) else 0, ids.device)
+            missing = ids[place[ids] < 0].clone()
+            if len(missing) or self._rows is None:
+                self._add(missing, make(missing))
+            assert self._rows is not None
+            return self._rows[place[ids]]
+
+    def _places(self, size: int, device: torch.device) -> Tensor:
+        before = self._place
+        if before is None or len(before) < size:
+            grown = torch.full((max(size, 2 * (0 if before is None else len(before))),), -1, device=device)
+            if before is not None:
+                grown[: len(before)] = before
+            self._place = grown
+        assert self._place is not None
+        return self._place
+
+    def _add(self, ids: Tensor, rows: Tensor) -> None:
+        assert self._place is not None
+        room = 0 if self._rows is None else len(self._rows)
+        needed = self._many + len(ids)
+        if self._rows is None or needed > room:
+            grown = rows.new_empty(max(needed, 2 * room), rows.size(1))
+            if self._rows is not None:
+                grown[: self._many] = self._rows[: self._many]
+            self._rows = grown
+        assert self._rows is not None
+        self._rows[self._many : needed] = rows
+        self._place[ids] = torch.arange(self._many, needed, device=ids.device)
+        self._many = needed
+
+
+AT_ONCE = 4096  # words, where no gradient is kept
+
+
+class CharacterEmbedding(nn.Module):
+    """Ids of words -> vectors (module docstring)."""
+
+    reads_strings = True  # those outside the dictionary are more than <unk> to it
+
+    def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int | None = None) -> None:
+        """words: of either side of a prior's session. padding_idx: the id whose vector is zero; None: there is none."""
+        super().__init__()
+        self.spellings = Spellings(words)
+        self.network = CharacterNetwork(self.spellings.num_symbols, options)
+        self.embedding_dim = options.output_size  # D; the names are torch's, which fairseq's encoders ask for
+        self.padding_idx = padding_idx
+        self._kept: KeptRows | None = None
+
+    @property
+    def words(self) -> OpenWords:
+        """Whose ids it reads."""
+        return self.spellings.words
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(…,) -> (…, D)"""
+        different, place = tokens.unique(return_inverse=True)
+        vectors = functional.embedding(place, self.vectors(different))
+        return vectors if self.padding_idx is None else vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """Of different words: (K,) -> (K, D)."""
+        if self.training or torch.is_grad_enabled():
+            return self._read(*self.spellings.rows(ids.cpu().numpy()))
+        state = state_of(self.parameters())
+        if self._kept is None or self._kept.state != state:
+            self._kept = KeptRows(state)
+        dtype = self.network.embedding.weight.dtype  # autocast must not decide what is kept
+        return self._kept.of(ids, lambda missing: self._in_parts(missing).to(dtype))
+
+    def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """What the filters find in any strings, known or not, before the highway, and their vectors: (K, h), (K, D)."""
+        starts = range(0, max(1, len(strings)), AT_ONCE)
+        parts = [self._tensors(*self.spellings.rows_of(strings[start : start + AT_ONCE])) for start in starts]
+        before = torch.cat([self.network.before_layers(*part) for part in parts])
+        return before, self.network.after_filters(before)
+
+    def train(self, mode: bool = True) -> CharacterEmbedding:
+        if mode:
+            self._kept = None
+        super().train(mode)
+        return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Take the weights' alphabet, of which older checkpoints have another."""
+        weight = state_dict.get(f"{prefix}network.embedding.weight")
+        if isinstance(weight, Tensor) and len(weight) != self.spellings.num_symbols:
+            for spare_whole_words in (True, False):
+                spellings = Spellings(self.spellings.words, spare_whole_words)
+                if spellings.num_symbols == len(weight):  # one alphabet has the other, so that sizes tell them apart
+                    self.spellings, self._kept = spellings, None
+                    self.network.resize_alphabet(len(weight))
+                    break
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _in_parts(self, ids: Tensor) -> Tensor:
+        parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]
+        return torch.cat([self._read(*part) for part in parts])
+
+    def _read(self, symbols: np.ndarray, lengths: np.ndarray) -> Tensor:
+        read: Tensor = self.network(*self._tensors(symbols, lengths))
+        return read
+
+    def _tensors(self, symbols: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, Tensor]:
+        device = self.network.embedding.weight.device
+        return torch.from_numpy(symbols).to(device), torch.from_numpy(lengths).to(device)

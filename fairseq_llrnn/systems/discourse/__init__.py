@@ -1,6 +1,5 @@
 """Sentence encoders that learn from the order of sentences: ORDER, NEXT, CONJUNCTION (Jernite 2018, chapter 5).
 
-conjunctions.py   the phrases that tell a relation (Table 5.4), English and French
 data.py           the data folder: sentences as ids, examples as numbers of sentences
 preparing.py      texts -> data folder
 encoders.py       words -> a vector for the sentence

@@ -26,15 +26,20 @@ from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.files.text_lines import iter_sentences
 from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.conjunctions import (
+from fairseq_llrnn.systems.discourse.data import (
+    DESCRIPTION,
+    DICTIONARY,
     LANGUAGES,
     LENGTH,
     RELATIONS,
+    SENTENCES,
+    STRINGS,
     Conjunctions,
     Example,
+    Split,
     all_examples,
+    word_id,
 )
-from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, SENTENCES, STRINGS, Split, word_id
 
 Paragraph = list[list[str]]  # of sentences, of words
 

@@ -35,8 +35,7 @@ from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, ClassT
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, RowPair
-from fairseq_llrnn.systems.experts.contexts import Contexts
-from fairseq_llrnn.systems.experts.panel import Panel
+from fairseq_llrnn.systems.experts.panel import Contexts, Panel
 from fairseq_llrnn.systems.experts.user_code import check
 
 

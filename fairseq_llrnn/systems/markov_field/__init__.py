@@ -8,10 +8,11 @@ order in which data travels:
     potentials.py         θ: explicit, three forms of low rank, rows of features
     star.py               the bound on log Z: belief propagation on a star, in blocks
     objective.py          the bound on a text, and its gradients
-    lbfgs.py, learning.py Algorithm 4.2, and both at once (lbfgs.py: in which scales)
+    lbfgs.py, learning.py Algorithm 4.2, and both at once
+    pseudo_likelihood.py  p(tᵢ | neighbours), and training by it
     training.py           a field of words from files, with checkpoints
     model.py, folder.py   a trained field, and its folder
     background.py, part.py  a field as the background of a log-linear model
-    tagger.py, …          the joint field of words and tags (tag_features.py, tagger_training.py)
+    tagger.py, …          the joint field of words and tags (tagger_training.py)
     commands/             `llrnn mrf`
 """

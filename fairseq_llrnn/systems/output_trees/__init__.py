@@ -7,7 +7,6 @@
     tree_scores.py         scores of visits to nodes, sums over their children, what is counted of them
     tree_visits.py         … which visits
     tree_search.py         the most probable classes
-    tree_choices.py        what an explanation says of it
     tree_words.py          the words below nodes, and as a picture
 
 Trees over classes, which are numbers here:

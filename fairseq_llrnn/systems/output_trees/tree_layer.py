@@ -113,7 +113,7 @@ class TreeLayer(Normaliser):
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
         """Also the choices that lead to each token; scores are log p(σ | K) less the masses."""
-        from fairseq_llrnn.systems.output_trees.tree_choices import explained_choices
+        from fairseq_llrnn.systems.output_trees.tree_normalisation import explained_choices
 
         scores, paths = explained_choices(batch, tokens)
         return {"scores": scores, "paths": paths}

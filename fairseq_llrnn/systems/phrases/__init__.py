@@ -1,6 +1,5 @@
 """Phrase pairs of an aligned bitext, in Moses' format (docs/guides/rescoring.md); `llrnn rescore` reads such a table.
 
     extraction.py  the pairs that agree with an alignment
-    scores.py      what a phrase-based system wants to know of each
     commands/      `llrnn phrases extract`; `llrnn phrases score` adds the score of a model
 """

@@ -2,12 +2,10 @@
 
     tsv_file.py   files of terms: a phrase of the source, a lemma of the target, and no parts of speech
     tbx_file.py   those in TBX
-    stored.py     terms on disk, of which a sentence needs a few
     phrases.py    the forms of phrases, from those of their words
     groups.py     terms as groups of the evidence's strings
     terms.py      which phrases of a sentence ask for which term, and the forms of terms
     invented_terms.py   terms that training requires
-    invented_groups.py  … the groups that these are of
     evidence.py   the kind of evidence that a prior with terms has
     views/explain.py  options of `llrnn explain`
 """

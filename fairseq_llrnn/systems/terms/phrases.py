@@ -44,7 +44,7 @@ from fairseq_llrnn.lexicon.form_analyses import (
     meet,
     values_of,
 )
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
 

@@ -28,8 +28,7 @@ from xml.parsers import expat
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, is_blank, opened, place, shown
 from fairseq_llrnn.lexicon.features import UPOS
-from fairseq_llrnn.systems.terms.stored import StoredTerms, TermEntry
-from fairseq_llrnn.systems.terms.tsv_file import check_entry
+from fairseq_llrnn.systems.terms.tsv_file import StoredTerms, TermEntry, check_entry
 
 ENTRIES = ("termEntry", "conceptEntry")
 LANGUAGES = ("langSet", "langSec")

@@ -4,7 +4,7 @@ A phrase matches by its words, or, word by word, by a lemma of the source if the
 lower-cased text it matches in any case. Where matches overlap, the longest counts, then the first in the sentence.
 Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
 however many pieces the dictionary has for it (evidence/piece_table.py).
-The forms of a term are those that its row gives; else those that are known of the lemma (lexicon/word_forms.py), of
+The forms of a term are those that its row gives; else those that are known of the lemma (lexicon/lemmas.py), of
 the part of speech that the row says; else, of a phrase, those of its words that agree (systems/terms/phrases.py); else
 the lemma alone, with a warning.
 """
@@ -24,11 +24,17 @@ from fairseq_llrnn.evidence.table import EvidenceTable, Use
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.systems.terms.groups import LEAST_GUESS, MOST_FORMS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
-from fairseq_llrnn.systems.terms.stored import EntriesByKey, TermEntry
-from fairseq_llrnn.systems.terms.tsv_file import check_entry, refuse_lists, refuse_misplaced_kinds, refuse_other
+from fairseq_llrnn.systems.terms.tsv_file import (
+    EntriesByKey,
+    TermEntry,
+    check_entry,
+    refuse_lists,
+    refuse_misplaced_kinds,
+    refuse_other,
+)
 
 logger = logging.getLogger(__name__)
 

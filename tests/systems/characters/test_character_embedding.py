@@ -9,9 +9,14 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.systems.characters import embedding as module
-from fairseq_llrnn.systems.characters.embedding import LONGEST, CharacterEmbedding, Spellings
-from fairseq_llrnn.systems.characters.network import CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters import network as module
+from fairseq_llrnn.systems.characters.network import (
+    LONGEST,
+    CharacterEmbedding,
+    CharacterNetwork,
+    CharacterOptions,
+    Spellings,
+)
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "malle", "amer", "s</s>", "madeupword0000", "madeupword0001")
 OPTIONS = CharacterOptions(4, ((1, 3), (3, 5)))

@@ -12,9 +12,15 @@ from tiny_world import build, randomise, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
 from fairseq_llrnn.systems.characters.input import CharacterWords, SourceCharacters
-from fairseq_llrnn.systems.characters.network import LARGE, SMALL, CharacterNetwork, CharacterOptions, written
+from fairseq_llrnn.systems.characters.network import (
+    LARGE,
+    SMALL,
+    CharacterEmbedding,
+    CharacterNetwork,
+    CharacterOptions,
+    written,
+)
 
 SOURCE = ["--source-characters", "cnn"]
 INPUT = ["--input-characters", "cnn"]

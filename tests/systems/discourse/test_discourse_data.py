@@ -13,10 +13,10 @@ from hostile_readers import Reader
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
-from fairseq_llrnn.systems.discourse.conjunctions import RELATIONS
 from fairseq_llrnn.systems.discourse.data import (
     DESCRIPTION,
     DICTIONARY,
+    RELATIONS,
     Split,
     load_split,
     load_strings,

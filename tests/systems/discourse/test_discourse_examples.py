@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fairseq_llrnn.systems.discourse.conjunctions import (
+from fairseq_llrnn.systems.discourse.data import (
     CANDIDATES,
     CONTEXT,
     ENGLISH,

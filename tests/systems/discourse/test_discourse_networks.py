@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.conjunctions import RELATIONS
+from fairseq_llrnn.systems.discourse.data import RELATIONS
 from fairseq_llrnn.systems.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder, word_table
 
 PAD, WORDS, EMBED, SIZE = 1, 9, 4, 6

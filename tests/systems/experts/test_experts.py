@@ -35,10 +35,9 @@ from fairseq_llrnn.output.class_source import Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
 from fairseq_llrnn.output.records import Rows
-from fairseq_llrnn.systems.experts.contexts import Contexts
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.features import ExpertFeatures
-from fairseq_llrnn.systems.experts.panel import Panel
+from fairseq_llrnn.systems.experts.panel import Contexts, Panel
 
 KINDS = ["static", "lexical", "dynamic", "n-grams", "evidence", "evidence over lexical", "evidence over n-grams"]
 WIDTH = 3

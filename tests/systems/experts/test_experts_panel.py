@@ -11,10 +11,9 @@ import torch
 from few_words import EOS, PAD, PRIOR, TARGET_WORDS
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.experts.contexts import Contexts
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.loading import load_experts
-from fairseq_llrnn.systems.experts.panel import Panel
+from fairseq_llrnn.systems.experts.panel import Contexts, Panel
 
 IDS = {word: i for i, word in enumerate(TARGET_WORDS)}
 

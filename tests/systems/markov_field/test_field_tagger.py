@@ -18,8 +18,17 @@ from fairseq_llrnn.systems.markov_field import tagger_training
 from fairseq_llrnn.systems.markov_field.folder import JSON_FILE
 from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
 from fairseq_llrnn.systems.markov_field.learning import Progress
-from fairseq_llrnn.systems.markov_field.tag_features import END, WordSignatures, rows_of, word_features
-from fairseq_llrnn.systems.markov_field.tagger import SEPARATOR, TagForm, TagMoments, best_tags, bound
+from fairseq_llrnn.systems.markov_field.tagger import (
+    END,
+    SEPARATOR,
+    TagForm,
+    TagMoments,
+    WordSignatures,
+    best_tags,
+    bound,
+    rows_of,
+    word_features,
+)
 from fairseq_llrnn.systems.markov_field.tagger_training import Tagger, TaggerOptions, learn
 
 TAGS, WORDS, FEATURES = 2, 2, 3

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.alignment import ibm1
-from fairseq_llrnn.alignment.aligners import LONGEST
+from fairseq_llrnn.alignment import aligners
+from fairseq_llrnn.alignment.aligners import LONGEST, ibm1_links
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
-from fairseq_llrnn.alignment.ibm1 import ibm1_links
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, forward_links, grow_diag_final_and, symmetrised
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.rescoring.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
 from fairseq_llrnn.systems.phrases import extraction
-from fairseq_llrnn.systems.phrases.extraction import count_phrases
-from fairseq_llrnn.systems.phrases.scores import phrase_pairs
+from fairseq_llrnn.systems.phrases.extraction import count_phrases, phrase_pairs
 
 Grid = set[tuple[int, int]]
 Pair = tuple[list[int], list[int], Grid]  # source words, target words, links
@@ -62,8 +60,8 @@ WORDS = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 def test_links_of_model_1_are_the_most_probable_ones(pairs: list[tuple[list[int], list[int]]], at_once: int) -> None:
     bitext = Bitext(sentences([s for s, _ in pairs]), sentences([t for _, t in pairs]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ibm1, "PAIRS_AT_ONCE", at_once)
-        keys, _, counts = ibm1._estimate(bitext, 4, 4, 3, 1)
+        patch.setattr(aligners, "PAIRS_AT_ONCE", at_once)
+        keys, _, counts = aligners._estimate(bitext, 4, 4, 3, 1)
         found = ibm1_links(bitext, 4, 4, 3, 1)
     totals = np.bincount(keys // 4, counts)
     probability = dict(zip(keys.tolist(), (counts / totals[keys // 4]).tolist(), strict=True))

@@ -12,8 +12,7 @@ from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.rescoring.phrase_table import PhrasePair, read_phrase_table
-from fairseq_llrnn.rescoring.phrases import PhraseTable
+from fairseq_llrnn.rescoring.phrase_table import PhrasePair, PhraseTable, read_phrase_table
 
 
 @pytest.fixture(scope="session")

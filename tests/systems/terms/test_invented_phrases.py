@@ -9,10 +9,10 @@ from few_words import TARGET_WORDS
 from one_pair import EPOCHS, inventing, make_prior
 
 from fairseq_llrnn.evidence.group_slots import asked_groups
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
-from fairseq_llrnn.systems.terms.invented_groups import invented_phrases, runs
+from fairseq_llrnn.systems.terms.invented_terms import invented_phrases, runs
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 
 CZECH = {

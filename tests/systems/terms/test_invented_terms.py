@@ -12,13 +12,13 @@ from shell import Shell
 from term_world import FORMS, TermWorld
 from tiny_world import build
 
-from fairseq_llrnn.alignment.lemma_forms import LemmaForms
+from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms import invented_groups
+from fairseq_llrnn.systems.terms import invented_terms
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
 
@@ -75,7 +75,7 @@ def test_all_folders_have_the_phrases_of_the_first(
     """Those of each would take tokens of their own, and a training that goes on in the second knew others."""
     world = TermWorld(evidence, tmp_path)
     world.make_prior(shell)
-    monkeypatch.setattr(invented_groups, "invented_phrases", lambda said, _: {" ".join(s).strip(): {} for s in said})
+    monkeypatch.setattr(invented_terms, "invented_phrases", lambda said, _: {" ".join(s).strip(): {} for s in said})
     folders = bitext_folders(shell, evidence, tmp_path)
     _, *rest = world.train_args(tmp_path / "model", raw=False)
     found = []

@@ -23,7 +23,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.stored import TermEntry
+from fairseq_llrnn.systems.terms.tsv_file import TermEntry
 
 EOS, UNK = SPECIALS.index("</s>"), SPECIALS.index("<unk>")
 

@@ -10,8 +10,8 @@ from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.word_forms import WordForms
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
 from fairseq_llrnn.prior.prior import Prior

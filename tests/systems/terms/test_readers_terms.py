@@ -7,9 +7,8 @@ import pytest
 from lexicons import BLANKS, ENDS, WITHOUT_WIDTH
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.tbx_file import read_tbx
-from fairseq_llrnn.systems.terms.tsv_file import read_terms, refuse_misplaced_kinds
+from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms, refuse_misplaced_kinds
 
 
 def read(tmp_path: Path, text: str) -> list[TermEntry]:

@@ -5,7 +5,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_llrnn.systems.terms.stored import EntriesByKey, StoredTerms, TermEntry
+from fairseq_llrnn.systems.terms.tsv_file import EntriesByKey, StoredTerms, TermEntry
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3)
 ENTRIES = st.lists(

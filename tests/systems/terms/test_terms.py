@@ -21,14 +21,14 @@ from fairseq_llrnn.evidence.table import EvidenceTable, marks_of, slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.lexicon.word_forms import WordForms
+from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import RunTerms
-from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.terms import Terms
+from fairseq_llrnn.systems.terms.tsv_file import TermEntry
 
 TERM_RULES = replace(RULES, kinds=("terms", *RULES.kinds))
 SLOTTED = OUTPUT.with_names(slot_features(TERM_RULES))

@@ -104,8 +104,8 @@ class Characters(Extension):
         if options is None:
             return None
         both = getattr(args, "input_characters", NONE) == CNN
-        from fairseq_llrnn.systems.characters.embedding import CharacterEmbedding
         from fairseq_llrnn.systems.characters.input import SourceCharacters
+        from fairseq_llrnn.systems.characters.network import CharacterEmbedding
 
         kind = SourceCharacters if both else CharacterEmbedding
         return kind(task.source_words, options, task.source_dictionary.pad())

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from fairseq.data import FairseqDataset
 
-from fairseq_llrnn.systems.discourse.conjunctions import LENGTH as LONG_EXAMPLE
+from fairseq_llrnn.systems.discourse.data import LENGTH as LONG_EXAMPLE
 from fairseq_llrnn.systems.discourse.data import Split
 
 

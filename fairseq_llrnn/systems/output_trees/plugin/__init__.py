@@ -1,6 +1,7 @@
 """What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
 
     checkpoint_tree.py     the tree of a checkpoint, without its model
+    llrnn_adam.py          llrnn_adam, llrnn_adagrad: optimisers of sparse gradients, of which an update needs few rows
     sparse_gradients.py    what both need
     gathered_gradients.py  sparse gradients of several processes, added up
 """

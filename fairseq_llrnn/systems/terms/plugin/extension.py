@@ -13,20 +13,18 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
-from fairseq_llrnn.lexicon.word_forms import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.invented_groups import InventedGroups
-from fairseq_llrnn.systems.terms.invented_terms import InventedTerms
+from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
 from fairseq_llrnn.systems.terms.plugin import MUST, SOURCE_LEXICON, TERM_FORMS
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
-from fairseq_llrnn.systems.terms.stored import TermEntry
 from fairseq_llrnn.systems.terms.tbx_file import read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
-from fairseq_llrnn.systems.terms.tsv_file import read_terms
+from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms
 
 logger = logging.getLogger(__name__)
 TBX = (".tbx", ".tbx.gz")

@@ -12,8 +12,7 @@ from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.rescoring.phrase_table import FACTOR
 from fairseq_llrnn.systems.phrases.commands.phrases import write_to
-from fairseq_llrnn.systems.phrases.extraction import LONGEST_PHRASE, count_phrases
-from fairseq_llrnn.systems.phrases.scores import phrase_pairs
+from fairseq_llrnn.systems.phrases.extraction import LONGEST_PHRASE, count_phrases, phrase_pairs
 
 NAME = "phrases extract"
 HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"
