@@ -318,11 +318,11 @@ OF_SYSTEMS: tuple[tuple[str, str, Callable[[Any, Path], Any], str, tuple[str, ..
     ("terms of TBX", "terms.tbx_file", lambda m, path: m.read_tbx(path, ("en", "fr")), "terms.tbx", (TBX,)),
     ("text with rare words", "rare_words.commands.rare_words.annotate", lambda m, path: m._read(str(path)),
      "text", (TEXT,)),
-    ("paragraphs", "discourse.paragraphs", lambda m, path: list(m.iter_paragraphs([path], True)), "text",
+    ("paragraphs", "discourse.preparing", lambda m, path: list(m.iter_paragraphs([path], True)), "text",
      (PARAGRAPHS,)),
     ("tagged treebank", "markov_field.tagger_training", lambda m, path: m.read_tagged([str(path)]), "a.conllu",
      (CONLLU,)),
-    ("texts with labels", "classification.labelled_lines", lambda m, path: list(m.read_labelled(path)), "train.tsv",
+    ("texts with labels", "classification.commands.classify", lambda m, path: list(m.read_labelled(path)), "train.tsv",
      (LABELLED, COLUMNS)),
 )  # fmt: skip
 
