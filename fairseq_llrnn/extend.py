@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fairseq_llrnn.files.text_lines import place as place
     from fairseq_llrnn.files.text_lines import shown as shown
     from fairseq_llrnn.lexicon.features import Lexicon as Lexicon
-    from fairseq_llrnn.networks.cells import Cell as Cell
-    from fairseq_llrnn.networks.cells import register_cell as register_cell
+    from fairseq_llrnn.networks.recurrent import Cell as Cell
+    from fairseq_llrnn.networks.recurrent import register_cell as register_cell
     from fairseq_llrnn.output.class_source import ClassSource as ClassSource
     from fairseq_llrnn.output.class_source import SentenceClasses as SentenceClasses
     from fairseq_llrnn.output.context_classes import NO_WORD as NO_WORD
@@ -49,7 +49,7 @@ _MODULES = {
     "files.numbers": ("is_weight",),
     "files.text_lines": ("iter_lines", "place", "shown"),
     "lexicon.features": ("Lexicon",),
-    "networks.cells": ("Cell", "register_cell"),
+    "networks.recurrent": ("Cell", "register_cell"),
     "output.class_source": ("ClassSource", "SentenceClasses"),
     "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
     "prior.arrays": ("check_log_weights",),

@@ -11,7 +11,7 @@
     evidence   kinds of strings that a translation is to have: a module    evidence.py
                that registers them (evidence/rules.py)
     cells      kinds of recurrent cells: a module that registers       cells.py
-               them (networks/cells.py)
+               them (networks/recurrent.py)
     spellers   kinds of open vocabularies: a module that registers what    speller.py
                spells their strings (open_vocabulary/spelling.py)
     user_code  options that name the user's own code: a module             user_code.py

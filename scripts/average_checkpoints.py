@@ -27,7 +27,7 @@ from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, check_least  # noqa: E402
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors  # noqa: E402
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E402
-from fairseq_llrnn.plugin.compat.whole_checkpoints import write_whole  # noqa: E402
+from fairseq_llrnn.plugin.compat.task_checkpoints import write_whole  # noqa: E402
 
 EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 FINGERPRINT = "prior_fingerprint"  # of plugin/models/log_linear_decoder.py

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from measuring import in_turns, timed
 
-from fairseq_llrnn.networks.cells import find_cell
+from fairseq_llrnn.networks.recurrent import find_cell
 from fairseq_llrnn.systems.variable_computation.variable_cells import VariableCell
 
 WIDTHS, QUICK_WIDTH = (256, 512, 1024), 512

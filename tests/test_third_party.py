@@ -126,7 +126,7 @@ CELL = '''
 
 import torch
 
-from fairseq_llrnn.networks.cells import Cell, register_cell
+from fairseq_llrnn.networks.recurrent import Cell, register_cell
 
 
 class Mean(torch.nn.Module):
@@ -146,7 +146,7 @@ register_cell("mean", Cell(Mean, states=1, gates=1, about="a mean"))
 '''
 CELLS = """
 import sys, torch
-from fairseq_llrnn.networks.cells import all_cells
+from fairseq_llrnn.networks.recurrent import all_cells
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 assert "weekday_cells" not in sys.modules
 network, x = RecurrentNetwork(2, 3, num_layers=2, cell="mean"), torch.randn(4, 5, 2)

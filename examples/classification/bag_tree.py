@@ -26,8 +26,7 @@ from fairseq_llrnn.head import Exact
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import BagOfWords
-from fairseq_llrnn.systems.output_trees.options import TreeOptions
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
 from fairseq_llrnn.systems.output_trees.tree import Tree
 
 PAD, END = 0, 1

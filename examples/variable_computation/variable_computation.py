@@ -22,7 +22,7 @@ from pathlib import Path
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.networks.cells import equivalent_rnn, find_cell
+from fairseq_llrnn.networks.recurrent import equivalent_rnn, find_cell
 
 SPACE = "▁"
 SHORTEST, LONGEST, RAREST = 20, 200, 20  # characters of a sentence; occurrences of a character

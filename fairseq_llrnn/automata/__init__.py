@@ -3,7 +3,6 @@
     automaton.py         the arrays, and what is sound
     trimming.py          dead ends, distances to the end, failures that end in nothing
     limits.py            how much work and memory one may cost; whether all strings together have a finite weight
-    tables.py            what each state changes of the masses of signatures
     reading.py           an automaton from a file of any format, over the names in symbols.py; OpenFst's binary files
     text_format.py       OpenFst's text, and failures
     regular.py           regular expressions over words

@@ -17,7 +17,7 @@ from fairseq_llrnn.evaluation.metrics import (
 )
 from fairseq_llrnn.evaluation.tallies import Fact, RuleTally, Tally, by_facts, by_frequency, by_rule
 from fairseq_llrnn.evaluation.texts import Texts, has_letters, words
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.spelling import UserPatterns
 
 EXAMPLES = 30
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import clipped, has_letters, occurrences, words
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
 
 AGREEMENT = "agreement"

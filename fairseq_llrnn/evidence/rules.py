@@ -36,8 +36,7 @@ from typing import Any, TypeGuard
 from fairseq_llrnn import registry
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.spelling import NUMBER
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
 from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first

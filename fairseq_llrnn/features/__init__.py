@@ -2,7 +2,6 @@
 
 dictionary.py     symbols, counts, which may be predicted; ids of strings that a dictionary lacks
 spelling.py       shapes and suffixes
-user_patterns.py  a user's regular expressions, and what they may not ask for
 subwords.py       features of subword pieces
 feature_table.py  all features in order, a sparse row per word, words with equal rows
 """

@@ -1,14 +1,43 @@
-"""Features of a word from its spelling alone: its shape and its suffix.
+r"""Features of a word from its spelling alone: its shape and its suffix.
 
-These reach words that no lexicon lists. The user's own patterns are in user_patterns.py. `Shape:SmallNumber`
+These reach words that no lexicon lists. The user's own patterns (`UserPatterns`) do, too. `Shape:SmallNumber`
 is a real value that falls as the number grows, so that a model can prefer small numbers over large ones
 without having seen either (Dymetman & Xiao 2016, §3).
+
+What a user's regular expression may not ask for: calls of its own groups, and repeats that would fill the memory.
+
+The `regex` package writes out what has to be repeated, and follows `(?R)` for ever; a time limit of a match stops
+neither before the memory is full. So an expression is read here before it is compiled. Where the reading is simpler
+than the package's, as inside comments of `(?x)`, it counts too much.
+
+The user's own regular expressions as features of words.
+
+A TOML file with one table:
+
+    [patterns]
+    ordinal = '\d+(er|re|e|es)'       # 3e, 1er -> Pattern:ordinal
+    url = 'https?://.*|www\..*'
+
+A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run
+through the `regex` package, which knows the same language and more (`\p{Lu}`) and can stop a match: an expression that
+tries exponentially many ways would otherwise hang a command without a word.
 """
 
+from __future__ import annotations
+
 import re
+import time
+import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import regex  # type: ignore[import-untyped]
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.reading import read_whole
+from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 # 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator stands between digits, save for a leading decimal point.
 NUMBER = re.compile(r"[+\-\u2212]?[.,]?\d+(?:[.,'\u2019 \u00a0\u2009\u202f]\d+)*")
@@ -70,3 +99,162 @@ def suffixes(word: str) -> list[str]:
     if not all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word):
         return []
     return [word[-length:] for length in SUFFIX_LENGTHS if len(word) >= length + MIN_STEM_LENGTH]
+
+
+MOST_PIECES = 100_000  # characters and groups when repeats are written out: below 0.1 GB
+
+# An escaped character, a set of characters, the beginning of a group, its end, a repeat, or anything else
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:R|[+-]?\d|&|P[>&]))|(?P<begin>\()|(?P<end>\))"
+    r"|\{(?P<least>[0-9]*)(?:,[0-9]*)?\}|.",
+    re.DOTALL,
+)
+_VERBOSE = re.compile(r"\(\?[a-zA-Z0-9-]*x")
+_BROKEN_REPEAT = re.compile(r"\{[0-9,]*[\s#]")  # the package reads `{ 2 0 }` in (?x) as 20
+
+
+def refused(expression: str) -> str | None:
+    """What is wrong with an expression, for a message; None for one that may be compiled."""
+    is_verbose = _VERBOSE.search(expression) is not None
+    if is_verbose and _BROKEN_REPEAT.search(expression):
+        return "has a blank or a comment in a repeat; write repeats as {3} or {2,5}, also after (?x)"
+    groups = [0]  # the pieces of each open group
+    last = 0  # those of what a repeat would repeat
+    product = 1
+    for piece in _PIECE.finditer(expression):
+        if piece["call"] is not None:
+            return "calls a group of itself, which may have no end; write out what the group says"
+        if piece["begin"] is not None:
+            groups.append(0)
+            last = 0
+        elif piece["end"] is not None:
+            last = groups.pop() + 1
+            groups = groups or [0]
+            groups[-1] += last
+        elif piece["least"] is not None:
+            times = int(piece["least"].lstrip("0")[:9] or 0)
+            groups[-1] += last * max(times - 1, 0)
+            last *= max(times, 1)
+            product *= max(times, 1)
+        else:
+            groups[-1] += 1
+            last = 1
+    pieces = len(expression) * product if is_verbose else sum(groups)
+    if pieces > MOST_PIECES:
+        return f"has more than {MOST_PIECES:,} characters when its repeats are written out; repeat less, or use + or *"
+    return None
+
+
+# A pattern may spend this much processor time in one go, and earns a little with each word, so that a large
+# vocabulary is no reason to stop (an ordinary match takes about a microsecond).
+SECONDS_AT_ONCE = 1.0
+SECONDS_PER_WORD = 1e-4
+
+HOW_TO_WRITE = "expected a table [patterns] with lines  name = 'regular expression'"
+
+
+class UserPatterns:
+    """Named regular expressions; build with `UserPatterns.load(path)`."""
+
+    def __init__(self, expressions: dict[str, str], source: str) -> None:
+        """`source` is how errors name the place the expressions come from."""
+        if not expressions:
+            raise OptionError(f"{source}: there is no pattern in it; {HOW_TO_WRITE}")
+        self._source = source
+        self._patterns = {name: self._compiled(name, expression) for name, expression in expressions.items()}
+        self._seconds_left = dict.fromkeys(expressions, SECONDS_AT_ONCE)
+
+    @classmethod
+    def load(cls, path: Path | str) -> UserPatterns:
+        """Read the TOML file; OptionError for whatever is wrong with it."""
+        try:
+            table = tomllib.loads(read_whole(path).decode("utf-8"))
+        except OSError as error:
+            raise OptionError(f"{path}: cannot be read: {error.strerror or error}; {HOW_TO_WRITE}") from error
+        except UnicodeDecodeError as error:
+            raise OptionError(
+                f"{path}: expected UTF-8, found the byte 0x{error.object[error.start]:02x} at byte "
+                f"{error.start + 1}; convert the file to UTF-8"
+            ) from error
+        except tomllib.TOMLDecodeError as error:
+            raise OptionError(
+                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
+            ) from error
+        if set(table) != {"patterns"} or not isinstance(table["patterns"], dict):
+            names = ", ".join(map(repr, table)) or "nothing"
+            raise OptionError(f"{path}: {HOW_TO_WRITE}, and nothing else; found {names}")
+        for name, expression in table["patterns"].items():
+            if not isinstance(expression, str):
+                raise OptionError(
+                    f"{path}: pattern {name!r} is {expression!r}; expected a regular expression in quotes"
+                )
+        patterns = cls(table["patterns"], str(path))
+        ReadCount(path, "patterns", None, len(table["patterns"]), len(patterns.names)).done()
+        return patterns
+
+    def _compiled(self, name: str, expression: str) -> regex.Pattern[str]:
+        if not name or any(character.isspace() for character in name):
+            raise OptionError(f"{self._source}: {name!r} cannot name a pattern; use a name without spaces")
+        reason = refused(expression)
+        if reason is not None:
+            raise OptionError(f"{self._source}: pattern {name!r} ({shown(expression)}) {reason}")
+        try:
+            return regex.compile(expression)
+        except regex.error as error:
+            where = "" if error.pos is None else f" at character {error.pos + 1}"
+            raise OptionError(
+                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of "
+                f"{expression!r}"
+            ) from error
+        except (RecursionError, OverflowError, MemoryError) as error:
+            raise OptionError(
+                f"{self._source}: pattern {name!r} is too deep or too large to compile: {expression!r}; "
+                "simplify it"
+            ) from error
+
+    @property
+    def names(self) -> list[str]:
+        """The names in the order of the file."""
+        return list(self._patterns)
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """name -> expression, as written."""
+        return {name: str(pattern.pattern) for name, pattern in self._patterns.items()}
+
+    def features(self, word: str) -> dict[str, float]:
+        """`Pattern:name` for every pattern that matches the whole word.
+
+        Raises OptionError when a pattern takes far too long.
+        """
+        return {f"Pattern:{name}": 1.0 for name in self._patterns if self._matches(name, word)}
+
+    def check_used(self, words: Iterable[str]) -> None:
+        """OptionError when a pattern matches no word of the vocabulary."""
+        unused = set(self._patterns)
+        for word in words:
+            unused = {name for name in unused if not self._matches(name, word)}
+            if not unused:
+                return
+        name = next(name for name in self._patterns if name in unused)
+        raise OptionError(
+            f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the "
+            "vocabulary; a pattern must match the whole word (and lower-case letters where the text is "
+            "lower-cased); fix or remove it"
+        )
+
+    def _matches(self, name: str, word: str) -> bool:
+        left = self._seconds_left[name]
+        start = time.process_time()
+        try:
+            matches = self._patterns[name].fullmatch(word, timeout=left) is not None
+        except TimeoutError as error:
+            raise OptionError(
+                f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, "
+                f"stopped at the word {word!r}; repeats inside repeats, such as (a+)+, try exponentially "
+                "many ways: rewrite the expression"
+            ) from error
+        spent = time.process_time() - start
+        # At least what one word earns remains, or the next match would start without any time.
+        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(left - spent, 0.0) + SECONDS_PER_WORD)
+        return matches

@@ -17,8 +17,8 @@ from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, count_words, load_dictionary
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.lexicon.completion import TextWords, of_package

@@ -16,8 +16,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, form_of, read_evidence_map
 from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords, WordList, load_dictionary
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times
 from fairseq_llrnn.prior.parts import EvidencePart, StaticPart

@@ -25,9 +25,8 @@ from fairseq_llrnn.features.feature_table import (
     restrict_groups,
     words_with_identity,
 )
-from fairseq_llrnn.features.spelling import iter_suffix_features, shape_features
+from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
-from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.prior.prior import Prior

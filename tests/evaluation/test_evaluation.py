@@ -24,7 +24,7 @@ from fairseq_llrnn.evaluation.metrics import (
 )
 from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule, read_facts
 from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, words
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row

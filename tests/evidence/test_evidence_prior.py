@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.user_patterns import UserPatterns
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.part import Part

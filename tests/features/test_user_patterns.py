@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.user_patterns import SECONDS_AT_ONCE, UserPatterns
+from fairseq_llrnn.features.spelling import SECONDS_AT_ONCE, UserPatterns
 
 GOOD = r"""
 # Patterns of our own.

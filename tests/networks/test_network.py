@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from fairseq_llrnn.networks.cells import all_cells, equivalent_rnn, find_cell
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells, dropout, equivalent_rnn, find_cell
 
 BATCH, TIME, WIDTH, HIDDEN = 4, 7, 5, 6
 

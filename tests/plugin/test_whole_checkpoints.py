@@ -20,10 +20,10 @@ from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import temporary_name
-from fairseq_llrnn.plugin.compat import whole_checkpoints
+from fairseq_llrnn.plugin.compat import task_checkpoints
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
-from fairseq_llrnn.plugin.compat.whole_checkpoints import go_on_from_newest_whole, newest_whole, whole_saving
+from fairseq_llrnn.plugin.compat.task_checkpoints import go_on_from_newest_whole, newest_whole, whole_saving
 
 
 def write(path: Path, updates: int) -> Path:
@@ -92,7 +92,7 @@ def test_a_full_disk_is_one_message_and_leaves_the_checkpoint_before(tmp_path: P
 
 
 def test_a_disk_that_fails_for_a_moment_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_checkpoints, "PAUSE", 0.0)
+    monkeypatch.setattr(task_checkpoints, "PAUSE", 0.0)
     save, failures = torch.save, [OSError(errno.EIO, os.strerror(errno.EIO))] * 2
 
     def failing(state: object, file: object) -> None:

@@ -116,8 +116,7 @@ def heads(prior: Prior) -> Iterator[LogLinearHead]:
     sizes: dict[str, Any] = {"source_size": 4} if prior.source_symbols else {}
     ways: list[dict[str, Any]] = [{}, {"masses": learned_temperature}]
     if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
-        from fairseq_llrnn.systems.output_trees.options import TreeOptions
-        from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+        from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
 
         ways.append({"normaliser": OutputTree(TreeOptions("huffman"))})
     for more in ways:

@@ -22,7 +22,7 @@ from hostile_readers import FST, SYMBOLS, TEXT, words
 from mutations import mutate, mutate_arrays, mutate_json
 
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.cli.show.prior_view import PriorView
+from fairseq_llrnn.cli.show.command import PriorView
 from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols

@@ -26,8 +26,8 @@ from fairseq_llrnn.evaluation.tallies import read_facts
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.features.user_patterns import UserPatterns
 from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words

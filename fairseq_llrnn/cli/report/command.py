@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.evaluation.agreement import read_roles
     from fairseq_llrnn.evaluation.tallies import read_facts
     from fairseq_llrnn.evaluation.texts import count_words, read_texts, words
-    from fairseq_llrnn.features.user_patterns import UserPatterns
+    from fairseq_llrnn.features.spelling import UserPatterns
 
     rule = UserPatterns({"evidence": args.evidence}, "--evidence")
     texts = read_texts(args.source, args.reference, systems)

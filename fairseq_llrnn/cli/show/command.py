@@ -7,14 +7,29 @@ A view is a module that a system, or another package, has for this command (regi
     EXAMPLES = ("llrnn show --tree …",)
     def add_arguments(parser): …           that option, and what it needs
     def run(args) -> int: …                where the option is given
+
+What `llrnn show` says of a prior and of its words.
+
+Sizes: V words, S signatures.
 """
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fairseq_llrnn import registry
+from fairseq_llrnn.cli.show.text import find
 from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.features.feature_table import Signatures
+from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.prior.part import Facts
+from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
 HELP = "look into a prior: its features, signatures and background, or those of a word"
@@ -55,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
-    from fairseq_llrnn.cli.show.prior_view import PriorView
     from fairseq_llrnn.cli.show.text import find_word, source_word_text, summary_text, word_text
     from fairseq_llrnn.prior.prior import Prior
 
@@ -73,3 +87,174 @@ def run(args: argparse.Namespace) -> int:
         text = summary_text(result)
     print(json.dumps(result, ensure_ascii=False) if args.json else text)
     return 0
+
+
+LARGEST_SHOWN = 8
+MEMBERS_SHOWN = 8
+FIRST_SHOWN = 8
+SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
+
+
+@dataclass(frozen=True)
+class PriorView:
+    """A prior and what is computed once for all questions. V words, S signatures."""
+
+    prior: Prior
+    weights: np.ndarray  # (V,) b(x), summing to one
+    class_mass: np.ndarray  # (S,) B(σ)
+
+    @classmethod
+    def of(cls, prior: Prior) -> "PriorView":
+        weights = np.exp(prior.log_weights - prior.log_weights.max())
+        weights = weights / weights.sum()
+        mass = np.bincount(prior.output.class_of, weights=weights, minlength=prior.output.num_classes)
+        return cls(prior, weights, mass)
+
+    def source_word(self, word: str, where: str) -> dict[str, Any]:
+        """What is known of a source word; where evidence counts, a word as it is written, known or not.
+
+        Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
+        """
+        prior = self.prior
+        if not any(part.knows_source for part in prior.parts):
+            raise OptionError(
+                f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
+                "with --lexical-translation or --evidence"
+            )
+        index = None
+        if word in prior.source_symbols or not prior.brings_strings:
+            index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+            word = prior.source_symbols[index]
+        return {"source": word, "parts": _facts(part.source_word(prior, word, index) for part in prior.parts)}
+
+    def members(self, signature: int) -> list[dict[str, Any]]:
+        """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
+        members = self.prior.output.members(signature)
+        best = members[np.argsort(-self.weights[members], kind="stable")][:MEMBERS_SHOWN]
+        return [{"word": self.prior.symbols[i], "share": self._share(int(i))} for i in best]
+
+    def _share(self, word: int) -> float | None:
+        mass = self.class_mass[self.prior.output.class_of[word]]
+        return float(self.weights[word] / mass) if mass > 0 else None
+
+    def word(self, i: int) -> dict[str, Any]:
+        """What the prior has of word `i`."""
+        prior = self.prior
+        signature = int(prior.output.class_of[i])
+        features = prior.output.features.row(signature)
+        facts: dict[str, Any] = {
+            "word": prior.symbols[i],
+            "features": features,
+            "guessed": [name for part in prior.parts for name in part.guessed(i, features)],
+            "signature": signature,
+            "signature_size": len(prior.output.members(signature)),
+            "members": self.members(signature),
+            "background": float(self.weights[i]),
+            "signature_mass": float(self.class_mass[signature]),
+            "share": self._share(i),
+            "forbidden": bool(np.isneginf(prior.log_weights[i])),
+            "parts": _facts(part.word(prior, i) for part in prior.parts),
+        }
+        if prior.input is not prior.output:
+            read = int(prior.input.class_of[i])
+            facts["input_features"] = prior.input.features.row(read)
+            facts["input_signature"] = read
+            facts["input_signature_size"] = len(prior.input.members(read))
+        return facts
+
+    def summary(self) -> dict[str, Any]:
+        """The prior as a whole."""
+        prior = self.prior
+        sizes = np.bincount(prior.output.class_of, minlength=prior.output.num_classes)
+        largest = [s for s in np.argsort(-sizes, kind="stable")[:LARGEST_SHOWN] if sizes[s] > 1]
+        positive = self.weights[self.weights > 0]
+        summary: dict[str, Any] = {
+            "signature": prior.signature,
+            "recipe": prior.recipe_text(),
+            "settings": dict(prior.settings),
+            "counts": prior.counts(),
+            "groups": _groups(prior.output, sizes),
+            "background": {
+                "kind": str(prior.expression or prior.settings.get("background", "unknown")),
+                "entropy": float(-(positive * np.log(positive)).sum()) + 0.0,
+                "possible_words": len(positive),
+                **_beginnings(prior),
+            },
+            "parts": [
+                {"part": name, "lines": part.lines(prior), **part.description()}
+                for name, part in zip(prior.names, prior.parts, strict=True)
+            ],
+            "words_alone_in_their_signature": int((sizes == 1).sum()),
+            "largest_signatures": [
+                {
+                    "signature": int(s),
+                    "words": int(sizes[s]),
+                    "mass": float(self.class_mass[s]),
+                    "features": prior.output.features.row(int(s)),
+                    "members": self.members(int(s)),
+                }
+                for s in largest
+            ],
+        }
+        if prior.input is not prior.output:
+            input_sizes = np.bincount(prior.input.class_of, minlength=prior.input.num_classes)
+            summary["input_groups"] = _groups(prior.input, input_sizes)
+        return summary
+
+
+def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:
+    """By feature group: how many features it has and how many words have one of them; the widest reach first."""
+    table = signatures.features
+    groups = sorted({feature_group(name) for name in table.names})
+    number = {group: i for i, group in enumerate(groups)}
+    group_of = np.array([number[feature_group(name)] for name in table.names], dtype=np.int64)
+    row_of = np.repeat(np.arange(table.num_rows), np.diff(table.offsets))
+    pairs = np.unique(np.stack([row_of, group_of[table.indices]]), axis=1)  # shape: (2, ≤ entries)
+    words = np.bincount(pairs[1], weights=sizes[pairs[0]], minlength=len(groups)).astype(int)
+    features = Counter(feature_group(name) for name in table.names)
+    order = sorted(groups, key=lambda group: (-words[number[group]], group))
+    return {group: {"features": features[group], "words": int(words[number[group]])} for group in order}
+
+
+def _beginnings(prior: Prior) -> dict[str, Any]:
+    """How sentences of the background begin, where it knows the words before; {} where it does not, or fairseq must."""
+    if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
+        return {}
+    import torch
+
+    with torch.no_grad():
+        background, end = prior.background(has_source=False), prior.index(EOS)
+        if background.constant:
+            return {}
+        state = background.start(1)
+        shortest = int(background.steps_to_end(state)[0])
+        first = background.log_weights(state)[0].softmax(0)
+        values, words = first.topk(min(FIRST_SHOWN, int((first > 0).sum())))
+        best = zip(words.tolist(), values.tolist(), strict=True)
+        example: list[str] = []
+        for left in range(max(LONGEST_EXAMPLE + 1, shortest), 0, -1):
+            limited = background.within(left)
+            probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
+            goes_on = bool((probable[0] > -torch.inf).sum() > 1)
+            if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):
+                probable[0, end] = -torch.inf  # a sentence of some length shows more
+            token = probable.argmax(1)
+            if int(token) == end or bool(probable.max() == -torch.inf):
+                break
+            example.append(prior.symbols[int(token)])
+            state = background.advance(state, token)
+        return {
+            "shortest": shortest - 1,
+            "start": [{"word": prior.symbols[x], "probability": p} for x, p in best],
+            "example": example,
+        }
+
+
+def _facts(of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
+    """What parts know of a word, as JSON has it."""
+    by_heading: dict[str, list[Any]] = {}
+    for facts in of_parts:
+        for heading, items in facts.items():
+            shown = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
+            by_heading.setdefault(heading, []).extend(shown)
+    return by_heading

@@ -3,7 +3,6 @@
     task_checkpoints.py  all of it, for our tasks alone, and for each model that fairseq's commands load
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
-    whole_checkpoints.py checkpoints are written whole, and the newest whole one is gone on from
     option_checks.py     values of fairseq's options that it finds out about too late
     user_errors.py       a user's error is one line
     loading.py           models from checkpoints

@@ -18,8 +18,7 @@ from torch import nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
-from fairseq_llrnn.networks.cells import all_cells
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells
 from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.models.extensions import (
     EXTENSIONS,

@@ -19,8 +19,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.cells import find_cell
-from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentEncoder, RecurrentNetwork, dropout
+from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentEncoder, RecurrentNetwork, dropout, find_cell
 from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import (

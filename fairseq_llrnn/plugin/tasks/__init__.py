@@ -5,6 +5,6 @@
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
     source_prior.py       what they know of a source
-    evidence_options.py   options of a translation's evidence (evidence.py: who does it)
+    evidence_options.py   options of a translation's evidence
     criterion.py          log_linear: −log p(target | K)
 """

@@ -1,6 +1,6 @@
 """The options of a translation's evidence; who does what they say is imported where there is some.
 
-evidence.py does it.
+`OfferedStrings` (plugin/data/invented_evidence.py) does it.
 """
 
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
+    from fairseq_llrnn.plugin.data.invented_evidence import OfferedStrings
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
         task.read_source_prior(cfg.source_prior)
         if task.prior.offered_kinds:
-            from fairseq_llrnn.plugin.tasks.evidence import OfferedStrings
+            from fairseq_llrnn.plugin.data.invented_evidence import OfferedStrings
 
             task.offered = OfferedStrings(task)
         if task.prior.brings_strings:

@@ -12,7 +12,6 @@
 Trees over classes, which are numbers here:
 
     tree.py                parents, children, depths, paths, leaves below a node; in a file, too
-    options.py             what is said of a tree before there is one
     builders.py            trees that are built at once
     learner.py             the statistics of a layer, and trees that follow from them
     reassignment.py        all classes assigned anew, in a tree of a given depth or of any

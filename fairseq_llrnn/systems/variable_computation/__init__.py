@@ -1,6 +1,5 @@
 """Recurrent cells that choose at every step how many of their dimensions they compute (README.md): vcgru and vcrnn.
 
-    cells.py                adds them to networks/cells.py
+    cells.py                adds them to networks/recurrent.py
     variable_cells.py       the cells
-    computation_target.py   the penalty that teaches them how much
 """

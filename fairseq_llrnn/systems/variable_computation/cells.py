@@ -1,8 +1,8 @@
-"""Adds the cells of variable computation to networks/cells.py; the heavy part is imported with the first one."""
+"""Adds the cells of variable computation to networks/recurrent.py; the heavy part is imported with the first one."""
 
 from torch import nn
 
-from fairseq_llrnn.networks.cells import Cell, register_cell
+from fairseq_llrnn.networks.recurrent import Cell, register_cell
 
 
 def _gru(input_size: int, hidden_size: int) -> nn.Module:

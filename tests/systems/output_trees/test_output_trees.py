@@ -32,8 +32,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman_tree
 from fairseq_llrnn.systems.output_trees.learner import TreeLearner
-from fairseq_llrnn.systems.output_trees.options import TreeOptions
-from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
 from fairseq_llrnn.systems.output_trees.tree import load_tree, save_tree
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.networks.cells import find_cell
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, find_cell
+from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import ComputationTarget
 from fairseq_llrnn.systems.variable_computation.variable_cells import (
     THRESHOLD,
     Sharpness,

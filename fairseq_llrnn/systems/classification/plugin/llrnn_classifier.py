@@ -10,8 +10,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
-from fairseq_llrnn.networks.cells import all_cells
-from fairseq_llrnn.networks.recurrent import RecurrentEncoder
+from fairseq_llrnn.networks.recurrent import RecurrentEncoder, all_cells
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, check_dropouts, check_sizes, takes
 from fairseq_llrnn.plugin.models.options import SourceConfig, prior_of, source_embedding

@@ -3,7 +3,6 @@
     checkpoint_tree.py     the tree of a checkpoint, without its model
     llrnn_adam.py          llrnn_adam, llrnn_adagrad: optimisers of sparse gradients, of which an update needs few rows
     sparse_gradients.py    what both need
-    gathered_gradients.py  sparse gradients of several processes, added up
 """
 
 import os
@@ -23,8 +22,7 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.output_trees.options import TreeOptions
-    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree
+    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
     from fairseq_llrnn.systems.output_trees.tree import Tree
 
 
@@ -122,8 +120,7 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
 
 
 def _tree(options: TreeConfig, prior: Prior) -> "Tree | TreeOptions":
-    from fairseq_llrnn.systems.output_trees.options import TreeOptions
-    from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+    from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
     from fairseq_llrnn.systems.output_trees.tree import load_tree
 
     kind = str(options.output_tree)

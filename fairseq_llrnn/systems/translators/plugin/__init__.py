@@ -2,7 +2,6 @@
 
     llrnn_rctm.py             a recurrent language model beside convolutions of the source
     llrnn_encoder_decoder.py  recurrent translation through one vector
-    presets.py                named architectures that are llrnn_lstm with other options
 """
 
 from fairseq.models import register_model, register_model_architecture
@@ -11,4 +10,4 @@ from fairseq_llrnn.plugin.announced import announce
 
 for name in ("llrnn_rctm", "llrnn_encoder_decoder"):
     announce(register_model, f"{__name__}.{name}", name)
-announce(register_model_architecture, f"{__name__}.presets", "llrnn_seq2seq", "llrnn_rnnsearch")
+announce(register_model_architecture, f"{__name__}.llrnn_encoder_decoder", "llrnn_seq2seq", "llrnn_rnnsearch")

@@ -16,6 +16,8 @@ A layer of maxout units, each the largest of a few linear functions of what it r
 
 Sizes: D input width, M units, P functions of each. Sources: Goodfellow et al. 2013; Cho et al. 2014, the output of the
 decoder.
+
+Named architectures of the literature that are llrnn_lstm with other options.
 """
 
 from argparse import Namespace
@@ -24,17 +26,16 @@ from dataclasses import dataclass, field
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models import register_model
+from fairseq.models import register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.networks.cells import all_cells
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork, dropout
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells, dropout
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
-from fairseq_llrnn.plugin.models.options import CELL, build_head, build_network, check_decoder, prior_of
+from fairseq_llrnn.plugin.models.options import CELL, build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_models import (
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
@@ -160,3 +161,15 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
             args.bf16_products,
         )
         return cls(SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)
+
+
+@registered(register_model_architecture, "llrnn_lstm", "llrnn_seq2seq")
+def seq2seq(args: Namespace) -> None:
+    """Sutskever et al. 2014: four layers of LSTMs, the source from its end, one vector between the two sides."""
+    set_defaults(args, cell="lstm", attention="none", reverse_source=True, encoder_layers=4, decoder_layers=4)
+
+
+@registered(register_model_architecture, "llrnn_lstm", "llrnn_rnnsearch")
+def rnnsearch(args: Namespace) -> None:
+    """Bahdanau et al. 2015: GRUs, an encoder that reads in both directions, additive attention."""
+    set_defaults(args, cell="gru", attention="additive", encoder_bidirectional=True, decoder_layers=1)

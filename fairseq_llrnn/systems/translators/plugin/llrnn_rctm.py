@@ -17,7 +17,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError, refuse_idle
-from fairseq_llrnn.networks.cells import all_cells
+from fairseq_llrnn.networks.recurrent import all_cells
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, Term

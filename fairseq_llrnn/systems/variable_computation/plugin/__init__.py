@@ -14,8 +14,7 @@ from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.networks.cells import find_cell
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, find_cell
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, non_default_options
 
 TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
@@ -84,8 +83,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
             "them out",
         )
         return
-    from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
-    from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import computation_terms
+    from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import ComputationTarget, computation_terms
     from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
 
     target, penalty = options.get("vc_target", TARGET), options.get("vc_penalty", PENALTY)

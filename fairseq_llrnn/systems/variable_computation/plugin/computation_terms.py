@@ -1,15 +1,43 @@
-"""What a network of these cells says of each word that it reads, for the criterion and for explanations."""
+"""What a network of these cells says of each word that it reads, for the criterion and for explanations.
+
+The penalty that draws the computation of variable cells towards a target (Jernite 2018, equation 2.15).
+
+Sizes: B batch, T time, L layers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
 from torch import Tensor
 
-from fairseq_llrnn.networks.cells import equivalent_rnn
-from fairseq_llrnn.networks.recurrent import Run
+from fairseq_llrnn.networks.recurrent import Run, equivalent_rnn
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.plugin.models.log_linear_decoder import Term
-from fairseq_llrnn.systems.variable_computation.computation_target import ComputationTarget
 from fairseq_llrnn.systems.variable_computation.views import COMPUTATION
+
+
+@dataclass(frozen=True)
+class ComputationTarget:
+    """Ω(m, m̄) = weight · |m − m̄| at every step, the mean over the layers.
+
+    Where there are boundaries (tokens such as the space of a text in characters), m̄ is 1 as one of them is read, and
+    `target` at all other tokens: the network is guided to begin afresh with every word.
+    """
+
+    target: float  # m̄, a share of the dimensions
+    weight: float  # in nats: of a position whose m is off by 1
+    boundaries: Collection[int] = ()  # indices of tokens
+
+    def penalty(self, shares: Tensor, tokens: Tensor) -> Tensor:
+        """Ω of each position (B, T), of shares m (B, T, L) and the tokens that were read (B, T)."""
+        target = torch.full_like(tokens, self.target, dtype=shares.dtype)
+        if self.boundaries:
+            marks = torch.tensor(sorted(self.boundaries), device=tokens.device)
+            target = target.masked_fill(torch.isin(tokens, marks), 1.0)
+        return self.weight * (shares - target.unsqueeze(-1)).abs().mean(-1)
 
 
 def computation_terms(target: ComputationTarget, num_layers: int, run: Run, tokens: Tensor) -> list[Term]:
