@@ -10,7 +10,7 @@ as if the lemma had been linked κ times more in its own proportions. A form wit
 one whose lemma has none what it says itself.
 
 A lemma is called by its head, the form that the text shows most often, and a word is of one lemma alone
-(lemma_forms.py). A word without a lemma is one by itself.
+(`LemmaForms`). A word without a lemma is one by itself.
 Sizes: U source words, V target words, E entries.
 
 The forms of lemmas: which words of a dictionary are one word in several forms.

@@ -55,7 +55,7 @@ class _Kept(logging.Handler):
 
 @contextmanager
 def notes_of_readers() -> Iterator[None]:
-    """Say at the end on stderr what was read and left out (files/reading.py); where something fails, only that."""
+    """Say at the end on stderr what was read and left out (files/text_lines.py); where something fails, only that."""
     logger, handler = logging.getLogger("fairseq_llrnn.files"), _Kept()
     before = logger.level, logger.propagate
     logger.setLevel(logging.INFO)

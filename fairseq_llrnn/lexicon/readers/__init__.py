@@ -18,7 +18,7 @@ from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.readers.values import values_rows
 from fairseq_llrnn.lexicon.table import Asked, Row
 
-# Others are packages (languages/), morphemes (morphemes.py) and readers of other people (registry.py).
+# Others are packages (languages/), morphemes (segments.py) and readers of other people (registry.py).
 READERS: Mapping[str, Callable[[str, Asked], Iterator[tuple[Row, int]]]] = {
     "conllu": conllu_rows,
     "lexicon": lexicon_rows,
