@@ -6,8 +6,8 @@
                a module that registers them (prior/part.py)
     plugins    fairseq tasks, models, criteria, their options: a           plugin.py, or a folder plugin/
                module that registers them
-    show       what `llrnn show` can show besides: a module (cli/show)     views/show.py
-    explain    what `llrnn explain` says besides: a module (cli/explain)   views/explain.py
+    show       what `llrnn show` can show besides: a module (cli/show)     show.py
+    explain    what `llrnn explain` says besides: a module (cli/explain)   explain.py
     evidence   kinds of strings that a translation is to have: a module    evidence.py
                that registers them (evidence/rules.py)
     cells      kinds of recurrent cells: a module that registers       cells.py
@@ -42,9 +42,9 @@ FILES = {  # of a group, in this package
     "commands": ("systems/*/commands/[a-z]*.py", "systems/*/commands/*/[a-z]*.py"),
     "parts": ("prior/parts/[a-z]*.py", "prior/automata.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
-    "show": ("systems/*/views/show.py",),
+    "show": ("systems/*/show.py",),
     "evidence": ("systems/*/evidence.py",),
-    "explain": ("systems/*/views/explain.py",),
+    "explain": ("systems/*/explain.py",),
     "cells": ("systems/*/cells.py",),
     "spellers": ("systems/*/speller.py",),
     "user_code": ("systems/*/user_code.py",),

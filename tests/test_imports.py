@@ -2,7 +2,7 @@
 
 * fairseq is imported by plugin alone, and by the file plugin.py (or the folder plugin) of a system;
 * plugin and cli are imported by nobody below them; only cli and `fairseq_llrnn.register` import plugin, and of systems
-  their plugin and their commands; only a system's commands and views import cli;
+  their plugin and their commands; only a system's commands, show.py and explain.py import cli;
 * a system is imported by nobody but itself, so that its folder can be deleted;
 * imports between packages form no circle, type annotations included;
 * the docstring of a package that lists its files lists all of them.
@@ -62,7 +62,7 @@ def forbidden(importer: str, imported: str) -> str | None:
         return "only plugin (and a system's plugin.py) imports fairseq"
     if imported.startswith(systems + ".") and not within(imported, own):
         return "nobody imports a system but itself"
-    if within(imported, cli) and not within(importer, cli, f"{own}.commands", f"{own}.views"):
+    if within(imported, cli) and not within(importer, cli, f"{own}.commands", f"{own}.show", f"{own}.explain"):
         return "nobody imports cli but itself"
     registers = importer == PACKAGE and imported == plugin
     if within(imported, plugin) and not within(importer, plugin, cli, systems, PACKAGE + ".__main__") and not registers:
@@ -187,7 +187,7 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
         ("systems/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
         ("systems/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
         ("systems/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
-        ("systems/one/views/show.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
+        ("systems/one/show.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
         ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
         ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
     ],

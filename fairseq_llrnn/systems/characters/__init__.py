@@ -2,5 +2,5 @@
 
     network.py     a vector for a word from its characters; ids of words -> vectors, in the place of a table
     input.py       what a head reads, alone or beside features; sources of older models
-    neighbours.py  words whose vectors are near
+    neighbours.py  words whose vectors are near; show.py: in `llrnn show`
 """

@@ -8,6 +8,7 @@
     tree_visits.py         … which visits
     tree_search.py         the most probable classes
     tree_words.py          the words below nodes, and as a picture
+    show.py, explain.py    in `llrnn show` and `llrnn explain`
 
 Trees over classes, which are numbers here:
 

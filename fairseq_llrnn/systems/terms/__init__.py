@@ -7,5 +7,5 @@
     terms.py      which phrases of a sentence ask for which term, and the forms of terms
     invented_terms.py   terms that training requires
     evidence.py   the kind of evidence that a prior with terms has
-    views/explain.py  options of `llrnn explain`
+    explain.py    options of `llrnn explain`
 """

@@ -2,4 +2,7 @@
 
     cells.py                adds them to networks/recurrent.py
     variable_cells.py       the cells
+    explain.py              in `llrnn explain`, as a picture
 """
+
+COMPUTATION = "computation"  # the name of the share m of the dimensions, in logs and explanations

@@ -79,7 +79,7 @@ def test_a_picture_that_cannot_be_written(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fairseq_llrnn.systems.output_trees.views.show.draw_tree", full)
+    monkeypatch.setattr("fairseq_llrnn.systems.output_trees.show.draw_tree", full)
     done = llrnn("show", prior, "--tree", tree, "--picture", tmp_path / "a.png")
     assert done.code == 2 and done.err == (
         f"llrnn: error: --picture {tmp_path}/a.png: cannot be written: No space left on device; give another place, "

@@ -10,7 +10,7 @@ from shell import Shell
 from tiny_world import World
 
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-from fairseq_llrnn.systems.variable_computation.views.explain import (
+from fairseq_llrnn.systems.variable_computation.explain import (
     LINE,
     ReadSentence,
     draw_computation,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.places import check_place, writing_to
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, plain, save
-from fairseq_llrnn.systems.variable_computation.views import COMPUTATION
+from fairseq_llrnn.systems.variable_computation import COMPUTATION
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation

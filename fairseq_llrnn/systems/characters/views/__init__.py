@@ -1,1 +1,0 @@
-"""What the system adds to sub-commands: show.py to `llrnn show`."""
