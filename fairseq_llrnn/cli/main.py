@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
-from fairseq_llrnn.cli.output import drop_output, has_place, notes_of_readers, open_output, output_error
-from fairseq_llrnn.cli.tables import note
+from fairseq_llrnn.cli.tables import drop_output, has_place, note, notes_of_readers, open_output, output_error
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
-processor.py   a logits processor: any background, on any softmax model, without training
-tokens.py      which token of a tokenizer is which word of a prior
+processor.py   a logits processor: any background, on any softmax model, without training; words and states of tokens
 marian.py      an encoder-decoder whose output is the log-linear head; only it imports transformers
 """
 
@@ -12,8 +11,7 @@ import importlib.util
 from typing import Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.huggingface.processor import BackgroundProcessor
-from fairseq_llrnn.huggingface.tokens import dictionary_of, words_of_tokens
+from fairseq_llrnn.huggingface.processor import BackgroundProcessor, dictionary_of, words_of_tokens
 
 _NEEDS_TRANSFORMERS = ("LogLinearMarian", "LogLinearMarianConfig")
 __all__ = ["BackgroundProcessor", "dictionary_of", "words_of_tokens", *_NEEDS_TRANSFORMERS]

@@ -41,7 +41,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.huggingface.tokens import PrefixStates, by_token
+from fairseq_llrnn.huggingface.processor import PrefixStates, by_token
 from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior
 

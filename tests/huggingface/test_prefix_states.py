@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.huggingface.tokens import PrefixStates
+from fairseq_llrnn.huggingface.processor import PrefixStates
 
 
 def counting() -> PrefixStates[Tensor]:

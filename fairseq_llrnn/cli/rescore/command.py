@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
-from fairseq_llrnn.cli.output import has_place, output_error
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.rescore.models import (
     add_models,
@@ -23,7 +22,7 @@ from fairseq_llrnn.cli.rescore.models import (
     phrase_columns,
 )
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import has_place, many, note, output_error
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest

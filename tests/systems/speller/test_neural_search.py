@@ -11,7 +11,7 @@ from tiny_speller import CLASSES, KNOWN, WORDS, H, spelled_of, speller, tiny
 
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
-from fairseq_llrnn.systems.speller.search import best_strings, draw_strings
+from fairseq_llrnn.systems.speller.network import best_strings, draw_strings
 
 SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", repeat=k)) if s not in WORDS]
 

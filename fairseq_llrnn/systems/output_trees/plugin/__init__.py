@@ -1,8 +1,7 @@
 """What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
 
     checkpoint_tree.py     the tree of a checkpoint, without its model
-    llrnn_adam.py          llrnn_adam, llrnn_adagrad: optimisers of sparse gradients, of which an update needs few rows
-    sparse_gradients.py    what both need
+    sparse_gradients.py    llrnn_adam, llrnn_adagrad: optimisers of sparse gradients, of which an update needs few rows
 """
 
 import os
@@ -97,7 +96,7 @@ class OutputTrees(Extension):
 
 
 EXTENSIONS.append(OutputTrees())
-announce(register_optimizer, f"{__name__}.llrnn_adam", "llrnn_adagrad", "llrnn_adam")
+announce(register_optimizer, f"{__name__}.sparse_gradients", "llrnn_adagrad", "llrnn_adam")
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":
