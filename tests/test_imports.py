@@ -187,7 +187,7 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
         ("systems/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
         ("systems/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
         ("systems/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
-        ("systems/one/show.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
+        ("systems/one/show.py", "from fairseq_llrnn.cli.tables import note\nfrom . import math"),
         ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
         ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
     ],
