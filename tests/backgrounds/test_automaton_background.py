@@ -54,7 +54,7 @@ def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
 
 @MAKERS
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_obeys_the_laws(make: Make, seed: int) -> None:
     automaton, root = make(seed)
     for dtype in (torch.float64, torch.float32):
@@ -152,7 +152,7 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_folds_obey_the_laws(seed: int) -> None:
     automaton, root = random_automaton(seed, blocks=3)
     automaton.check(root)

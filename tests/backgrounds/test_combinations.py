@@ -27,8 +27,8 @@ H = 6
 Combine = Callable[[Sequence[Tensor]], Tensor]
 KINDS = [name for name in ATOMS if name not in ("uniform", "automaton")]  # like static, folds
 PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "static"), ("automaton", "folds")]
-# Brute force for all, and the slow laws for each pair once, of a product with uniform and a mixture with automaton too.
-LAWS = {"product": [*PAIRS[::2], ("uniform", "static")], "mixture": [*PAIRS[1::2], ("automaton", "folds")]}
+# Each pair once, in products and mixtures by turns, where every kind meets others.
+PRODUCTS, MIXTURES = PAIRS[::2], PAIRS[1::2]
 
 
 def bound(background: Background, hidden: Tensor | None = None) -> Background:
@@ -111,26 +111,24 @@ def check_search(background: Background) -> None:
                 torch.testing.assert_close(whole.gather(1, tokens)[~values.isneginf()], values[~values.isneginf()])
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.parametrize(("one", "other"), PRODUCTS)
 def test_a_product_is_the_product(one: str, other: str) -> None:
     parts = [ATOMS[one](), ATOMS[other]()]
     check(Product(parts), parts, product_of)
     check_search(Product(parts))
-    if (one, other) in LAWS["product"]:
-        check_background(Product(parts), source=SOURCE)
+    check_background(Product(parts), source=SOURCE)
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.parametrize(("one", "other"), MIXTURES)
 def test_a_mixture_is_the_mixture(one: str, other: str) -> None:
     parts = [ATOMS[one](), ATOMS[other]()]
     mixed = Mixture(parts, [1, 3], "learned").double()
     check(mixed, parts, mixture_of(lambda: mixed.weight_logits))
     check_search(mixed)
-    if (one, other) in LAWS["mixture"]:
-        check_background(mixed, source=SOURCE)
+    check_background(mixed, source=SOURCE)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_mixture_of_several_roots(seed: int) -> None:
     """Static weights that put words in different orders, under automata that change some."""
     other = AutomatonBackground(torch.arange(12) % 3, 3, root(seed), random_automaton(seed)[0])

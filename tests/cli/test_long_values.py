@@ -50,9 +50,9 @@ def values_of(action: argparse.Action, value: str) -> list[str]:
 OURS = {"train": "--prior", "generate": "--path", "eval-lm": "--prior", "interactive": "--path", "validate": "--path"}
 
 
-@pytest.mark.parametrize("kind", ["longer than a name", "longer than a path", "blanks", "several lines", "no UTF-8"])
-@pytest.mark.parametrize(("name", "option"), OURS.items())
-def test_commands_of_fairseq(name: str, option: str, kind: str, shell: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "kind"), [*zip(OURS, VALUES, strict=False)])
+def test_commands_of_fairseq(name: str, kind: str, shell: Shell, tmp_path: Path) -> None:
+    option = OURS[name]
     for data in ([VALUES[kind]], [tmp_path, f"{option}={VALUES[kind]}"]):
         done = shell.run("llrnn", name, *data, code=2)
         lines = [line for line in done.err.splitlines() if not line.startswith("usage: ")]

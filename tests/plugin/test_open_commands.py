@@ -322,7 +322,7 @@ def spelt(setting: Any, many: int, random: np.random.Generator | None, *more: An
 def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are of class o with r_o(K); other searches write the best string of the most probable class."""
     decoder, dictionary = setting.model.eval().decoder, setting.task.dictionary
-    table, many = decoder.head.open_words.table, 400
+    table, many = decoder.head.open_words.table, 150
     drawn = spelt(setting, many, np.random.default_rng(1))
     assert drawn == spelt(setting, many, np.random.default_rng(1)) != spelt(setting, many, np.random.default_rng(2))
     assert len(drawn) > 20 and not set(drawn) & set(dictionary.symbols)

@@ -184,7 +184,7 @@ def static(prior: Prior) -> StaticBackground:
     return StaticBackground(class_of, prior.output.num_classes, torch.from_numpy(prior.log_weights.copy()))
 
 
-@pytest.mark.parametrize("must", [True, False])
+@pytest.mark.parametrize(("prior", "must"), [("sentencepiece", True), ("bpe", False)], indirect=["prior"])
 def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: bool) -> None:
     """All sentences of at most two tokens before `</s>`, slowly: ε Σ 1/|g| for forms, until one was said, and b₀."""
     table, terms = make(prior, must=must)
