@@ -74,6 +74,7 @@ def as_lemmas(words: Sequence[str]) -> list[str]:
     return [lemma_of.get(word, word) for word in words]
 
 
+@pytest.mark.parametrize("taught", ["bpe"], indirect=True)
 def test_terms_stay_with_their_sentence_when_batches_are_sorted(taught: PieceTerms) -> None:
     lemmas, sources = list(FORMS), []
     for i in range(9):
@@ -95,7 +96,7 @@ def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
     assert found[0] == before[0] and found[3] == before[3]
 
 
-@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize(("taught", "raw"), [("sentencepiece", True), ("bpe", False)], indirect=["taught"])
 def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> None:
     found = written(
         taught.shell.run(
@@ -120,6 +121,7 @@ def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Pat
     assert "nowhere: cannot be read: No such file" in unread.err and "Traceback" not in unread.err
 
 
+@pytest.mark.parametrize("taught", ["bpe"], indirect=True)
 def test_what_may_be_said_and_an_ensemble(taught: PieceTerms) -> None:
     assert len(written(taught.interactive(SOURCES, "--terms", taught.terms, "--term-strength", "may"))) == len(SOURCES)
     both = f"{taught.model}:{taught.model}"
