@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
@@ -31,6 +30,7 @@ from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
+from fairseq_llrnn.plugin.compat.plain_arrays import NUMBERS
 from fairseq_llrnn.registry import load_all, lost
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -86,9 +86,6 @@ def plain_options() -> Iterator[None]:
                 names["eval"] = value
 
 
-# numpy's arrays and numbers: --eval-bleu leaves its counts in a checkpoint's meters
-_reconstruct, _scalar = np.zeros(1).__reduce__()[0], np.float64(0).__reduce__()[0]
-NUMBERS: tuple[Any, ...] = (_reconstruct, _scalar, np.ndarray, np.dtype, *(type(np.dtype(code)) for code in "?bhilfd"))
 ALLOWED: tuple[Any, ...] = (argparse.Namespace, distributed_utils._TensorPlaceholder, *NUMBERS)
 
 
