@@ -46,14 +46,15 @@ class OpenMixture(nn.Module):
 
     log_shares: Tensor  # (O,)
 
-    def __init__(self, vocabulary: OpenVocabulary, unk_class: int) -> None:
+    def __init__(self, vocabulary: OpenVocabulary, unk_class: int, names: Sequence[str] = ()) -> None:
         """The classes of an open vocabulary.
 
         Args:
             unk_class: the signature of <unk>, which no other word has.
+            names: of the features of the output layer (F), of which parts that a prior got later may have more.
         """
         super().__init__()
-        self.rows = SparseRows(vocabulary.features)
+        self.rows = SparseRows(vocabulary.features.with_names(names))
         self.of_class = unk_class
         self.register_buffer("log_shares", torch.from_numpy(vocabulary.log_shares.copy()).float(), persistent=False)
 
@@ -70,7 +71,7 @@ class OpenMixture(nn.Module):
         """E_r[φ] of <unk> at one position, by name (F): the features that its word probably has. scores: (O,)."""
         shares = scores.double().softmax(-1)
         mean = (shares @ self.rows.dense().to(shares)).tolist()
-        return {name: value for name, value in zip(names, mean, strict=False) if value != 0.0}
+        return {name: value for name, value in zip(names, mean, strict=True) if value != 0.0}
 
 
 def log_spelling(scores: Tensor, log_strings: Tensor) -> Tensor:
@@ -115,7 +116,8 @@ class OpenWords(ClassSource):
         speller = None if table is None else speller_of(head, table, told, beside)
         if table is None or (speller is None and (told, beside) != (None, None)):
             raise OptionError(NO_SPELLER)
-        mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]))
+        names = head.prior.output.features.names
+        mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]), names)
         source = cls(mixture, table, head.num_words, head.unk, speller)
         source.reads_beside = beside is not None
         return source

@@ -10,6 +10,7 @@ import torch
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
@@ -271,3 +272,37 @@ def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
     recipe = Recipe(translations=TranslationOptions(files))
     with pytest.raises(OptionError, match="translations.data .*: a folder of fairseq is read by `llrnn prior`"):
         Prior.build([*SPECIALS, "le"], recipe)
+
+
+OPEN, NUMBERS = OpenOptions(types=1), EvidenceOptions(("numbers",))
+LATER = {
+    "open vocabulary": {"open_vocabulary": OPEN},
+    "evidence": {"evidence": NUMBERS},
+    "both": {"open_vocabulary": OPEN, "evidence": NUMBERS},
+    "both, with n-grams": {"open_vocabulary": OPEN, "evidence": NUMBERS, "background": "ngram:2 plus cache:3"},
+}
+
+
+@pytest.mark.parametrize("options", LATER.values(), ids=LATER)
+def test_a_prior_that_was_built_computes_what_it_computes_when_it_is_read(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    """Parts that come later may bring features that the tables of earlier parts lack."""
+    monkeypatch.chdir(files)
+    knows_source = {"source_dictionary": files / "dict.en.txt"} if "evidence" in options else {}
+    built = made(files, **{"background": "unigram", **options, **knows_source})  # type: ignore[arg-type]
+    built.save(tmp_path / "prior")
+    found = []
+    for prior in (built, Prior.load(tmp_path / "prior")):
+        torch.manual_seed(1)
+        head = LogLinearHead(prior, 5, source_size=3).double()
+        for parameter in head.parameters():
+            torch.nn.init.normal_(parameter)
+        source = head.encode_source(["the house 12", "the cat 7"]) if knows_source else None
+        target = head.encode(["la maison 12 xyz" if "open_vocabulary" in options else "la maison 12", "le 7"])
+        hidden = torch.randn(*target.shape, 5, dtype=torch.float64, requires_grad=True)
+        states = None if source is None else torch.randn(*source.shape, 3, dtype=torch.float64)
+        loss = head.loss(hidden, target, source=source, source_states=states)
+        loss.backward()
+        found.append([loss.detach(), hidden.grad, *(parameter.grad for parameter in head.parameters())])
+    torch.testing.assert_close(*found)
