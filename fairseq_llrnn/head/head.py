@@ -262,6 +262,17 @@ class LogLinearHead(nn.Module):
             "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
         )
 
+    def _refuse_replaced(self, layer: ContextClasses, states: Tensor) -> None:
+        """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
+        if self.replaced is None or layer.source.unk is not None:
+            return
+        words = layer.class_words(layer.state_classes(states.flatten(0, 1))).words
+        if bool((words == self.unk).any()):
+            raise OptionError(
+                f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, in whose place the "
+                "open vocabulary has classes of its own, found it among their words; put NO_WORD in its place"
+            )
+
     def _rows(self, background: Background, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
         """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again.
 
@@ -303,6 +314,7 @@ class LogLinearHead(nn.Module):
         for layer, columns in layers:
             if layer.source.width:
                 each = columns if layer.source.changes else columns[:, :1]
+                self._refuse_replaced(layer, each)
                 pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
@@ -364,7 +376,9 @@ class LogLinearHead(nn.Module):
     def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
         """What label smoothing adds to these log-probabilities, in units of its ε: (B, T).
 
-        Towards all words alike (a slot is one, too) that may come next, but not </s>. Smoothed as the background has
+        Towards all words alike (a slot is one, too) that may come next, but not </s>. They are counted by signatures:
+        one with a word that may come counts with all of its words, since to count words in each state would cost more
+        than the layer; one whose word a slot has taken counts with it, too. Smoothed as the background has
         them, other words of the same source would get too much, and </s> as well: sentences would end too early.
         """
         sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
@@ -459,7 +473,8 @@ class LogLinearHead(nn.Module):
             hidden: (B, T, H). targets: (B, T), padded with `<pad>`.
             previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
             source: (B, L), where the background depends on a source. source_states: as in `batch`.
-            label_smoothing: the share ε of every target that is spread over all words that may come next.
+            label_smoothing: the share ε of every target that is spread over all words that may come next; a signature
+                counts with all of its words in the dictionary, where the background allows one of them.
             adaptor_penalty: the weight of ‖a(K)‖₂ (paper, §2.2).
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from automaton_prior import with_grammar
-from small_priors import COUNTS, SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, random_head
+from small_priors import COUNTS, SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.output.class_source import ClassSource
+from fairseq_llrnn.output.class_source import ClassSource, Head, Place
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.records import RowPair
 from fairseq_llrnn.output.sampled import Sampled
+from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 
@@ -253,3 +259,47 @@ class Wide(ClassSource):
 def test_columns_of_a_source_need_all_rows() -> None:
     with pytest.raises(OptionError, match="^wide: a source of classes with num_columns widens all rows; say needs_all"):
         LogLinearHead(make_prior(), H, classes=[lambda head: Wide()])
+
+
+class OneWord(ContextClassSource):
+    """One word has a score of its own at all places."""
+
+    rows, width = 1, 1
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    def start(self, n: int) -> Tensor:
+        return torch.zeros(n, dtype=torch.int64)
+
+    def words(self, contexts: Tensor) -> Tensor:
+        return torch.full((*contexts.shape, 1), self.word)
+
+
+class OneRow(ClassSource):
+    name, kind = "one_row", OneWord
+
+    def __init__(self, head: Head, word: str) -> None:
+        super().__init__()
+        self.word = head.prior.index(word)
+        self.row = torch.nn.Parameter(torch.zeros(head.hidden_size))
+
+    def bind(self, background: Background, source: Tensor | None) -> Background:
+        return ContextClasses(background, OneWord(self.word))
+
+    def rows_at(self, place: Place) -> RowPair:
+        shape = (*place.states.shape[:2], 1)
+        return self.row.expand(*shape, -1), self.row.new_zeros(shape)
+
+
+@pytest.mark.parametrize("prior", [make_prior, open_prior])
+@pytest.mark.parametrize("word", ["chat", "<unk>"])
+def test_a_class_of_unk_and_an_open_vocabulary_in_its_place_are_refused(prior: Callable[[], Prior], word: str) -> None:
+    head, hidden = random_head(prior(), classes=[partial(OneRow, word=word)]), hidden_states()
+    if prior is open_prior and word == "<unk>":
+        with pytest.raises(OptionError, match="expected classes of OneWord without <unk>, in whose place the open voc"):
+            head.loss(hidden, TARGETS)
+    else:
+        head.loss(hidden, TARGETS)
+        total = head.log_probs(hidden, previous=head.previous(TARGETS)).exp().sum(-1)
+        torch.testing.assert_close(total, torch.ones(B, T, dtype=torch.float64))

@@ -96,7 +96,10 @@ class LogLinearCriterionConfig(FairseqDataclass):
     )
     label_smoothing: float = field(
         default=0.0,
-        metadata={"help": "share ε of every target that is spread over all words that may come next, alike"},
+        metadata={
+            "help": "share ε of every target that is spread over all words that may come next, alike; a signature "
+            "counts with all of its words, where a background allows one of them"
+        },
     )
     sampled_classes: int = field(
         default=0,
