@@ -13,7 +13,7 @@
     cells      kinds of recurrent cells: a module that registers       cells.py
                them (networks/recurrent.py)
     spellers   kinds of open vocabularies: a module that registers what    speller.py
-               spells their strings (open_vocabulary/spelling.py)
+               spells their strings (open_vocabulary/open_strings.py)
     user_code  options that name the user's own code: a module             user_code.py
                (plugin/compat/loading.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function

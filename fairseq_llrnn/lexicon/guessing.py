@@ -25,10 +25,10 @@ Features of a word from its morphemes, each with its place: `Prefix:un`, `Stem:h
 
 A *segmentation* is a word cut into segments. Its stem is the longest one; of several, the one that fewer words have,
 then the first. What stands before it are prefixes, what stands behind it endings. (The group `Suffix` is that of
-spelling.py: letters at the end of a word, whoever cut it.) A word with several segmentations has the features of all,
-as a form with several analyses has; a morpheme that stands twice in the same place counts once. So, if the network
-reads a word by its identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha &
-Blunsom 2014).
+features/spelling.py: letters at the end of a word, whoever cut it.) A word with several segmentations has the features
+of all, as a form with several analyses has; a morpheme that stands twice in the same place counts once. So, if the
+network reads a word by its identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha
+& Blunsom 2014).
 
 Morphemes that few words have are left out: they would name words, not a class, and with each of them a word would
 leave its signature. Pooled, as one feature for each place, they would make more signatures than they save, and a worse

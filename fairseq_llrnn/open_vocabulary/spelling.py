@@ -11,33 +11,22 @@ characters of the model's alphabet, LONGEST at most. With
 is the product of the probabilities of what is written so far. No string that begins so is more probable than that, for
 what follows is a probability, too. The beginnings with the largest bounds are looked at first; a string that is
 complete and no word of V is the answer as soon as no bound is larger than its probability.
-
-Spellers: they spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
-
-    @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def my_speller(head, table, told, beside): return MySpeller(…)
-
-A prior of such a kind keeps the rare words that its n-grams were counted in (`OpenVocabulary.rare`).
-
-Sizes: m strings, O open classes, X the width of what is spelled from: H hidden width, or what a model hands over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor, nn
 
 from fairseq_llrnn.open_vocabulary.alphabet import END, FIRST
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, StringDistributions
-from fairseq_llrnn.open_vocabulary.vocabulary import KIND, SPELLED, kinds
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.open_vocabulary.table import OpenTable
+    pass
 
 
 AT_ONCE = 64  # beginnings
@@ -239,37 +228,3 @@ def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str
     new = [string for string in drawn if string not in vocabulary]
     best = most_probable(strings, of_class, vocabulary, LONGEST, new)
     return best if best is not None else max(drawn, key=len) + drawn[0]
-
-
-class Speller(nn.Module):
-    """Spells strings from the state that predicts them."""
-
-    hidden_size: int  # X
-
-    def untouched(self) -> Tensor:
-        """0, of which every parameter is a part: so that all have a gradient where there is nothing to spell."""
-        raise NotImplementedError
-
-    def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
-        """log P(w | state, o) of the strings with these ids: states (m, X), log P_o(w | w ∉ V) (m, O) -> (m, O)."""
-        raise NotImplementedError
-
-    def write(
-        self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
-        strings: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """Put ids among `strings` (m,) where it spells; returns where it does not, (m,) bool.
-
-        Args:
-            states: (m, X). random: to draw strings; None: the most probable ones.
-        """
-        raise NotImplementedError
-
-
-def speller_of(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller | None:
-    """The speller of a head; None where n-grams spell alone."""
-    kind = table.vocabulary.kind
-    if kind == KIND or kind not in kinds():
-        return None
-    speller: Speller = SPELLED[kind](head, table, told, beside)
-    return speller

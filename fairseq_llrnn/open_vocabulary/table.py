@@ -3,7 +3,7 @@
 Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py); a word of the dictionary has such an
 id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
 strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where
-another speller learns from rare words, too (spelling.py), an alias is asked of those without its part (classes.py).
+another speller learns from rare words, too (open_strings.py), an alias is asked of those without its part (classes.py).
 
 Ids live as long as the process.
 """

@@ -26,7 +26,7 @@ from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
 Make = TypeVar("Make", bound=Callable[..., Any])
-SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (spelling.py)
+SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (open_strings.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
 
 
@@ -34,7 +34,7 @@ def register_speller(kind: str) -> Callable[[Make], Make]:
     """Register a kind of open vocabulary and the function that makes its speller, in a module that imports no torch.
 
     The function gets a head, its table, the values of options (None: defaults), and X where it is not the head's H
-    (spelling.py).
+    (open_strings.py).
     """
 
     def register(make: Make) -> Make:

@@ -35,7 +35,7 @@ def test_the_key_is_one(option: str) -> None:
 
 @pytest.mark.parametrize("option", [name for name, said in OLD_NAMES.items() if "--background" in said])
 def test_the_new_way_is_one(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.prior.leaves.file_of", lambda text: None)  # whether the files are there
+    monkeypatch.setattr("fairseq_llrnn.prior.leaves.file_of", lambda *_: None)  # whether the files are there
     value = {"--on-zero": "skip", "--unknown-symbols": "drop", "--smoothing": "none", "--folds": "3"}.get(option, "0.5")
     for said in re.findall(r"'(.*?)'", OLD_NAMES[option].format("0, 1" if "prune" in option else value)):
         read_background(said)

@@ -8,7 +8,7 @@ from fairseq_llrnn.open_vocabulary.vocabulary import register_speller
 from fairseq_llrnn.systems.speller import KIND, SpellerSizes
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.open_vocabulary.spelling import Speller
+    from fairseq_llrnn.open_vocabulary.open_strings import Speller
     from fairseq_llrnn.open_vocabulary.table import OpenTable
 
 
