@@ -127,7 +127,7 @@ def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> 
     assert NOT_OFFERED not in pieces.generate().printed("T")[number][0].split()
 
 
-@pytest.mark.parametrize("pieces", ["bpe"], indirect=True)
+@pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp_path: Path) -> None:
     weights = []
     for name, stops in (("whole", [2]), ("parts", [1, 2])):
@@ -140,7 +140,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
-@pytest.mark.parametrize("pieces", ["bpe"], indirect=True)
+@pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
 def test_an_ensemble_and_sampling(pieces: Pieces) -> None:
     both = pieces.generate("--path", f"{pieces.checkpoint}:{pieces.checkpoint}", "--score-reference")
     assert scores(both) == pytest.approx(scores(pieces.generate("--score-reference")), abs=1e-3)
