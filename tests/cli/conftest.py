@@ -108,7 +108,7 @@ def write(tmp_path: Path) -> Write:
 def forward(shell: Shell, translation: TranslationWorld) -> Path:
     """Our translation model."""
     place = translation.place / "rescoring-forward"
-    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 12)
+    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 4)
     return place / "checkpoint_last.pt"
 
 
@@ -119,6 +119,6 @@ def reverse(shell: Shell, translation: TranslationWorld) -> Path:
     limits = ("--max-target-positions", 10, "--max-source-positions", 10)
     shell.run(
         "fairseq-train", *stock_args(translation.data, place), "--source-lang", "tgt", "--target-lang", "src",
-        "--lr", 0.003, "--max-epoch", 6, *limits,
+        "--lr", 0.003, "--max-epoch", 2, *limits,
     )  # fmt: skip
     return place / "checkpoint_last.pt"

@@ -12,6 +12,7 @@ from fairseq_llrnn.prior import Prior
 
 MOST_BITS = 7.0  # more bits a word than any of these models needs; infinite where a word became impossible
 
+TWICE = ["--max-tokens", 512, "--max-epoch", 2]
 MODELS = [
     ("automaton:grammar.txt times ngram(2, folds=3)", []),
     ("0.7 ngram:3 plus 0.3 cache(20, learned) with weights learned", []),
@@ -30,7 +31,7 @@ def test_language_models(shell: Shell, world: World, tmp_path: Path, background:
     )  # fmt: skip
     assert str(Prior.load(tmp_path / "prior").expression) == background
     given = ["--prior", tmp_path / "prior"]
-    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, *TWICE)
     losses = [line["valid_loss"] for line in done.json_lines("valid")]
     assert len(losses) == 2 and max(losses) < MOST_BITS
     model = ["--path", tmp_path / "checkpoint_last.pt", "--sample-break-mode", "eos"]
@@ -71,7 +72,7 @@ def test_translations_with_evidence(
         "--set", f"evidence.mapping={evidence.place / 'map.tsv'}", *options, "--out", tmp_path / "prior", cwd=tmp_path,
     )  # fmt: skip
     given = ["--prior", tmp_path / "prior"]
-    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, "--max-epoch", 2)
+    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, *TWICE)
     losses = [line["valid_loss"] for line in done.json_lines("valid")]
     assert len(losses) == 2 and max(losses) < MOST_BITS
     done = shell.run(

@@ -33,14 +33,14 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     runs = {
         "whole": [["--max-epoch", 2]],
         "after an epoch": [["--max-epoch", 1], ["--max-epoch", 2]],
-        "inside an epoch": [["--max-update", 14, "--max-epoch", 2], ["--max-epoch", 2]],
+        "inside an epoch": [["--max-update", 4, "--max-epoch", 2], ["--max-epoch", 2]],
         "two workers": [["--max-epoch", 2, "--num-workers", 2]],
         "no unknown words": [["--max-epoch", 2, "--evidence-dropout", 0, "--invented-evidence", 0]],
     }
     weights = {}
     for name, parts in runs.items():
         arguments = evidence.train_args(prior="lexical", save_dir=tmp_path / name)
-        shares = ["--dropout", "0.2", "--evidence-dropout", "0.6", "--invented-evidence", "0.5"]
+        shares = ["--dropout", 0.2, "--evidence-dropout", 0.6, "--invented-evidence", 0.5, "--max-tokens", 512]
         for options in parts:
             shell.run("fairseq-train", *arguments, *shares, "--disable-validation", *options)
         weights[name] = read_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"]
@@ -78,7 +78,8 @@ def test_training_on_text_and_validation(
     ids=lambda options: options[0],
 )
 def test_variants_train(shell: Shell, evidence: EvidenceWorld, options: list[str]) -> None:
-    trained = shell.run("fairseq-train", *evidence.train_args(raw=True), *options, "--max-epoch", 3)
+    short = ["--max-tokens", 512, "--max-epoch", 3]
+    trained = shell.run("fairseq-train", *evidence.train_args(raw=True), *short, *options)
     nats = [row["valid_nats"] for row in trained.json_lines("valid")]
     assert nats[-1] < 3.6
 

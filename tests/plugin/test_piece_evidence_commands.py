@@ -1,5 +1,6 @@
 """Evidence over pieces through the commands: what training reads, what a search writes, what is scored."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +35,15 @@ class Pieces:
         """A Transformer, and an LSTM whose slots know what was said."""
         arch = "llrnn_transformer" if self.convention == "sentencepiece" else "llrnn_lstm"
         return self.shell.run(
-            "fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), *self.task_options, *options
-        )
+            "fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), "--max-tokens", 512,
+            *self.task_options, *options,
+        )  # fmt: skip
 
     @property
     def task_options(self) -> list[str]:
         return [] if self.convention == "sentencepiece" else ["--evidence-once"]
 
+    @functools.cache  # noqa: B019, several tests ask the same of a few worlds
     def generate(self, *options: object) -> Result:
         return self.shell.run(
             "fairseq-generate", *self.world.task_args("lexical", raw=True), "--path", self.checkpoint, "--gen-subset",

@@ -24,12 +24,12 @@ ARCHITECTURES = {"llrnn_lstm": ["--encoder-bidirectional"], "llrnn_transformer":
 
 @pytest.fixture(scope="module")
 def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> dict[str, Path]:
-    """A checkpoint of each architecture, after six epochs that lowered the loss."""
+    """A checkpoint of each architecture, after four epochs that lowered the loss."""
     found = {}
     for arch, options in ARCHITECTURES.items():
         place = translation.place / f"{arch}-with-source-prior"
         arguments = [*translation.train_args(arch, save_dir=place), *options, "--source-prior", source_prior]
-        training = shell.run("fairseq-train", *arguments, "--max-epoch", 6)
+        training = shell.run("fairseq-train", *arguments, "--max-epoch", 4)
         losses = [row["train_loss"] for row in training.json_lines("train")]
         assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
         assert "the encoder reads" in training.err + training.out

@@ -1,5 +1,6 @@
 """Translation through every command of fairseq: training, BLEU in validation, search, ensembles, resuming."""
 
+import functools
 import math
 import re
 import shutil
@@ -30,12 +31,13 @@ def trained(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
     found = {}
     for arch in ("llrnn_lstm", "llrnn_transformer"):
         found[arch] = translation.place / arch
-        shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 12)
+        shell.run("fairseq-train", *translation.train_args(arch, save_dir=found[arch]), "--max-epoch", 8)
     found["stock"] = translation.place / "stock"
     shell.run("fairseq-train", *stock_args(translation.data, found["stock"]), "--max-epoch", 2)
     return {name: place / "checkpoint_last.pt" for name, place in found.items()}
 
 
+@functools.cache  # several tests ask for the same
 def generate(shell: Shell, translation: TranslationWorld, path: object, *options: object) -> Result:
     return shell.run(
         "fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", "--max-tokens", 400,

@@ -7,6 +7,7 @@ that no dictionary has, and words of the target that nothing in the source offer
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ class EvidenceWorld:
         saving = ["--no-save"] if save_dir is None else ["--save-dir", str(save_dir), "--no-epoch-checkpoints"]
         return [*self.task_args(prior, raw), "--arch", arch, *SIZES[arch], *TRAINING, *saving]
 
+    @functools.cache  # noqa: B019, several tests ask the same of a few worlds
     def generate(self, shell: Shell, path: object, *options: object, raw: bool = True, code: int | None = 0) -> Result:
         """fairseq-generate on the test data."""
         return shell.run(

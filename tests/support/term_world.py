@@ -44,7 +44,7 @@ class TermWorld:
 
     def train_args(self, place: Path, raw: bool = True) -> list[object]:
         own = self.evidence.train_args("llrnn_transformer", "lexical", place, raw=raw)
-        return [*own, "--prior", self.prior, "--term-forms", self.forms, "--invented-terms", 0.9]
+        return [*own, "--prior", self.prior, "--term-forms", self.forms, "--invented-terms", 0.9, "--max-tokens", 512]
 
 
 def said(words: Sequence[str], lemma: str) -> int:

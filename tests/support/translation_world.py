@@ -95,8 +95,9 @@ def assert_resumed_is_never_stopped(
     shell: Shell, translation: TranslationWorld, place: Path, options: Sequence[object], prior: str = "prior",
     arch: str = "llrnn_lstm",
 ) -> Path:  # fmt: skip
-    """Three epochs of a model at once, and with a stop after the first, end in the same weights: its checkpoint."""
-    resumed_as_whole(shell, lambda at: translation.train_args(arch, prior, at), place, *options, epochs=3)
+    """Two epochs of a model at once, and with a stop after the first, end in the same weights: its checkpoint."""
+    large = ("--max-tokens", 256)
+    resumed_as_whole(shell, lambda at: [*translation.train_args(arch, prior, at), *large], place, *options)
     return place / "whole" / "checkpoint_last.pt"
 
 

@@ -45,7 +45,7 @@ def prior(shell: Shell, texts: Texts) -> Path:
 def trained(shell: Shell, texts: Texts) -> Path:
     """The folder of a model that learned all three."""
     place = texts.place / "joint"
-    done = shell.run("fairseq-train", *train_args(texts, place, "--max-epoch", 12))
+    done = shell.run("fairseq-train", *train_args(texts, place, "--max-epoch", 6))
     rows = done.json_lines("valid")
     best = max(rows, key=lambda row: row["valid_accuracy"])
     for name in OBJECTIVES:

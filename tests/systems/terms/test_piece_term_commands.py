@@ -96,7 +96,9 @@ def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
     assert found[0] == before[0] and found[3] == before[3]
 
 
-@pytest.mark.parametrize(("taught", "raw"), [("sentencepiece", True), ("bpe", False)], indirect=["taught"])
+@pytest.mark.parametrize(
+    ("taught", "raw"), [("sentencepiece", False), ("bpe", True)], indirect=["taught"], scope="module"
+)
 def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> None:
     found = written(
         taught.shell.run(
@@ -111,6 +113,7 @@ def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> N
         assert said(found[number], "chat") >= source.count("tahc"), source
 
 
+@pytest.mark.parametrize("taught", ["bpe"], indirect=True, scope="module")
 def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Path) -> None:
     """`ehcav` is several pieces; the file has a lemma that no text has."""
     (tmp_path / "source.tsv").write_text("ehcav\tcow\tNOUN\t_\n", encoding="utf-8")
@@ -166,7 +169,9 @@ def test_what_is_wrong_is_said_in_a_line(taught: PieceTerms, tmp_path: Path) -> 
     assert f"terms.tsv, line 1: expected words, found pieces: {wrong!r}" in found.err and "Traceback" not in found.err
 
 
-@pytest.mark.parametrize("name", ["contradictory", "too long"])
+@pytest.mark.parametrize(
+    ("taught", "name"), [("sentencepiece", "contradictory"), ("bpe", "too long")], indirect=["taught"], scope="module"
+)
 def test_what_is_wrong_of_words_is_so_of_pieces(name: str, taught: PieceTerms, tmp_path: Path) -> None:
     text, options, message = BAD[name]
     assert TERMS in text or name == "contradictory"
