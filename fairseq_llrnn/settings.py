@@ -17,7 +17,7 @@ import difflib
 import os
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
@@ -208,13 +208,15 @@ def _adapter(kind: Any) -> Any:
 
 def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> str:
     """What is wrong with the first key, where any of a union's types would do."""
-    entries = [(_key_of(kind, entry["loc"]), entry) for entry in error.errors(include_url=False)]
+    every = keys(kind)
+    names, classes = {key.name for key in every}, {key.owner.__name__ for key in every}
+    entries = [(_key_of(names, classes, entry["loc"]), entry) for entry in error.errors(include_url=False)]
     name, first = entries[0]
     value = first["input"]
     if first["type"] == "unexpected_keyword_argument":
         return f"{called('')}: there is no key {name}; {nearest_key(kind, name)}"
     if first["type"] in ("missing", "missing_argument"):
-        key = next(key for key in keys(kind) if key.name == name)
+        key = next(key for key in every if key.name == name)
         what, advice = key.doc.partition(";")[0].partition(" (")[0], key.option.name if key.option else None
         return f"{called(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
     others = [entry for place, entry in entries if place == name and entry["type"] != "is_instance_of"]
@@ -228,9 +230,13 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     return f"{called(name)}: expected {expected}, found {shown}; {advice}"
 
 
-def _key_of(kind: type[Settings], place: Sequence[object]) -> str:
-    """The full name of the key that pydantic's place is in, which goes on into members of unions and into lists."""
-    names, classes, name = {key.name for key in keys(kind)}, {key.owner.__name__ for key in keys(kind)}, ""
+def _key_of(names: Collection[str], classes: Collection[str], place: Sequence[object]) -> str:
+    """The full name of the key that pydantic's place is in, which goes on into members of unions and into lists.
+
+    Args:
+        names, classes: of all keys, and of the dataclasses that have them.
+    """
+    name = ""
     for step in place:
         if name in names or not isinstance(step, str):
             break

@@ -1,11 +1,11 @@
 """Options of a command from dataclasses of settings (fairseq_llrnn/settings.py), for keys that declare an option."""
 
 import argparse
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.toml import parsed_toml
 from fairseq_llrnn.settings import (
     Key,
     OneOf,
@@ -124,8 +124,8 @@ def overridden(
 def _value(text: str) -> Any:
     """As TOML has it; text needs no quotes."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return parsed_toml(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 

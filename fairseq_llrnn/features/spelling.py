@@ -26,8 +26,8 @@ tries exponentially many ways would otherwise hang a command without a word.
 from __future__ import annotations
 
 import re
+import reprlib
 import time
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,8 +36,8 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.reading import read_whole
 from fairseq_llrnn.files.text_lines import ReadCount, shown
+from fairseq_llrnn.files.toml import read_toml
 
 # 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator stands between digits, save for a leading decimal point.
 NUMBER = re.compile(r"[+\-\u2212]?[.,]?\d+(?:[.,'\u2019 \u00a0\u2009\u202f]\d+)*")
@@ -168,7 +168,7 @@ class UserPatterns:
     def load(cls, path: Path | str) -> UserPatterns:
         """Read the TOML file; OptionError for whatever is wrong with it."""
         try:
-            table = tomllib.loads(read_whole(path).decode("utf-8"))
+            table = read_toml(path)
         except OSError as error:
             raise OptionError(f"{path}: cannot be read: {error.strerror or error}; {HOW_TO_WRITE}") from error
         except UnicodeDecodeError as error:
@@ -176,7 +176,7 @@ class UserPatterns:
                 f"{path}: expected UTF-8, found the byte 0x{error.object[error.start]:02x} at byte "
                 f"{error.start + 1}; convert the file to UTF-8"
             ) from error
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:
             raise OptionError(
                 f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
             ) from error
@@ -186,7 +186,7 @@ class UserPatterns:
         for name, expression in table["patterns"].items():
             if not isinstance(expression, str):
                 raise OptionError(
-                    f"{path}: pattern {name!r} is {expression!r}; expected a regular expression in quotes"
+                    f"{path}: pattern {name!r} is {reprlib.repr(expression)}; expected a regular expression in quotes"
                 )
         patterns = cls(table["patterns"], str(path))
         ReadCount(path, "patterns", None, len(table["patterns"]), len(patterns.names)).done()

@@ -4,6 +4,7 @@
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     reading.py       what is said where a file cannot be read; devices and pipes are known before they are opened
+    toml.py          TOML of users, within bounds of time and memory
     array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be
     atomic_write.py  written under a temporary name that ends with its process, then renamed or exchanged

@@ -87,19 +87,23 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
         raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
 
 
-def read_whole(path: Path | str) -> bytes:
+def read_whole(path: Path | str, most: int | None = None) -> bytes:
     """All of a file that is not large, or of a pipe.
 
+    Args:
+        most: bytes that a file may have.
+
     Raises:
-        OSError: it cannot be read. DataError: as `refuse_special`; a pipe with more than MOST_OF_A_PIPE bytes.
+        OSError: it cannot be read. DataError: as `refuse_special`; more bytes, or a pipe with more than MOST_OF_A_PIPE.
     """
     refuse_special(path)
     with open(path, "rb") as file:
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return file.read()
-        content = file.read(MOST_OF_A_PIPE + 1)
-    if len(content) > MOST_OF_A_PIPE:
-        raise DataError(f"{path}: expected at most {MOST_OF_A_PIPE:,} bytes through a pipe, found more; give a file")
+        is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        most = MOST_OF_A_PIPE if most is None and not is_file else most
+        content = file.read(-1 if most is None else most + 1)
+    if most is not None and len(content) > most:
+        through, fix = ("", "is it the right file?") if is_file else (" through a pipe", "give a file")
+        raise DataError(f"{path}: expected at most {most:,} bytes{through}, found more; {fix}", path)
     return content
 
 

@@ -12,13 +12,13 @@ The keys are those of `Recipe` (recipe.py); what is left out has its default.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import read_whole, reading
+from fairseq_llrnn.files.toml import LONGEST, read_toml
 from fairseq_llrnn.prior.directory import RECIPE_FILE
 from fairseq_llrnn.prior.expression import with_atoms
 from fairseq_llrnn.prior.leaves import parse_or_path, with_files
@@ -39,8 +39,8 @@ def read_recipe(path: str | Path) -> Recipe:
     """
     try:
         with reading(path):
-            values = tomllib.loads(read_whole(path).decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+            values = read_toml(path)
+    except ValueError as error:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
     return _moved(recipe, lambda relative: os.path.join(os.path.dirname(path), relative))
@@ -54,7 +54,7 @@ def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path
             return ""
         try:
             with reading(file):
-                text = read_whole(file).decode("utf-8", "replace")
+                text = read_whole(file, LONGEST).decode("utf-8", "replace")
             if directory is None or os.path.realpath(directory) == os.path.realpath(str(folder)):
                 return text
             recipe = read_recipe(file)
