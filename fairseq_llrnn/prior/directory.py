@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
 FINGERPRINT = "fingerprint"  # of the whole prior, for who looks for one; what is loaded is asked itself
 SOURCE_HASH = "source_dictionary_sha256"  # where some part belongs to source words
+LISTS = ("sources", "unsupported")  # settings that are read as lists
 ENTRIES = ("settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features", "parts")
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
 RECIPE_FILE = "recipe.toml"
@@ -169,15 +171,29 @@ def read_description(directory: Path) -> dict[str, Any]:
     missing = set(ENTRIES) - set(description)
     if missing:
         raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
-    names = (description["output_features"], description["input_features"] or [])
-    if not isinstance(description["settings"], dict) or not all(
-        isinstance(part, list) and all(isinstance(name, str) for name in part) for part in names
-    ):
+    settings, names = description["settings"], (description["output_features"], description["input_features"] or [])
+    if not isinstance(settings, dict) or not all(map(_is_list_of_texts, names)):
         raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
+    for name, value in settings.items():
+        if not (_is_list_of_texts(value) if name in LISTS else _is_setting(value)):
+            expected = "a list of texts" if name in LISTS else "a text, a number, a list of texts, true, false or null"
+            raise PriorError(f"{path}: settings: {name}: expected {expected}, found something else; {REBUILD}")
     parts = description["parts"]
     if not isinstance(parts, list) or not all(isinstance(p, dict) and isinstance(p.get("part"), str) for p in parts):
         raise PriorError(f"{path}: expected a list of parts with their names, found something else; {REBUILD}")
     return description
+
+
+def _is_setting(value: object) -> bool:
+    return isinstance(value, (str, int, float, NoneType)) or _is_list_of_texts(value)
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+# JSON may have whole numbers that no float holds
+_UNSOUND = (ValueError, TypeError, AttributeError, OverflowError)
 
 
 @contextmanager
@@ -187,7 +203,9 @@ def unsound(directory: Path) -> Iterator[None]:
         yield
     except KeyError as error:
         raise PriorError(f"{directory}: expected {error} in the prior, found none; {REBUILD}") from None
-    except (ValueError, TypeError, AttributeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except RecursionError:
+        raise PriorError(f"{directory}: entries of {JSON_FILE} are too deep in one another; {REBUILD}") from None
+    except (*_UNSOUND, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -239,8 +240,8 @@ def _is_value(value: object) -> bool:
 
 
 def is_positive(value: object) -> TypeGuard[float]:
-    """Whether it is a number above 0, and finite."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
+    """Whether it is a number above 0 that a float holds."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= sys.float_info.max
 
 
 # ---- as it is written -----------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
     try:
         record = json.loads(content)
         weights = {str(name): float(value) for name, value in record["weights"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise DataError(
             f'{path}: expected weights that `llrnn rescore --tune` wrote ({{"weights": {{"model": 0.3, …}}}}), found '
             "something else; tune again"

@@ -5,12 +5,15 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hostile_priors import make_priors
+from hostile_priors import make_priors, use
 from prior_of_words import SYMBOLS, build, damage_json, replace_arrays
 
+from fairseq_llrnn.cli.show.command import PriorView
+from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.prior.prior import Prior
@@ -178,6 +181,90 @@ def test_descriptions_of_another_kind(saved: Path, entry: dict[str, object]) -> 
     damage_json(saved, **entry)
     with pytest.raises(PriorError, match="expected settings and lists of feature names, found something else"):
         Prior.load(saved)
+
+
+NESTED = json.loads("[" * 500 + "]" * 500)
+
+
+@pytest.mark.parametrize("name", ["sources", "unsupported"])
+@pytest.mark.parametrize("value", [5, None, True, 1.5, "x", {}, [1], [["x"]], 10**400])
+def test_settings_that_are_no_lists(saved: Path, name: str, value: object) -> None:
+    damage_json(saved, settings={name: value})
+    with pytest.raises(PriorError, match=rf"prior\.json: settings: {name}: expected a list of texts, found.*; buil"):
+        Prior.load(saved)
+
+
+@pytest.mark.parametrize("name", ["background", "pieces", "top_words", "features", "labels", "another"])
+@pytest.mark.parametrize("value", [{"a": 1}, [[]], [1], NESTED])
+def test_settings_of_another_kind(saved: Path, name: str, value: object) -> None:
+    damage_json(saved, settings={name: value})
+    with pytest.raises(PriorError, match=rf"prior\.json: settings: {name}: expected a text, a number, a list of text"):
+        Prior.load(saved)
+
+
+@pytest.mark.parametrize("value", [5, -1.5, True, None, "x", ["x"], [], 10**400, float("inf")])
+def test_other_settings_say_nothing_to_a_model(saved: Path, value: object) -> None:
+    for name in ("background", "pieces", "top_words", "labels", "another"):
+        damage_json(saved, settings={name: value})
+        prior = Prior.load(saved)
+        assert prior.fingerprint and prior.signature and summary_text({"prior": "", **PriorView.of(prior).summary()})
+
+
+HUGE = 10**400  # more than a float holds
+NUMBERS = (HUGE, -HUGE, 10**4_000, float("inf"), float("nan"), NESTED)
+
+
+KINDS = ["combined", "product", "automaton", "ngram and lexical", "evidence", "open", "languages"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_no_float_holds(priors: dict[str, Path], kind: str, tmp_path: Path) -> None:
+    """In every place of the description that has a number: read or refused, and then used."""
+    place = Path(shutil.copytree(priors[kind], tmp_path / "prior"))
+    whole = json.loads((place / "prior.json").read_text(encoding="utf-8"))
+    found = numbers_in({name: whole[name] for name in ("parts", "background", "version") if name in whole})
+    assert len(found) > 1
+    for path in found:
+        for value in NUMBERS:
+            changed = json.loads(json.dumps(whole))
+            node = changed
+            for key in path[:-1]:
+                node = node[key]
+            node[path[-1]] = value
+            (place / "prior.json").write_text(json.dumps(changed), encoding="utf-8")
+            use(place)
+
+
+def numbers_in(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where numbers stand in JSON."""
+    if isinstance(node, (dict, list)):
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        return [place for key, inside in items for place in numbers_in(inside, (*path, key))]
+    return [path] if isinstance(node, (int, float)) and not isinstance(node, bool) else []
+
+
+@pytest.mark.parametrize(
+    "background",
+    [
+        {"tempered": "ATOM", "temperature": HUGE},
+        {"tempered": "ATOM", "temperature": -HUGE},
+        {"mixture": ["ATOM", "ATOM"], "weights": [HUGE, 1], "weighting": "fixed"},
+        {"mixture": ["ATOM", "ATOM"], "weights": [0.5, 10**309], "weighting": "learned"},
+        {"product": [HUGE, HUGE]},
+        {"part": HUGE, "text": "x"},
+        {"part": "ngram", "text": "ngram:2", "options": {"a": HUGE}},
+    ],
+)
+def test_backgrounds_with_numbers_that_no_float_holds(
+    priors: dict[str, Path], background: dict[str, Any], tmp_path: Path
+) -> None:
+    place = Path(shutil.copytree(priors["combined"], tmp_path / "prior"))
+    whole = json.loads((place / "prior.json").read_text(encoding="utf-8"))
+    atom = whole["background"]["mixture"][0]
+    text = json.dumps({**whole, "background": background}).replace('"ATOM"', json.dumps(atom))
+    (place / "prior.json").write_text(text, encoding="utf-8")
+    with pytest.raises(PriorError, match="its background (is|has) .*; build it again"):
+        Prior.load(place)
 
 
 @pytest.mark.parametrize("place", ["settings", "output_features"])

@@ -27,7 +27,12 @@ def failure(path: Path, text: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weights": [1]}', '{"weights": {"list": "x"}}', "[" * 100_000])
+HUGE = "1" + "0" * 400  # more than a float holds
+OTHERS = ["", "[]", "{}", '{"weights": [1]}', '{"weights": {"list": "x"}}', "[" * 100_000, "1" * 5_000]
+OTHERS += [f'{{"weights": {{"list": {number}}}}}' for number in (HUGE, f"-{HUGE}", "1" * 5_000, "null", "[]")]
+
+
+@pytest.mark.parametrize("text", OTHERS)
 def test_another_kind_of_file(tmp_path: Path, text: str) -> None:
     assert failure(tmp_path / "w", text).endswith("found something else; tune again")
 

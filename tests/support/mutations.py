@@ -117,6 +117,7 @@ DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 0.5, -0.5, 1e30, 1e-30, float("nan"), float("inf"), "", "x"),
+    *(10**400, -(10**400)),  # more than a float holds
     *("\ud800", "../../etc", "/", "__import__('os')", "x" * 1000, [], {}, [[]], [None], {"": None}, ["le", "le"]),
 )
 

@@ -150,7 +150,7 @@ class MarkovField:
         saved = read_folder(folder, WORDS)
         try:
             return _read(saved)
-        except (KeyError, TypeError, ValueError, LLRNNError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, LLRNNError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(f"{folder}: expected a field, found something unsound ({error}); {AGAIN}") from None
@@ -181,10 +181,14 @@ def _read(saved: SavedField) -> MarkovField:
     if min(row_of[words.index[name]] for name in ("</s>", "<unk>")) < 0:
         raise ValueError("no </s> or no <unk>")
     features = None
-    if saved.description["features"] is not None:
+    many = saved.description["features"]
+    if many is not None:
         places = saved.array("feature_places", np.int64, 2, None)
         values = saved.numbers("feature_values", places.shape[1])
-        shape = (len(offset), int(saved.description["features"]))
+        is_size = type(many) is int and 0 <= many < 1 << 31
+        shape = (len(offset), many if is_size else 0)
+        if not is_size or (places < 0).any() or (places >= np.array(shape)[:, None]).any():
+            raise ValueError("features that point outside their table")
         features = torch.sparse_coo_tensor(torch.from_numpy(places.copy()), values, shape, check_invariants=True)
         features = features.coalesce()
     form = Form(str(saved.description["form"]), order, offset, width, features)

@@ -116,6 +116,44 @@ def test_the_state_of_another_training(stopped: tuple[FieldOptions, Path]) -> No
             train(options, str(folder))
 
 
+HUGE = 10**400  # more than a float holds
+
+
+def test_entries_of_another_kind(field_folder: Path, tmp_path: Path) -> None:
+    whole = json.loads((field_folder / JSON_FILE).read_text(encoding="utf-8"))
+    shutil.copytree(field_folder, tmp_path / "field")
+    entries = {"order", "width", "form", "symbols", "features", "version", "kind", "format", "arrays_sha256"}
+    assert entries < whole.keys()
+    for entry in entries:
+        for value in (HUGE, -HUGE, float("inf"), float("nan"), 2**63, -1, [[]], {"a": 1}, "x"):
+            (tmp_path / "field" / JSON_FILE).write_text(json.dumps({**whole, entry: value}), encoding="utf-8")
+            with pytest.raises(DataError, match="; train it again|; give another folder"):
+                MarkovField.load(str(tmp_path / "field"))
+
+
+@pytest.mark.parametrize("many", [HUGE, float("inf"), float("nan"), 2**63, 2**62, -1, 0, True, "3", [], {}])
+def test_a_number_of_features_that_is_none(many: object, field_folder: Path, tmp_path: Path) -> None:
+    refuse_features(many, [[0, 1], [0, 1]], field_folder, tmp_path)
+
+
+@pytest.mark.parametrize("places", [[[0, 10**6], [0, 1]], [[0, -1], [0, 1]], [[0, 1], [0, 3]], [[0, 1], [0, 2**62]]])
+def test_features_outside_their_table(places: list[list[int]], field_folder: Path, tmp_path: Path) -> None:
+    refuse_features(3, places, field_folder, tmp_path)
+
+
+def refuse_features(many: object, places: list[list[int]], field_folder: Path, tmp_path: Path) -> None:
+    """Of a field with these features, whose hash fits."""
+    arrays = dict(read_arrays(field_folder / ARRAYS_FILE, map_file(field_folder / ARRAYS_FILE)))
+    arrays |= {"feature_places": np.array(places, dtype=np.int64), "feature_values": np.ones(2)}
+    description = json.loads((field_folder / JSON_FILE).read_text(encoding="utf-8")) | {"features": many}
+    with (tmp_path / ARRAYS_FILE).open("wb") as file:
+        write_arrays(file, arrays)
+    description["arrays_sha256"] = hashlib.sha256((tmp_path / ARRAYS_FILE).read_bytes()).hexdigest()
+    (tmp_path / JSON_FILE).write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(DataError, match="something unsound .features that point outside their table.; train it again"):
+        MarkovField.load(str(tmp_path))
+
+
 def test_numbers_that_are_none_and_places_that_cannot_be_written(field_folder: Path, tmp_path: Path) -> None:
     field = MarkovField.load(str(field_folder))
     field.parameters["unary"][1] = float("nan")
