@@ -229,7 +229,7 @@ def test_the_source_dictionary_is_found_kept_and_compared(dates: ModuleType, tmp
     (tmp_path / "dict.de.txt").write_text("ein 1\n", encoding="utf-8")
     with pytest.raises(OptionError, match=r"--background dates: expected one other dict.* found dict.de.txt, dict.en"):
         Prior.build(tmp_path / "dict.fr.txt", recipe)
-    with pytest.raises(OptionError, match="source_dictionary: it needs evidence, or a background that knows the sour"):
+    with pytest.raises(OptionError, match="source_dictionary: it needs translations, evidence or a background tha"):
         Prior.build(tmp_path / "dict.fr.txt", Recipe(source_dictionary=ENGLISH))
 
 

@@ -46,6 +46,7 @@ from fairseq_llrnn.head.checks import (
     check_names,
     check_numbers,
     fingerprint_of,
+    refuse_empty,
     refuse_forbidden,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
@@ -190,7 +191,11 @@ class LogLinearHead(nn.Module):
 
         Args:
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
+
+        Raises:
+            DataError: there is no position.
         """
+        refuse_empty(previous.shape, "tokens (B, T)")
         whole = self.training or torch.is_grad_enabled()
         tokens, readable = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
@@ -479,8 +484,8 @@ class LogLinearHead(nn.Module):
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 
         Raises:
-            OptionError: a number out of its range. DataError: shapes that do not fit; a target to which the background
-            gives no mass.
+            OptionError: a number out of its range. DataError: shapes that do not fit, or have no position; a target
+            to which the background gives no mass.
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")

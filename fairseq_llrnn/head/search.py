@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import plain
+from fairseq_llrnn.head.checks import refuse_empty
 from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ def start(
     Args:
         source: (N, L); equal neighbours, as a beam search has them, are looked at once. source_states: (N, L, E).
         pinned: tokens whose probabilities every step is asked for (`Batch.log_probs_of_pinned`).
+
+    Raises:
+        DataError: there are no hypotheses.
     """
+    refuse_empty((batch_size,), "hypotheses (N,)")
     background, sentence, sources = head.background, None, source
     if source is not None:
         sources, sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)
@@ -69,7 +74,8 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
 
 
 def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
-    """The distribution of the next token: hidden states (N, H)."""
+    """The distribution of the next token: hidden states (N, H). Raises DataError: there are no hypotheses."""
+    refuse_empty(hidden.shape[:1], "hypotheses (N,)")
     background = state.reachable.with_hidden(hidden)
     masses = background.masses(state.states)
     parts = hidden.unsqueeze(1), background, state.states, masses, state.rows

@@ -137,10 +137,12 @@ def build(
     evidence = rules_of(options, patterns)
     check_beside(options.translations, background)
     of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
-    knows_source = evidence is not None or any(one.part.knows_source for _, one in named)
+    asked = evidence is not None or options.translations is not None
+    knows_source = asked or any(one.part.knows_source for _, one in named)
     if options.source_dictionary is not None and not knows_source:
         raise OptionError(
-            "source_dictionary: it needs evidence, or a background that knows the source; add that, or leave it out"
+            "source_dictionary: it needs translations, evidence or a background that knows the source; add one of "
+            "them, or leave it out"
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):

@@ -181,8 +181,8 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or tr
          "at most 1, found 1.5; correct it"),
         ("--set evidence.weight=0.5", "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. "
          "numbers"),
-        ("--set source_dictionary=/dev/null", "source_dictionary: it needs evidence, or a background "
-         "that knows the source; add that, or leave it out"),
+        ("--set source_dictionary=/dev/null", "source_dictionary: it needs translations, evidence or a "
+         "background that knows the source; add one of them, or leave it out"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(data: Path, llrnn: Llrnn, options: str, says: str) -> None:

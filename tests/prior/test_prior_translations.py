@@ -12,7 +12,7 @@ from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.prior.parts import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
@@ -195,3 +195,16 @@ def test_translations_of_special_symbols(translated: Path) -> None:
 
 def test_source_words_that_are_missing_or_others(translated: Path) -> None:
     assert_needs_its_source_words(translated)
+
+
+def test_a_source_dictionary_beside_translations_alone_is_theirs_or_refused() -> None:
+    """It says nothing new, and is no mistake."""
+    bitext = Bitext(sentences([4, 5, 2], [4, 6, 2]), sentences([5, 6, 2], [4, 8, 2]))
+    translations = TranslationOptions(ParallelText(bitext, SOURCE_SYMBOLS, ()), aligner="ibm1")
+    for background in ("unigram", "cache:5", "cache:5 times translations"):
+        recipe = Recipe(top_words=2, background=background, translations=translations)
+        prior = Prior.build(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS))
+        assert prior.source_symbols == SOURCE_SYMBOLS
+        assert prior.fingerprint == Prior.build(SYMBOLS, recipe).fingerprint
+        with pytest.raises(OptionError, match="source_dictionary: expected the words of the source side of --lexical"):
+            Prior.build(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS[:-1]))

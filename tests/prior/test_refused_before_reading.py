@@ -62,7 +62,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "recipe, message",
     [
-        ({"source_dictionary": SYMBOLS}, "source_dictionary: it needs evidence, or a background that knows the source"),
+        ({"source_dictionary": SYMBOLS}, "source_dictionary: it needs translations, evidence or a background that"),
         ({"background": "unigrm"}, "--background unigrm: expected unigram, .* found no such file; did you mean unigra"),
         ({"background": "cache:5", "over": "unigrm"}, "over unigrm: expected unigram, .* did you mean unigram"),
         ({"background": "cache:5", "over": "unigram(x=1)"}, r"over unigram\(x=1\): there is no key x; there are: smo"),
