@@ -10,7 +10,7 @@
     explain    what `llrnn explain` says besides: a module (cli/explain)   explain.py
     evidence   kinds of strings that a translation is to have: a module    evidence.py
                that registers them (evidence/rules.py)
-    cells      kinds of recurrent cells: a module that registers       cells.py
+    cells      kinds of recurrent cells: a module that registers           cells.py
                them (networks/recurrent.py)
     spellers   kinds of open vocabularies: a module that registers what    speller.py
                spells their strings (open_vocabulary/open_strings.py)

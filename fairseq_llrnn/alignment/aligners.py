@@ -1,14 +1,13 @@
-"""The links that eflomal draws (Östling & Tiedemann 2016), if it is installed.
+"""The aligners of a bitext, and the table t(target word | source word) that follows from their links.
 
-Who aligns the words of a bitext, and the table t(target word | source word) that follows.
+Sizes: I sentence pairs, U source words, V target words, P pairs of a source and a target token of one sentence pair.
 
-Sizes: I sentence pairs, U source words, V target words.
+IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM, gives expected links of pairs of words, or links of
+tokens. Time and memory are linear in P. It works on parts of the text in threads (numpy computes outside of Python's
+lock); their sums are added in the order of the text, so that the result does not depend on how many there are.
 
-IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM: expected links of pairs of words, or links of tokens.
-
-Sizes: P pairs of a source and a target token of one sentence pair, V target words. Time and memory are linear in P. It
-works on parts of the text in threads (numpy computes outside of Python's lock); their sums are added in the order of
-the text, so that the result does not depend on how many there are.
+Where the package eflomal (Östling & Tiedemann 2016) is installed, it may align instead, and the links that it draws
+are read.
 """
 
 from __future__ import annotations

@@ -1,30 +1,24 @@
-"""Translations of source lemmas, which a rare form of the source falls back on.
+"""Lemmas and their forms: translations of source lemmas, which a rare form of the source falls back on.
 
-A form that a bitext shows once or never says little or nothing by itself, where its lemma may say much (`policemen`,
-`policeman`). With n(s, u) the links of form s with unit u of the target, a word or a lemma, and t(u | l) of
-the source's lemmas, from the same bitext with each source word as its lemma,
-
-    t(u | s)  =  (n(s, u) + κ t(u | lemma of s)) / (n(s) + κ)
-
-as if the lemma had been linked κ times more in its own proportions. A form without links says what its lemma says, and
-one whose lemma has none what it says itself.
-
-A lemma is called by its head, the form that the text shows most often, and a word is of one lemma alone
-(`LemmaForms`). A word without a lemma is one by itself.
 Sizes: U source words, V target words, E entries.
 
-The forms of lemmas: which words of a dictionary are one word in several forms.
-
-A text shows some forms of a lemma and not others, so that t(word | s) reaches the shown ones only. Aligned and counted
-together, t(lemma | s) says of all forms what the shown ones have taught; what a lemma's mass is shared by is for
-backgrounds/source.py.
+`LemmaForms` says which words of a dictionary are one word in several forms. A text shows some forms of a lemma and
+not others, so that t(word | s) reaches the shown ones only. Aligned and counted together, t(lemma | s) says of all
+forms what the shown ones have taught; what a lemma's mass is shared by is for backgrounds/source.py.
 
 A lemma is called by its *head*, the form that the text shows most often, so that a lemma is a word's id and a table of
 lemmas (translation_table.py) is one of words. A token is counted for one lemma alone, that of its word's lemmas whose
 forms are the most frequent together; a word is listed among the forms of every lemma that it may be of, since nobody
 knows which of them a form is of that the text lacks.
 
-Sizes: V target words, E entries.
+With `SourceLemmas`, a form that a bitext shows once or never, and that says little or nothing by itself, says what
+its lemma says (`policemen`, `policeman`). With n(s, u) the links of form s with unit u of the target, a word or a
+lemma, and t(u | l) of the source's lemmas, from the same bitext with each source word as its lemma,
+
+    t(u | s)  =  (n(s, u) + κ t(u | lemma of s)) / (n(s) + κ)
+
+as if the lemma had been linked κ times more in its own proportions. A form without links says what its lemma says,
+and one whose lemma has none what it says itself. A word without a lemma is one by itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the files of grammars.
+"""Reads the files of grammars, and bounds how deep and how long the trees of each nonterminal are.
 
     # comments
     %depth 8                        at most so many nonterminals on a path of the tree, the first one included
@@ -9,9 +9,8 @@
 
 grammar.py says what strings weigh, and makes the automaton.
 
-Bounds on each nonterminal of a grammar, before an automaton is built: how deep and how long its trees are.
-
-Each function looks at each rule a few times, however the rules depend on each other.
+The bounds are found before an automaton is built: each function looks at each rule a few times, however the rules
+depend on each other.
 """
 
 from __future__ import annotations

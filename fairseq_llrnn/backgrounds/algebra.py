@@ -1,18 +1,18 @@
-"""What backgrounds made of backgrounds share: states side by side, conditions and limits passed on.
+"""Backgrounds that are made of others: with a temperature, as products, or by what a source sentence adds.
 
-Sizes: N hypotheses, B batch, T time, L source length, H hidden width, M pairs of a row and a word, K parts.
+Sizes: N hypotheses, B batch, T time, L source length, H hidden width, M pairs of a row and a word, K parts, V words,
+E words listed in all rows.
+
+`Combined` is what they share: conditions and limits are passed on to the parts, whose states stand side by side.
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
 are kept bit by bit. Only a part with `growth` may have a state that gets wider.
 
-A background with a temperature: b(K, x)^(1/T), nearer to uniform where T is large.
+`Tempered` is b(K, x)^(1/T) for a temperature T: nearer to uniform where T is large. Each word's weight is tempered,
+so that masses of signatures change as well. Words that are forbidden stay so. What the part can list, this lists;
+else answers need all words.
 
-Sizes: N hypotheses, V words. Each word's weight is tempered, so that masses of signatures change as well. Words that
-are forbidden stay so. What the part can list, this lists; else answers need all words.
-
-A product of backgrounds: every one must allow a word, and each has its say (grammar × statistics).
-
-Sizes: N hypotheses, V words, E words listed in all rows.
+In a `Product`, every part must allow a word, and each has its say (grammar × statistics).
 
     b(K, x)  =  Π_i b_i(K, x)                                             not normalised: p(x | K) is
 
@@ -20,7 +20,7 @@ Where a part lists all words that it allows (a grammar), only these are looked a
 weights of E words. Else, where all parts have a root, the product of the roots is the root, and listed is what any part
 lists.
 
-`BySource` is a background that its source makes another one: by itself it is the background below.
+`BySource` is a background that a source sentence makes another one; without a source it is the background below.
 
     BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """

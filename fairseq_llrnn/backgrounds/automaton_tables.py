@@ -1,16 +1,10 @@
-"""The arrays of an automaton as buffers, and what is looked up in them: arcs, steps, masses, shares.
+"""The arrays of an automaton as buffers, and what it changes of the masses of signatures.
 
-Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries, N rows, M pairs
-looked up.
+Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries (pairs of a state
+and a class that one of its own arcs is in), N rows, M pairs looked up. Weights are natural logarithms in float64.
 
-automata/automaton.py defines b(q, x), and the tables below what a state changes of the masses. A word is
-looked up in all states of its chain at once, by one binary search over the keys state · V + token; a class likewise,
-over the keys state · S + class. A word without weight leads to the start.
-
-What an automaton changes of the masses of signatures: one sparse row per state, computed once.
-
-Sizes: V words, S signatures, Q states, A arcs, D steps of the longest chain of failures, E entries (pairs of a state
-and a class that one of its own arcs is in). Weights are natural logarithms in float64.
+`ClassTables` say what each state (automata/automaton.py defines b(q, x)) changes of the masses: one sparse row per
+state, computed once.
 
 With β_q the cost of failing, and f what q fails to,
 
@@ -20,6 +14,10 @@ With β_q the cost of failing, and f what q fails to,
 Kept is what is to be added to log B_f(σ) + log β_q, or to log B₀(σ): a number for each entry, none for other classes.
 The shares s = b(f, x) / B_f(σ) of the words on arcs are summed, and 1 − Σ s is the share of those that are not. Where
 little is left of it, its digits are gone, and the members without an arc are summed themselves.
+
+`AutomatonTables` look up arcs, steps, masses and shares. A word is looked up in all states of its chain at once, by
+one binary search over the keys state · V + token; a class likewise, over the keys state · S + class. A word without
+weight leads to the start.
 """
 
 from __future__ import annotations

@@ -10,18 +10,19 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     bound = background.given(source)               the background of a batch of conditions C (source sentences)
 
 A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
-Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit
-of length). What training and searches read are `masses` (masses.py): rows of masses that states share, and few entries.
-Training is a search whose states are given: `along` a batch.
-Where words have classes of their own in a context (output/context_classes.py), there are more classes than the
-vocabulary has, and which class a token is of depends on the context: ask `classes`, not `class_of`.
-A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a slow,
-obviously right default, which a faster subclass overrides. fairseq_llrnn/testing.py checks that it says the same.
+Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit of
+length). What training and searches read are `masses` (masses.py): rows of masses that states share, and few entries.
+Training is a search whose states are given: `along` a batch. Where words have classes of their own in a context
+(output/context_classes.py), there are more classes than the vocabulary has, and which class a token is of depends on
+the context: ask `classes`, not `class_of`.
 
-Backgrounds form an algebra: algebra.py and mixture.py make one of others. What a background needs for that besides:
-`explicit`, where it can list the words that it weighs otherwise than its root (masses.py). The simplest of all is here,
-too: `StaticBackground` does not look at the context and has one weight per word, the same everywhere, as the paper's
-b(x): uniform, unigram, or weights from a file.
+A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a
+slow, obviously right default, which a faster subclass overrides. fairseq_llrnn/testing.py checks that it says the
+same. Backgrounds form an algebra: algebra.py and mixture.py make one of others. What a background needs for that
+besides is `explicit`, where it can list the words that it weighs otherwise than its root (masses.py).
+
+The simplest background, `StaticBackground`, does not look at the context and has one weight per word, the same
+everywhere, as the paper's b(x): uniform, unigram, or weights from a file.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-"""Masses and best members of the signatures that have listed words: what `ExplicitWeights` changes of its root.
+"""Masses and best members of signatures, where some words have other weights than under a static background.
 
-Sizes: N rows, V words, S signatures, E entries, G pairs of a row and a signature with entries, M pairs asked about.
+Sizes: N rows, K roots, V words, S signatures, E entries (listed words), G pairs of a row and a signature with
+entries, M pairs of a row and a class that are asked about, F words of the front, W words of the largest class asked
+for.
+
+`ListedClasses` are the masses and best members of the signatures that have listed words: what `ExplicitWeights`
+(masses.py) change of their root.
 
     B(n, σ)  =  exp(constant[n]) · (B_root(σ) − Σ_{x ∈ σ listed} root(x))  +  Σ_{x ∈ σ listed} b(n, x)
 
 The difference is taken as 1 − Σ of shares. Where little of it is left its digits are gone, and the members that are not
 listed are summed themselves.
 
-The best members of classes under a mixture of static backgrounds that is another one in every row.
-
-Sizes: N rows, K roots, V words, S signatures, F words of the front, E listed words, M pairs of a row and a class, W
-words of the largest class asked for.
+`SeveralRoots` have the best members of classes under a mixture of static backgrounds that is another one in every
+row.
 
     best(n, σ)  =  max over x ∈ σ of  Σ_i exp(α[n, i]) root_i(x)
 

@@ -1,6 +1,8 @@
-"""A mixture of backgrounds, whose weights are given, learned, or chosen by the network at every position.
+"""Mixtures of backgrounds, and products and temperatures that leave an automaton or a static background what it is.
 
 Sizes: N hypotheses (or positions of a batch), K parts, V words, S signatures, H hidden width, E listed words.
+
+The weights of a `Mixture` are given, learned, or chosen by the network at every position.
 
     b(K, x)  =  Σ_i w_i b_i(K, x),      Σ_i w_i = 1
 
@@ -11,10 +13,9 @@ Masses and shares are mixed from those of the parts. Where the parts have the sa
 masses are sparse, and best members are found among the words that any part lists and the best of the root. Else masses
 are (N, S), and the best members are found by listed_classes.py; where a part has no root, among all V words.
 
-Products and temperatures in their fastest form: where they are atoms again, they are as fast as one.
-
-Sizes: V words. The product of a static background with an automaton is the automaton whose arcs and root weigh the
-words as well; at a temperature T all its weights, failures included, are divided by T:
+`product` and `tempered` are as fast as one background, where they can be. The product of a static background with an
+automaton is the automaton whose arcs and root weigh the words as well; at a temperature T all its weights, failures
+included, are divided by T:
 
     arc (q, x):  log w + log s(x)      root:  log b₀(x) + log s(x)          failures keep their cost
     arc (q, x):  log w / T             root:  log b₀(x) / T                 failures: log cost / T

@@ -1,6 +1,7 @@
-"""Options that say where a model's data and prior are, and name code of the user's own, which no checkpoint does.
+"""What sub-commands share that need fairseq and a model: the options of its places, and the import of fairseq.
 
-Sub-commands that need fairseq: it is imported quietly, or the user is told what to install.
+The options say where a model's data and prior are, and name code of the user's own, which no checkpoint does. fairseq
+is imported quietly, or the user is told what to install.
 """
 
 import argparse

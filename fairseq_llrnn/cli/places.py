@@ -1,6 +1,8 @@
-"""Where results go: places that cannot be written to are refused before anything is computed.
+"""The places that a command reads from and writes to.
 
-Text from stdin or from a file, read alike: as UTF-8, whatever the terminal's own encoding is.
+Text from stdin or from a file is read alike: as UTF-8, whatever the terminal's own encoding is.
+
+Places that results cannot be written to are refused before anything is computed.
 """
 
 import os

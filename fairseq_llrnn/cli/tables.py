@@ -1,11 +1,11 @@
-"""How `llrnn show` and `llrnn explain` print: plain UTF-8 that stays readable on a terminal of 100 columns.
+"""How commands print: tables and numbers for a terminal, notes on stderr, and stdout that may fail.
 
-Words come from other people's texts. What a terminal would not show, or would obey (escape sequences), is printed as
-an escape; wide and combining characters are counted as the columns they take.
+Tables are plain UTF-8 that stays readable on a terminal of 100 columns. Words come from other people's texts. What a
+terminal would not show, or would obey (escape sequences), is printed as an escape; wide and combining characters are
+counted as the columns they take.
 
-stdout: in UTF-8, and what happens where it cannot take what is written: a full disk, or a reader that went away.
-
-On stderr: the notes of readers of files.
+stdout is in UTF-8, too. It may not take what is written: the disk is full, or a reader went away. The notes of
+readers of files go to stderr.
 """
 
 import io

@@ -1,17 +1,16 @@
 """How much of what a translation should contain it contains: by frequency in training, by rule, and by gold facts.
 
-Sentence by sentence, a word that the reference has r times and the output c times counts min(r, c) times (BLEU's
-clipped counts); where it stands does not matter. So this measures the choice of words, not their order, and is recall;
-for words matched by a rule, precision stands beside it.
-
-Gold facts about the sentences of a test: which words must be copied or mapped, and which must agree.
-
-JSON lines, one object a sentence, as `scripts/make_corpus.py --bilingual` writes (core/toy_french/bilingual):
+Gold facts about the sentences of a test say which words must be copied or mapped, and which must agree. They are JSON
+lines, one object a sentence, as `scripts/make_corpus.py --bilingual` writes (core/toy_french/bilingual):
 
     {"copies": [{"kind": "number", "french": "57.843", "seen": false}, …],
      "agreements": [{"form": "fermées", "seen": true}, …]}
 
 Whatever else an object holds is not read. "agreements" may be missing.
+
+In a tally, sentence by sentence, a word that the reference has r times and the output c times counts min(r, c) times
+(BLEU's clipped counts); where it stands does not matter. So this measures the choice of words, not their order, and
+is recall; for words matched by a rule, precision stands beside it.
 """
 
 import json

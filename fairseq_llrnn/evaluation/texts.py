@@ -1,6 +1,9 @@
-"""Texts to evaluate: the words of a line; source, reference and systems' outputs; capitals that a dictionary lacks.
+"""Texts to evaluate: the words of their lines, systems' outputs beside a reference, and the bits that a model needs.
 
-A line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
+`CapitalWords` counts words with capitals where every word of a model's dictionary is in lower case. They count as
+unknown ones, and nothing else tells the user of it.
+
+`words`: a line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
 
     L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
 
@@ -8,16 +11,13 @@ A word is letters, digits and underscores with hyphens between them; `.`, `,`, `
 and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). `<unk>` is a word.
 Whatever else is visible is a word by itself. Moses' escapes (`&apos;`) are read as what they stand for.
 
-Where every word of a model's dictionary is in lower case, words with capitals count as unknown ones. `CapitalWords`
-counts them, since nothing else tells the user of it.
+`Texts` are a source, a reference and the outputs of systems, line by line; `line_batches` are lines of a text in
+their order, for models that score or label them.
 
-Lines of a text in batches, in the order in which they come, for models that score or label them.
-
-How well a model predicts a text: bits per word and per character, and where they go.
-
-The characters of a line are those of its words, a blank between two words, and its end; so bits per character can be
-compared between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a
-line's end are among them.
+`TextScore` says how well a model predicts a text: bits per word and per character, and where they go. The characters
+of a line are those of its words, a blank between two words, and its end; so bits per character can be compared
+between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a line's
+end are among them.
 """
 
 from __future__ import annotations

@@ -12,14 +12,14 @@ A source token has one kind at most, the first of those chosen that holds for it
     copies    not in the vocabulary, with a letter
     translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
 
-Beside these, a system may ask for strings of its own, whatever the source says (group_slots.py). No token is of its
-kind by itself; `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
+Beside these, a system may ask for strings of its own, whatever the source says (evidence/group_slots.py). No token is
+of its kind by itself; `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
 
 Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
 chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
 a dictionary, its special symbols included or not.
 
-What source tokens become, as tab-separated rows: token, target words (`1,000<TAB>1 000`). Evidence of a user.
+What tokens of the kind `mapped` become, a user says in tab-separated rows: token, target words (`1,000<TAB>1 000`).
 """
 
 from __future__ import annotations

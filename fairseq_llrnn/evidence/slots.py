@@ -1,17 +1,16 @@
-"""The slots of a batch of source sentences: their strings, feature rows and places.
+"""The slots of a batch of source sentences, their rows in the output layer, and targets in which they are tokens.
 
-Sizes: B sentences, L source length, J slots of the sentence that has most of them (at least one, so that a model's
-weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E encoder width,
-H hidden width. A sentence with fewer slots is filled up with `NO_WORD`. A slot is a string: evidence that comes twice
-is one slot with two places.
+Sizes: B sentences, L length of a source or target, J slots of the sentence that has most of them (at least one, so
+that a model's weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E
+encoder width, H hidden width, M words of the longest slot.
 
-In a target sentence, every word, or every few words, that a slot stands for is the slot's one token (`merged_target`).
-A slot has one token and one class, however many pieces the dictionary has for its string. So a
-string has its whole probability in one step, and training must see it so: a run of tokens that spells a slot's string
-from the beginning of a word to the end of one is that token. Where several slots fit, the longest wins; the sentence is
-read from left to right.
+A slot is a string, with feature rows and with its places in the source: evidence that comes twice is one slot with
+two places. A sentence with fewer slots is filled up with `NO_WORD`.
 
-Sizes: L tokens of a sentence, M words of the longest slot. Time O(L · M).
+A slot has one token and one class, however many pieces the dictionary has for its string. So a string has its whole
+probability in one step, and training must see it so (`merged_target`): a run of tokens that spells a slot's string
+from the beginning of a word to the end of one becomes the slot's token. Where several slots fit, the longest wins;
+the sentence is read from left to right, in time O(L · M).
 """
 
 from __future__ import annotations

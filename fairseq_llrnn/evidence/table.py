@@ -1,11 +1,10 @@
 """What every source token offers as evidence, for vocabularies that are open on both sides.
 
-Sizes: U source words, V target words, F features. Ids below U (V) are those of the dictionaries. A string outside gets
-the next free id when it is first met, the same in the whole process; what stands at it is one of three things:
+Sizes: U source words, V target words, F features, L tokens of a sentence.
 
-    source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown alias* of a
-                    known one: the same string, read as <unk> (plugin/data/evidence_data.py trains with aliases)
-    target id ≥ V   a string that some slot offers, or a word of a reference text that the dictionary lacks
+`WordSpans` say where words stand in sentences of numbers: a token each, or several pieces each. Special symbols stand
+alone and spell no word. Which piece a `<unk>` was, and where its word began and ended, nobody knows: all that may
+belong to its word spells none.
 
 A *group* is one of strings of which a translation has to have one. A system that requires strings of a translation
 (systems/terms) adds its groups to the one `GroupTable` of a session, and marks source tokens. A sentence's marks travel
@@ -22,10 +21,12 @@ room in the slots of its sentence gets one warning, with the count of all senten
 loaded, they are counted beforehand (plugin/data/evidence_data.py). Where sentences come one after the other
 (fairseq-interactive, `llrnn explain`, `llrnn rescore`), only the end of the process knows their number.
 
-Where words stand in sentences of numbers: a token each, or several pieces each.
+In an `EvidenceTable`, ids below U (V) are those of the dictionaries. A string outside gets the next free id when it
+is first met, the same in the whole process; what stands at it is one of three things:
 
-Sizes: L tokens of a sentence. Special symbols stand alone and spell no word. Which piece a `<unk>` was, and where its
-word began and ended, nobody knows: all that may belong to its word spells none.
+    source id ≥ U   an unknown word that is evidence (any other unknown word is <unk>), or the *unknown alias* of a
+                    known one: the same string, read as <unk> (plugin/data/evidence_data.py trains with aliases)
+    target id ≥ V   a string that some slot offers, or a word of a reference text that the dictionary lacks
 """
 
 from __future__ import annotations

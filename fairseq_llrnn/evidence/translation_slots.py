@@ -1,12 +1,13 @@
-"""Translations of source words as slots: words of the dictionary, each with the places that it translates.
+"""Slots for translations of source words, and the background of sentences with slots of any kind.
 
 Sizes: B sentences, L source length, J slots, V words, S signatures, F features, E pairs of a slot and a place.
 
-A word without an identity (`TOPFORM`) shares its features with others, so that nothing but its background tells the
-translation of one source word from that of another. As a slot it is alone in its class, has its features and one more,
-and P s of the places that it translates (evidence/slots.py): the network finds the word by looking at the source, and
-chooses its form by features. Some words with an identity are slots, too: they are met far more often, so that P is
-learned from them, and rare words do not compete with words that lack P s.
+`TranslationSlots` are words of the dictionary, each with the places that it translates. A word without an identity
+(`TOPFORM`) shares its features with others, so that nothing but its background tells the translation of one source
+word from that of another. As a slot it is alone in its class, has its features and one more, and P s of the places
+that it translates (evidence/slots.py): the network finds the word by looking at the source, and chooses its form by
+features. Some words with an identity are slots, too: they are met far more often, so that P is learned from them, and
+rare words do not compete with words that lack P s.
 
 Such a slot singles a word out and adds no mass, since lexical translations have given it what it has. Offered are the
 likeliest of each sentence, by their part e of the background (backgrounds/lexical.py); s is the mean of its places,

@@ -1,16 +1,17 @@
-"""A fairseq dictionary read without fairseq: symbols, counts, and which of them may be predicted.
+"""A fairseq dictionary read without fairseq, ids of strings that it lacks, and the words of large texts as its ids.
 
-The file has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Entries
-`madeupwordNNNN 0` only pad the size to a multiple of eight; they are never in a text. No label of a text is </s>
-or <unk>.
+Sizes: V symbols, T words, n lines.
 
-Ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met. Those of source
-tokens may carry marks in their upper half (evidence/group_slots.py).
+A file of a dictionary has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Which of them
+may be predicted, `WordList` says: entries `madeupwordNNNN 0` only pad the size to a multiple of eight, and are never
+in a text; no label of a text is </s> or <unk>.
 
-Words of large texts, counted or as ids, block by block in several processes (files/text_blocks.py).
+`OpenWords` are ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met.
+Ids of source tokens may carry marks in their upper half (evidence/table.py); `plain` takes them off.
 
-Workers know no dictionary, which would take as much memory in each of them as here: a block's words come back as its
-different words, with their counts, or with the place of each word among them. Sizes: V symbols, T words, n lines.
+Words of large texts are counted, or read as ids, block by block in several processes (files/text_blocks.py). Workers
+know no dictionary, which would take as much memory in each of them as in the first process: a block's words come back
+as its different words, with their counts, or with the place of each word among them.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
-"""Which features exist, in which order, and the sparse matrix that says which word has which (φ, and ψ).
+"""Which features a word has (φ, and ψ), which words share a signature, and which have an identity of their own.
 
-Sizes: V words of the dictionary, F features. Features of a *type* are the union over its analyses (Dymetman &
-Xiao 2016, §5.2); the M most frequent words carry their identity as well (`TOPFORM:elle`), all others `NOTTOP`.
-A feature's *group* is its name up to the first colon: `Gender:Fem` is of group `Gender`.
+Sizes: V words of the dictionary, S signatures, F features, M words with an identity.
 
-Words with equal feature rows form one class, a *signature*.
+A `FeatureTable` says which features exist, in which order, and is the sparse matrix that says which word has which.
+Features of a *type* are the union over its analyses (Dymetman & Xiao 2016, §5.2); the M most frequent words carry
+their identity as well (`TOPFORM:elle`), all others `NOTTOP`. A feature's *group* is its name up to the first colon:
+`Gender:Fem` is of group `Gender`.
 
-Sizes: V words, S signatures, F features. The exponential exp(aᵀφ(x)) cannot tell members of a class apart, so with
-B(σ) = Σ_{x∈σ} b(x)
+Words with equal feature rows form one class, a *signature* (`Signatures`). The exponential exp(aᵀφ(x)) cannot tell
+members of a class apart, so with B(σ) = Σ_{x∈σ} b(x)
 
     p(x) = p(σ(x)) · b(x) / B(σ(x)),        p(σ) ∝ B(σ) · exp(aᵀ φ(σ))
 
 exactly: the sum over V words is a sum over S signatures (docs/design.md derives it).
 
-Which words have an identity of their own (`TOPFORM:elle`), and which share a signature with others.
-
-Sizes: V words of the dictionary, M words with an identity. The M most frequent ones, all, or `auto`: those that the
-counted text shows at least `floor` times. No number of words is right for every corpus: the 2,500 most frequent words
-include some that occur once, if the text has 20,000 words, and leave out some that occur 29 times, if it has a million.
-A count says how much there is to learn a word's own weights from.
+Words with an identity are the M most frequent ones, all, or `auto`: those that the counted text shows at least
+`floor` times. No number of words is right for every corpus: the 2,500 most frequent words include some that occur
+once, if the text has 20,000 words, and leave out some that occur 29 times, if it has a million. A count says how much
+there is to learn a word's own weights from. `Sharing` says which words share a signature with others.
 """
 
 from __future__ import annotations

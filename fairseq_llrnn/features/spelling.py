@@ -1,18 +1,14 @@
-r"""Features of a word from its spelling alone: its shape and its suffix.
+r"""Features of a word from its spelling alone: its shape, its suffix, and the user's own regular expressions.
 
-These reach words that no lexicon lists. The user's own patterns (`UserPatterns`) do, too. `Shape:SmallNumber`
-is a real value that falls as the number grows, so that a model can prefer small numbers over large ones
-without having seen either (Dymetman & Xiao 2016, §3).
+Shapes and suffixes reach words that no lexicon lists. `Shape:SmallNumber` is a real value that falls as the number
+grows, so that a model can prefer small numbers over large ones without having seen either (Dymetman & Xiao 2016, §3).
 
-What a user's regular expression may not ask for: calls of its own groups, and repeats that would fill the memory.
-
-The `regex` package writes out what has to be repeated, and follows `(?R)` for ever; a time limit of a match stops
-neither before the memory is full. So an expression is read here before it is compiled. Where the reading is simpler
+`refused` says what a user's expression may not ask for: calls of its own groups, and repeats that would fill the
+memory. The `regex` package writes out what has to be repeated, and follows `(?R)` for ever; a time limit of a match
+stops neither before the memory is full. So an expression is read before it is compiled. Where the reading is simpler
 than the package's, as inside comments of `(?x)`, it counts too much.
 
-The user's own regular expressions as features of words.
-
-A TOML file with one table:
+`UserPatterns` are read from a TOML file with one table:
 
     [patterns]
     ordinal = '\d+(er|re|e|es)'       # 3e, 1er -> Pattern:ordinal

@@ -1,6 +1,6 @@
 """Text files, line by line, and files that are written as a whole or not at all.
 
-    text_lines.py    plain or gzip, with errors that name the place; NFC and NFD
+    text_lines.py    plain or gzip, with errors that name the place; NFC and NFD; how many entries were read
     text_blocks.py   large texts in blocks, worked on by several processes
     processes.py     a function over many inputs in several processes
     reading.py       what is said where a file cannot be read; devices and pipes are known before they are opened

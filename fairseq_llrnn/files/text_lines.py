@@ -1,17 +1,14 @@
-"""Unicode's normal forms (UAX #15): é is one character in NFC, and an e with a mark behind it in NFD.
+"""Text files line by line, plain or gzip, in constant memory, with errors that name the place.
 
+Unicode has several forms of one text (UAX #15): é is one character in NFC, and an e with a mark behind it in NFD.
 Both look alike, and are different words to every dictionary. `--normalize FORM` reads words in the form that the text
 has; without it, words that the vocabulary has in another form only are worth a note (`in_other_form`).
 
-Text files line by line, plain or gzip, in constant memory, with errors that name the place.
-
-How many entries of a file a reader read, and how many it left out, for which reasons.
-
-Each reader fills one count for each file, in three places that are independent of each other: `entries` where they come
-in, `read` where they are used, and `left_out` where they are not. So `entries == read + left_out` holds only where
-nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is
-logged: `llrnn` prints it as a note, fairseq's commands in their log. Those of texts, all of whose lines are read, are
-on level DEBUG.
+`ReadCount` says how many entries of a file a reader read, and how many it left out, for which reasons. Each reader
+fills one count for each file, in three places that are independent of each other: `entries` where they come in,
+`read` where they are used, and `left_out` where they are not. So `entries == read + left_out` holds only where
+nothing gets lost; tests/files/test_read_counts.py asks it of every reader. A count that is done is logged: `llrnn`
+prints it as a note, fairseq's commands in their log. Those of texts, all of whose lines are read, are on level DEBUG.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
-"""What a head refuses: weights of a checkpoint that are no numbers to compute with, or were trained beside another
-prior; batches of nothing; targets that the background forbids, whose loss would be infinite (B batch, T time).
+"""What a head refuses: weights of a checkpoint that it cannot have, batches of nothing, and forbidden targets.
+
+Sizes: B batch, T time, n numbers of a fingerprint.
+
+Weights are refused that are no numbers to compute with, or that were trained beside another prior or with other
+modules. Targets that the background forbids would have an infinite loss.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ before the network reads), `batch` (its hidden states, and rows of all classes),
     normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
 
 What is not the same for all models is given when the head is made: how the network reads (`embedding`), how log Z is
-summed (`normaliser`, normalisers.py), which classes a context has beside the signatures (`classes`, classes.py), and
-what the network makes of the masses (`masses`).
+summed (`normaliser`, output/normalisers.py), which classes a context has beside the signatures (`classes`,
+output/class_source.py), and what the network makes of the masses (`masses`).
 
 In training mode (`head.train()`), what a background was estimated from is left out: n-grams are cross-fitted, lexical
 translations leave the sentence at hand out.

@@ -1,4 +1,19 @@
-"""A logits processor for `generate`: any background, on any model that ends in a softmax, without training.
+"""Backgrounds beside models of transformers: a logits processor for `generate`.
+
+Sizes: N hypotheses, B sentences, T tokens written, L source length, K tokens of the model or its tokenizer, W words
+and strings of a session, C columns of a background.
+
+A background weighs words of its prior's dictionary, and a model writes tokens. So each word has to be one token, of
+the same spelling: a prior for a model is built over that model's own tokens (`dictionary_of`), and a grammar is
+written in them (`"Ġhow" "Ġmany"`). Special tokens are matched by what they are for.
+
+`PrefixStates` are the states of hypotheses in a search that reorders them without saying how. `generate` hands a
+model, and a logits processor, all tokens that each hypothesis has written. What a state machine says depends on these
+and on the hypothesis' sentence alone. So a state is looked up by them among those of the step before, and goes on by
+the last token; where it is not found there, the prefix is read from its beginning. Either way it is the state of that
+very prefix.
+
+The `BackgroundProcessor` takes any background, on any model that ends in a softmax, without training:
 
     p'(x | K)  =  p(x | K) b(K, x) / Σ_y p(y | K) b(K, y)                       p of the model, b of a prior
 
@@ -9,25 +24,6 @@ A grammar is a mask, n-grams multiply, required terms are said. p' sums to one a
 score of a beam search is Σ log p'. Where strings may not end anywhere, words after which no end is in reach are taken
 away behind the normalisation, as in our own searches (Background.within). What a model trained with the background
 would do else than such a product: docs/guides/huggingface.md.
-
-Sizes: N hypotheses, B sentences, T tokens written, L source length, K tokens of the model, W words and strings.
-
-Which token of a tokenizer of transformers is which word of a prior.
-
-A background weighs words of its prior's dictionary, and a model writes tokens. So each word has to be one token, of the
-same spelling: a prior for a model is built over that model's own tokens (`dictionary_of`), and a grammar is written in
-them (`"Ġhow" "Ġmany"`). Special tokens are matched by what they are for.
-
-Sizes: K tokens of the tokenizer, N hypotheses, C columns of a background, W words and strings of a session.
-
-The states of hypotheses in a search that reorders them without saying how.
-
-`generate` of transformers hands a model, and a logits processor, all tokens that each hypothesis has written. What a
-state machine says depends on these and on the hypothesis' sentence alone. So a state is looked up by them among those
-of the step before, and goes on by the last token; where it is not found there, the prefix is read from its beginning.
-Either way it is the state of that very prefix.
-
-Sizes: N hypotheses, T tokens written.
 """
 
 from __future__ import annotations

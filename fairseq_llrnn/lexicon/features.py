@@ -4,7 +4,7 @@ A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5
 and a verb, so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value; a
 plain name means 1.0. The readers that fill a lexicon from files are in `fairseq_llrnn.lexicon.readers`.
 
-Universal Dependencies' names as feature names: `Gender=Fem` becomes `Gender:Fem`.
+Universal Dependencies' names become feature names: `Gender=Fem` is `Gender:Fem`.
 """
 
 import re

@@ -1,20 +1,19 @@
-"""The analyses of the forms of lemmas, those apart that agree with different words; completed by rules.
-
-A treebank shows a form with the analyses that its text happened to need, and a dictionary of lemmas shows none. So what
-a form may be comes from three places: the analyses that the source of forms has; where it has none, the features of the
-word in the prior, if they say one thing only; and rules. A rule is a change from the lemma to the form (`ý -> ého`), of
-adjectives, or of nouns of one gender; it says the analyses that forms made by it were seen with. Where a form has
-neither, its last letters say what most forms that end so are.
-
-Roles: an analysis is of a noun, of a modifier (adjectives, determiners, numerals, participles), of a verb, or of
-another part of speech; one without a part of speech may be any.
-
-Which forms of several words agree: the forms that a phrase may have.
+"""The analyses of the forms of lemmas, and which forms of several words agree: those that a phrase may have.
 
 An *analysis* of a form is a set of features, such as {Case:Gen, Number:Sing, Gender:Masc, Animacy:Anim}; a form may
 have several. Words agree if each has an analysis such that, in every group of AGREEING, those that have values of it
-share one. What a word has no value of agrees with all. (One analysis may have several values of a group, where a source
-does not tell its analyses apart: any of them.)
+share one. What a word has no value of agrees with all. (One analysis may have several values of a group, where a
+source does not tell its analyses apart: any of them.)
+
+`FormAnalyses` keep those apart that agree with different words. A treebank shows a form with the analyses that its
+text happened to need, and a dictionary of lemmas shows none. So what a form may be comes from three places: the
+analyses that the source of forms has; where it has none, the features of the word in the prior, if they say one thing
+only; and rules. A rule is a change from the lemma to the form (`ý -> ého`), of adjectives, or of nouns of one gender;
+it says the analyses that forms made by it were seen with. Where a form has neither, its last letters say what most
+forms that end so are.
+
+As to its role, an analysis is of a noun, of a modifier (adjectives, determiners, numerals, participles), of a verb,
+or of another part of speech; one without a part of speech may be any.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""All that the options of a lexicon name, in one table: what `llrnn lexicon` writes, and priors are built from.
+"""All that the options of a lexicon name, in one table, and the forms of lemmas that tables know.
 
-The forms of lemmas with their analyses, of tables: what terms and phrases ask for.
+`gather` makes the table that `llrnn lexicon` writes, and that priors are built from.
 
-Lemmas and forms may be phrases. A form may have several analyses under its lemma, each with features; its features are
-their union.
+`WordForms` are what terms and phrases ask for: the forms of lemmas with their analyses. Lemmas and forms may be
+phrases. A form may have several analyses under its lemma, each with features; its features are their union.
 """
 
 from __future__ import annotations

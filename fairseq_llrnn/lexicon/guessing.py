@@ -1,8 +1,12 @@
-"""Guesses the features of a word from its spelling, having seen those of other words.
+"""Features of words from their spelling: guesses by those of other words, and features of morphemes.
 
-A word's ending says most of its morphology, and the longer the ending, the more. Of a word with contexts e₀ (nothing),
-e₁, e₂, … (its kind, its last letter, its last two, …), the share of words that have feature f is estimated from the
-general to the special, as Witten & Bell (1991) do for n-grams and TnT (Brants 2000, section 2.3) for tags by suffix:
+Sizes: F features, n known words, m words that are asked for. Time O((n + m) · contexts), memory O(min(n, m) ·
+contexts): all new words whose longest known ending is the same have the same guess, which is made once.
+
+A `Guesser` has seen the features of other words. A word's ending says most of its morphology, and the longer the
+ending, the more. Of a word with contexts e₀ (nothing), e₁, e₂, … (its kind, its last letter, its last two, …), the
+share of words that have feature f is estimated from the general to the special, as Witten & Bell (1991) do for
+n-grams and TnT (Brants 2000, section 2.3) for tags by suffix:
 
     p(f | e₀) = n(f, e₀) / n(e₀)
     p(f | e_k) = ( n(f, e_k) + t(e_k) · p(f | e_{k−1}) ) / ( n(e_k) + t(e_k) )
@@ -18,17 +22,12 @@ Where another source has analyses of many words, known and new ones (a package b
 kind, so that its endings are compared with those of words with the same analyses: what a form can be, weighed by what
 the known words are, and told in their features. Analyses that no other known word has say nothing.
 
-Sizes: F features, n known words, m words that are asked for. Time O((n + m) · contexts), memory O(min(n, m) ·
-contexts): all new words whose longest known ending is the same have the same guess, which is made once.
-
-Features of a word from its morphemes, each with its place: `Prefix:un`, `Stem:happy`, `Ending:ness`.
-
-A *segmentation* is a word cut into segments. Its stem is the longest one; of several, the one that fewer words have,
-then the first. What stands before it are prefixes, what stands behind it endings. (The group `Suffix` is that of
-features/spelling.py: letters at the end of a word, whoever cut it.) A word with several segmentations has the features
-of all, as a form with several analyses has; a morpheme that stands twice in the same place counts once. So, if the
-network reads a word by its identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha
-& Blunsom 2014).
+Morphemes are features, each with its place: `Prefix:un`, `Stem:happy`, `Ending:ness`. A *segmentation* is a word cut
+into segments. Its stem is the longest one; of several, the one that fewer words have, then the first. What stands
+before it are prefixes, what stands behind it endings. (The group `Suffix` is that of features/spelling.py: letters at
+the end of a word, whoever cut it.) A word with several segmentations has the features of all, as a form with several
+analyses has; a morpheme that stands twice in the same place counts once. So, if the network reads a word by its
+identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha & Blunsom 2014).
 
 Morphemes that few words have are left out: they would name words, not a class, and with each of them a word would
 leave its signature. Pooled, as one feature for each place, they would make more signatures than they save, and a worse

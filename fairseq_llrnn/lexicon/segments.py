@@ -1,17 +1,6 @@
 """Words cut into segments, by a file, by Morfessor or from Python, as rows of a table: their morphemes are values.
 
-Morfessor is an unsupervised model of morphology (Virpioja et al. 2013, Morfessor 2.0: Python implementation and
-extensions for Morfessor Baseline): it learns from words alone which segments they are made of. It is trained on
-lower-cased words of the counted text, whose counts are damped (by log₂, so that frequent words do not stay whole for
-their number alone), and cuts all words, known or new, by its best segmentation (Viterbi). Its order of words is drawn
-with a fixed seed: the same words and counts give the same segments.
-
-A word that it was trained on may be a segment of its own, and stay whole; a new word never. A model of which training
-shows only such words would learn that words cut as new ones are do not come. So a word that the text shows once, as
-most new words would be (Good 1953), is cut by a Morfessor that was trained without it: one half of these words by one
-that knows the other half, and vice versa (cross-fitted).
-
-Words cut into segments, by any tool, one word a line:
+A file has words cut by any tool, one word a line:
 
     unhappiness<TAB>un happi ness       the word, and its segments with blanks between
     un happi ness                       only the segments, which spell the word
@@ -19,6 +8,17 @@ Words cut into segments, by any tool, one word a line:
 
 A file may mix the first two. In one with a row of Morfessor's, `3 the` is a count and a word in one piece. Comments
 (`# …`) may stand above the first row; blank lines are skipped.
+
+`segment_by_morfessor` asks Morfessor, an unsupervised model of morphology (Virpioja et al. 2013, Morfessor 2.0:
+Python implementation and extensions for Morfessor Baseline): it learns from words alone which segments they are made
+of. It is trained on lower-cased words of the counted text, whose counts are damped (by log₂, so that frequent words
+do not stay whole for their number alone), and cuts all words, known or new, by its best segmentation (Viterbi). Its
+order of words is drawn with a fixed seed: the same words and counts give the same segments.
+
+A word that it was trained on may be a segment of its own, and stay whole; a new word never. A model of which training
+shows only such words would learn that words cut as new ones are do not come. So a word that the text shows once, as
+most new words would be (Good 1953), is cut by a Morfessor that was trained without it: one half of these words by one
+that knows the other half, and vice versa (cross-fitted).
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Recurrent networks with fused kernels over whole sequences: a stack of layers, an encoder of sources, attention.
+"""Recurrent networks: the kinds of their cells, a stack of layers, an encoder of sources, and attention.
 
-Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (LSTM 2: h and c; else 1); L source
-length, E width of an encoder's states (twice the layer's where bidirectional). Sources: Gal & Ghahramani 2016 (one
-dropout mask for all time steps of a sequence); Sutskever et al. 2014 (reversal), Cho et al. 2014 (one summary vector of
-the sentence), Bahdanau et al. 2015 (both directions, additive attention), Luong et al. 2015 (§3.1: dot, general, and
-the combination tanh(W [context; h])).
+Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (LSTM 2: h and c; else 1), L source
+length, E width of an encoder's states (twice the layer's where bidirectional).
 
-The kinds of recurrent cells, and what a step of each costs.
+A layer of a kind of cell is called as torch's own, with a fused kernel over the whole sequence: layer(x (B, T, D),
+before) -> (B, T, H), after. The states are (1, B, H), a tuple of them where G > 1. What a step of each kind costs is
+compared in the unit of Jernite 2018, section 2.5 ("equivalent RNN").
 
-Sizes: B batch, T time, D input width, H hidden width, G states per cell (LSTM 2: h and c; else 1).
-A layer is called as torch's own: layer(x (B, T, D), before) -> (B, T, H), after; the states are (1, B, H), a tuple of
-them where G > 1. Source of the unit in which cells are compared: Jernite 2018, section 2.5 ("equivalent RNN").
+Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence); Sutskever et al.
+2014 (reversal), Cho et al. 2014 (one summary vector of the sentence), Bahdanau et al. 2015 (both directions, additive
+attention), Luong et al. 2015 (§3.1: dot, general, and the combination tanh(W [context; h])).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Makes n-gram backgrounds: from an ARPA file or from text to an automaton on its root b₀.
+"""Makes n-gram backgrounds, from an ARPA file or from text: automata on a root b₀, whose weights may be changed.
 
-Sizes: V words of the dictionary.
+Sizes: V words of the dictionary, Q states, A arcs.
 
-Other weights on the same automaton: interpolation with shorter histories, temperature, normalisation.
-
-Sizes: V symbols, Q states, A arcs. All three keep arcs and states, and are exact as automata with failure arcs. They
-take automata whose failures all end in ROOT, and log b₀ (V,) with some mass.
+`mixed`, `tempered` and `normalised` make other weights on the same automaton. All three keep arcs and states, and are
+exact as automata with failure arcs. They take automata whose failures all end in ROOT, and log b₀ (V,) with some
+mass.
 
 Write b(q, x) for the weight of x in state q, β for the cost of failing, q' for the state that q fails to.
 
@@ -204,7 +203,7 @@ def ngram_from_text(
     prune: tuple[int, ...] = (),
     unigrams: np.ndarray | None = None,
 ) -> NGramBackground:
-    """A modified Kneser-Ney model of the order, estimated from sentences (`sentences.read_sentences`).
+    """A modified Kneser-Ney model of the order, estimated from sentences (`ngrams.read_sentences`).
 
     Args:
         folds: K; starts[1 + k] of the automaton leads into a model that has not seen the sentences of fold k. 0: none,

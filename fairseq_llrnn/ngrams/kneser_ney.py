@@ -1,9 +1,14 @@
-"""Interpolated modified Kneser-Ney smoothing: n-gram models from sentences of ids.
+"""N-gram models estimated from sentences of ids: smoothed unigrams, and interpolated modified Kneser-Ney.
 
 Sizes: V words of the dictionary, T positions of the text with <s> and </s>, E n-grams, N the order.
 
-Source: Chen & Goodman 1999, "An Empirical Study of Smoothing Techniques for Language Modeling", §3 and eq. 17 for the
-discounts; details as in KenLM's lmplz (Heafield et al. 2013), whose models it equals:
+`unigram_weights` leave some mass to words never seen. Sources: Ney, Essen & Kneser 1994 (absolute discounting, d =
+n₁/(n₁+2n₂)); Gale & Sampson 1995 (simple Good–Turing). A word that is not `allowed` gets weight zero and no share of
+the freed mass.
+
+`estimate` is modified Kneser-Ney smoothing. Source: Chen & Goodman 1999, "An Empirical Study of Smoothing Techniques
+for Language Modeling", §3 and eq. 17 for the discounts; details as in KenLM's lmplz (Heafield et al. 2013), whose
+models it equals:
 
     p(w | h) = max(a(h w) − D(a(h w)), 0) / Σ_v a(h v)  +  γ(h) p(w | h'),    γ(h) = Σ_v D(a(h v)) / Σ_v a(h v)
 
@@ -15,11 +20,6 @@ number of different words before it for all others. D is D₁, D₂, D₃₊ by 
 Where this gives no number from above 0 to i (small or made-up texts: some n_i is zero), the order takes FALLBACK, as
 lmplz does with --discount_fallback. Below the unigrams there is the uniform distribution over everything that can come
 next: all words of the dictionary, <unk> and </s>. A pruned n-gram leaves all of its adjusted count to γ(h).
-
-From counts to a unigram that leaves some mass to words never seen.
-
-Sizes: V words. Sources: Ney, Essen & Kneser 1994 (absolute discounting, d = n₁/(n₁+2n₂)); Gale & Sampson 1995 (simple
-Good–Turing). A word that is not `allowed` gets weight zero and no share of the freed mass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""A back-off n-gram model as one flat trie.
+"""Sentences as ids of a dictionary, in which n-grams are counted, and a back-off n-gram model as one flat trie.
 
-Sizes: W words of the model, E n-grams of all orders, N the order of the model, L look-ups. Natural logarithms.
+Sizes: n sentences, T words, W words of the model, E n-grams of all orders, N the order of the model, L look-ups.
+Probabilities are natural logarithms.
+
+A text has a sentence a line (`read_sentences`). In the model, `NGrams`,
 
     log p(w | h)  =  log_probs[e]                      where the n-gram e = h w is in the model
                      back_offs[h] + log p(w | h')      otherwise; h' is h without its first word
@@ -8,10 +11,6 @@ Sizes: W words of the model, E n-grams of all orders, N the order of the model, 
 An n-gram is its number. Unigram e is the word e; the others follow by order, each order sorted by its history (the
 number of the n-gram without its last word) and last word. So one binary search finds an n-gram. A history that the
 model does not have costs nothing to leave: the longest suffix that it has is as good.
-
-Text as ids of a dictionary, a sentence a line: what n-grams are counted in.
-
-Sizes: n sentences, T words.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Which words are whose:
   with the dictionary's <unk> alone: in such a history the other K have their back-off part besides, and p(· | h) sums
   to more than one by that. (Models with such n-grams come from texts in which words were made <unk>.)
 
-`reweighing.normalised` then makes every state a distribution again, which changes no ratio inside a state.
+`background.normalised` then makes every state a distribution again, which changes no ratio inside a state.
 """
 
 from __future__ import annotations

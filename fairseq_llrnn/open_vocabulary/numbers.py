@@ -1,14 +1,17 @@
-"""Numbers: strings of digits whose length is geometric (Dymetman & Xiao 2016, §4), with separators between digits.
+"""The distributions over strings of the open classes, numbers among them, and what is left outside a dictionary.
+
+Sizes: O classes, n strings, V words of the dictionary.
+
+`GeometricNumbers` are strings of digits whose length is geometric (Dymetman & Xiao 2016, §4), with separators between
+digits:
 
     number  =  digit ( digit | separator digit )*          2016 · 12,5 · 1.234.567
 
 After a digit the number stops, goes on with a digit, or goes on with a separator and a digit: three probabilities that
 add up to one. So every string has at most one derivation, and all numbers together have probability one.
 
-The distributions over strings of O open classes, and what is left of them outside a dictionary.
-
-Sizes: O classes, n strings, V words of the dictionary. A class of numbers is a mixture of the geometric numbers and its
-own character n-grams; any other has its character n-grams alone:
+In `StringDistributions`, a class of numbers is a mixture of the geometric numbers and its own character n-grams; any
+other has its character n-grams alone:
 
     P_o(w)  =  s_o Geometric(w) + (1 − s_o) Characters(w | o)                      Σ over all strings: 1
     P_o(w | w ∉ V)  =  P_o(w) / (1 − Σ_{v ∈ V} P_o(v))

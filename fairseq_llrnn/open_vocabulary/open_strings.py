@@ -1,11 +1,18 @@
 """Strings outside the dictionary, whose ids begin at V: how a head with an open vocabulary reads and scores them.
 
-Sizes: V words, O open classes, N targets, H hidden width.
+Sizes: V words, O open classes, N positions or targets, m strings, F features, S signatures, H hidden width, X the
+width of what a string is spelled from: H, or what a model hands over.
 
-Scores of the open classes from a hidden state: how probable a word outside the dictionary is, and which one.
+`Speller`s spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
 
-Sizes: N positions, O open classes, F features, H hidden width, S signatures. The background gives <unk> the weight
-b(K, <unk>), of which class o has the share π_o. So Z has a term b(K, <unk>) π_o exp(aᵀφ(o)) for each, and with
+    @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
+    def my_speller(head, table, told, beside): return MySpeller(…)
+
+A prior of such a kind keeps the rare words that its n-grams were counted in (`OpenVocabulary.rare`).
+
+An `OpenMixture` scores the open classes from a hidden state: how probable a word outside the dictionary is, and which
+one. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term b(K,
+<unk>) π_o exp(aᵀφ(o)) for each, and with
 
     s(K)    =  log Σ_o π_o exp(aᵀφ(o))                   the score of <unk>, in the place of aᵀφ(<unk>)
     r_o(K)  =  π_o exp(aᵀφ(o)) / exp s(K)
@@ -17,15 +24,6 @@ state: any background, evidence and any search work with it unchanged. It is a c
 context: its one member leaves its signature, where it is alone, for a class of the same mass and another score. As
 nothing but the score changes, no background needs to know of it (output/context_classes.py would give every state
 masses of its own, where a background has few entries): the head puts the score in the place of the signature's.
-
-Spellers: they spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
-
-    @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def my_speller(head, table, told, beside): return MySpeller(…)
-
-A prior of such a kind keeps the rare words that its n-grams were counted in (`OpenVocabulary.rare`).
-
-Sizes: m strings, O open classes, X the width of what is spelled from: H hidden width, or what a model hands over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The prior: features, b₀ and parts; one directory on disk.
 
-    prior.py          Prior
+    prior.py          Prior, and what grows while it is used
     part.py           the contract of a part; parts/: those of the package
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
     recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python

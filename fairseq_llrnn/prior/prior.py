@@ -1,5 +1,7 @@
 """The prior: features, signatures, b₀ and parts; on disk, one directory of plain arrays and JSON.
 
+Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
+
     prior.json       format, version, settings, counts, feature names, hashes, the parts in order: for people and checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
     arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; those of a part begin with its name
@@ -8,12 +10,10 @@
     NAME/            files of the part NAME, where it has any (those of a frozen model)
 
 The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
-Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
 
-What grows while a prior is used: ids of strings that its dictionaries lack, and tables over them.
-
-A prior itself never changes. Data, models and searches of one prior share one session, so that a string has the same
-id for all of them; ids live as long as the session.
+A prior itself never changes. What grows while it is used is its `Session`: ids of strings that its dictionaries lack,
+and tables over them. Data, models and searches of one prior share one session, so that a string has the same id for
+all of them; ids live as long as the session.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""Phrase tables in the text format of Moses, plain or gzip:
+"""Phrase tables of Moses, and how well they cover a hypothesis.
+
+Sizes: D columns, W words of the longest phrase, J words of a hypothesis.
+
+A table is text, plain or gzip:
 
     source words ||| target words ||| scores ||| source-target links, 0-0 1-1 ||| counts of target, source, both ||| …
 
 Scores are probabilities, as many on each line. Moses' own four are φ(source | target), its lexical weight, φ(target |
 source), its lexical weight. Links and counts may be missing; what stands behind them is kept.
 
-How well a phrase table covers a hypothesis: a feature for each of its columns (Cho et al. 2014, §3.1 adds one).
+A `PhraseTable` gives a hypothesis a feature for each of its columns (Cho et al. 2014, §3.1 adds one).
 
 A covering cuts a hypothesis y into spans. Each is the target side of a phrase pair whose source side stands somewhere
 in the source x, or a single word that is left uncovered. Where the source side stands, and whether another span uses it
@@ -16,9 +20,8 @@ too, is free: there is no distortion, so that the best covering is found exactly
     best(k)   = max( best(k − 1) + UNCOVERED,  max over j < k of best(j) + v(y_j … y_{k−1}) )
     feature c = Σ log p_c over the pairs of the best covering, and UNCOVERED for each word that is left
 
-Of equal coverings the one is taken whose last span is shortest, and so on; a word is left uncovered only where that is
-better. A score of 0 counts as e^LEAST, as in Moses. Sizes: D columns, W words of the longest phrase, J words of a
-hypothesis: J·W look-ups.
+Of equal coverings the one is taken whose last span is shortest, and so on; a word is left uncovered only where that
+is better. A score of 0 counts as e^LEAST, as in Moses. The best covering takes J·W look-ups.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`llrnn show`: a prior as a whole, or single words of it. Views show more.
+"""`llrnn show`: a prior as a whole, or single words of it, and views that show more.
 
 A view is a module that a system, or another package, has for this command (registry.py):
 
@@ -8,7 +8,7 @@ A view is a module that a system, or another package, has for this command (regi
     def add_arguments(parser): …           that option, and what it needs
     def run(args) -> int: …                where the option is given
 
-What `llrnn show` says of a prior and of its words.
+`PriorView` is what the command says of a prior and of its words.
 
 Sizes: V words, S signatures.
 """

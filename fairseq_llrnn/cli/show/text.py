@@ -1,7 +1,4 @@
-"""What `llrnn show` prints of a prior and of its words.
-
-Words that a user names, as the dictionary of a prior has them.
-"""
+"""What `llrnn show` prints of a prior and of its words, and where it finds the words that a user names."""
 
 import difflib
 import math

@@ -1,10 +1,9 @@
 """Analyses of Russian and Ukrainian words by pymorphy3, from the dictionaries that are packages of their own.
 
-What OpenCorpora's grammemes say, those of pymorphy3's dictionaries, in the names of Universal Dependencies.
-
-The dictionaries are of Russian (OpenCorpora) and of Ukrainian (LanguageTool's, converted). UD's Ukrainian and
-Russian treebanks were followed; where a dictionary says less than they do, so do the features. Which grammemes are left
-out is told, too: a test looks whether each of the dictionaries' has its place here.
+Its grammemes, which are those of OpenCorpora, are told in the names of Universal Dependencies. The dictionaries are
+of Russian (OpenCorpora) and of Ukrainian (LanguageTool's, converted). UD's Ukrainian and Russian treebanks were
+followed; where a dictionary says less than they do, so do the features. Which grammemes are left out is told, too: a
+test looks whether each of the dictionaries' has its place in this file.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Analyses of Turkish words by zeyrek (O. Bulat), a port of Zemberek: its dictionary and its word parser.
 
+zeyrek's morphemes, which are those of Zemberek, are told in the names of Universal Dependencies. An analysis is a
+list of morphemes, parts of speech among them (Verb, Able, Verb, PastPart, Adj, P1pl): each derivation begins a new
+word class. The last class is the word's; participles, verbal nouns and converbs are forms of verbs. UD's Turkish
+treebanks (IMST, BOUN) were followed. Which morphemes are left out is told: they make words, and inflect none.
+
 Only the parser of single words is used; what zeyrek calls `analyze` first parts a text into words, with data of NLTK
 that have to be downloaded. A word takes some milliseconds.
-
-What the morphemes of zeyrek, those of Zemberek, say in the names of Universal Dependencies.
-
-An analysis is a list of morphemes, parts of speech among them (Verb, Able, Verb, PastPart, Adj, P1pl): each derivation
-begins a new word class. The last class is the word's; participles, verbal nouns and converbs are forms of verbs. UD's
-Turkish treebanks (IMST, BOUN) were followed. Which morphemes are left out is told: they make words, and inflect none.
 """
 
 from __future__ import annotations

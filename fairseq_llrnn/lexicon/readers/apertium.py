@@ -1,12 +1,11 @@
 """Morphological analyses by Apertium: words go through `lt-proc` and a compiled analyser (`*.automorf.bin`).
 
+Apertium's tags are told in the names of Universal Dependencies. `<mf>` says both genders and `<sp>` both numbers, as
+the union over a type's analyses does.
+
 lt-proc answers `^couvent/couvent<n><m><sg>/couver<vblex><pri><p3><pl>$`: the word, then its analyses; `*`
 marks a word that it does not know. In Debian: packages `lttoolbox` (the program) and, for French,
 `apertium-fra-cat`.
-
-What Apertium's tags say, in the names of Universal Dependencies.
-
-`<mf>` says both genders and `<sp>` both numbers, as the union over a type's analyses does.
 """
 
 import os

@@ -1,13 +1,12 @@
 """Lexicons of UniMorph: rows of lemma, form and tags (`ház<TAB>házat<TAB>N;ACC;SG`), of any language.
 
+UniMorph's tags are told in the names of Universal Dependencies. The schema is Sylak-Glassman 2016, *The Composition
+and Use of the Universal Morphological Feature Schema*; how far it agrees with Universal Dependencies is told by
+McCarthy et al. 2018, *Marrying Universal Dependencies and Universal Morphology*. The tags that are read are those
+whose meaning both have. UniMorph's plain essive (ESS) is a place, which others call locative; its formal (FRML) is
+the essive of Finnish and Hungarian; local cases of two tags (IN+ABL) have one name.
+
 A fourth column, which says how newer files cut the form, is not read. Blank lines part the paradigms of older ones.
-
-What UniMorph's tags say, in the names of Universal Dependencies.
-
-The schema is Sylak-Glassman 2016, *The Composition and Use of the Universal Morphological Feature Schema*; how far it
-agrees with Universal Dependencies is told by McCarthy et al. 2018, *Marrying Universal Dependencies and Universal
-Morphology*. Here are the tags whose meaning both have. UniMorph's plain essive (ESS) is a place, which others call
-locative; its formal (FRML) is the essive of Finnish and Hungarian; local cases of two tags (IN+ABL) have one name.
 """
 
 import re

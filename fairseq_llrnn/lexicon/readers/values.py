@@ -1,6 +1,7 @@
-"""Real-valued features of words as tab-separated rows: word, feature, value (`paris<TAB>Population:Log<TAB>6.3`).
+"""Numbers of words, as a user gives them in tab-separated rows: values of features, and weights.
 
-Weights of words as tab-separated rows: word, weight (`euro<TAB>3.5`). The background of a user.
+`values_rows` reads real-valued features: word, feature, value (`paris<TAB>Population:Log<TAB>6.3`). `read_weights`
+reads the weights of a background: word, weight (`euro<TAB>3.5`).
 """
 
 import math

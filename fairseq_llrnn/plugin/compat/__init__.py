@@ -2,6 +2,7 @@
 
     task_checkpoints.py  all of it, for our tasks alone, and for each model that fairseq's commands load
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
+    plain_arrays.py      numpy's arrays and numbers in them
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
     option_checks.py     values of fairseq's options that it finds out about too late
     user_errors.py       a user's error is one line

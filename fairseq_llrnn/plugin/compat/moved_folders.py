@@ -1,14 +1,13 @@
-"""Finds what a checkpoint was trained with: its prior, and its data's dictionaries.
+"""Finds what a checkpoint was trained with, its prior and its data's dictionaries, and checks folders of data.
+
+Data may be in several folders, `data-bin1:data-bin2`: training reads one of them in each epoch, in turn. fairseq
+takes the words from the first folder and finds the others when their epoch begins. One with other words would be read
+as if it had these, and one that is not there would end a training of days; so all are checked at the start.
 
 A checkpoint records the places of its training, mostly relative to the folder in which that ran. Where the place is not
 there, or has another prior or dictionary, it is looked for where it was seen from the checkpoint at its training: a
 project may move as a whole. A prior in the data folder may have moved with that. Only what is the same is taken: of a
 prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash, which is in the prior.
-
-Data in several folders, `data-bin1:data-bin2`: training reads one of them in each epoch, in turn.
-
-fairseq takes the words from the first folder and finds the others when their epoch begins. One with other words would
-be read as if it had these, and one that is not there would end a training of days.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Checkpoints are untrusted input: `safe_loading` reads them without executing what they hold.
+"""Checkpoints are untrusted input: their options are evaluated, and their tensors read, without running any code.
 
-torch reads with `weights_only=True` and refuses every class it does not know; fairseq's checkpoints hold
-argparse.Namespace, which carries plain values only, and numpy's arrays of numbers. We allow those, refuse code in
-options (here, too), and turn a refusal, or a damaged file, into one clear message. All of it lasts as long as the
-`with` block: fairseq, torch and Python are then as they were before. task_checkpoints.py says which of fairseq's
-calls run in such a block.
+fairseq calls `eval` on some options of its models and criterions, such as `[(512, 3)] * 4`. They also come from
+checkpoints, which must not be able to run anything: `plain_options` is for the time in which our tasks build what a
+checkpoint describes.
 
-Options that fairseq writes as Python, such as `[(512, 3)] * 4`, evaluated without running any code.
-
-fairseq calls `eval` on some options of its models and criterions. They also come from checkpoints, which must not be
-able to run anything: `plain_options` is for the time in which our tasks build what a checkpoint describes.
+`safe_loading` is for the time in which a checkpoint is read. torch reads with `weights_only=True` and refuses every
+class it does not know; fairseq's checkpoints hold argparse.Namespace, which carries plain values only, and numpy's
+arrays of numbers (plain_arrays.py). We allow those, refuse code in options, and turn a refusal, or a damaged file,
+into one clear message. All of it lasts as long as the `with` block: fairseq, torch and Python are then as they were
+before. task_checkpoints.py says which of fairseq's calls run in such a block.
 """
 
 from __future__ import annotations

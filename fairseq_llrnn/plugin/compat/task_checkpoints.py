@@ -1,20 +1,20 @@
-"""Loads and saves checkpoints of our tasks safely; calls for other tasks are fairseq's own.
+"""Checkpoints of our tasks are loaded safely and written whole; calls for other tasks are fairseq's own.
 
-Each checkpoint of our tasks is checked before fairseq builds its model. Where no task is given, as by fairseq-validate,
-the task is built from the first one's options, and files that moved are looked for (moved_folders.py). Where there is a
-task, the model must be over its words (dictionaries.py).
+`whole_saving` lets checkpoints survive a kill and a full disk: each is written whole or not at all. fairseq writes
+the first of a moment's checkpoints under another name and renames it, but copies it in place to the others' names,
+checkpoint_last.pt among them. All of them are written as files/atomic_write.py does.
 
-fairseq's functions that load and save checkpoints are told for which task. Where that is one of ours, the call runs in
-safe_checkpoints.safe_loading or whole_checkpoints.whole_saving; where it is another one, fairseq's function is called
-and nothing else happens. Without a task (fairseq-validate, fairseq.hub_utils), the command line decides, then the
-checkpoint: the name of its task is read.
-
-Checkpoints that survive a kill and a full disk: written whole or not at all; the newest whole one is found again.
-
-fairseq writes the first of a moment's checkpoints under another name and renames it, but copies it in place to the
-others' names, checkpoint_last.pt among them. `whole_saving` writes all of them as files/atomic_write.py does. If the
-last one is damaged all the same (by a disk, or by an earlier version), or is missing while others are there,
+If the last one is damaged all the same (by a disk, or by an earlier version), or is missing while others are there,
 `go_on_from_newest_whole` lets training go on from the newest whole one, and says so.
+
+Each checkpoint of our tasks is checked before fairseq builds its model (`look_at_each`). Where no task is given, as
+by fairseq-validate, the task is built from the first one's options, and files that moved are looked for
+(moved_folders.py). Where there is a task, the model must be over its words (dictionaries.py).
+
+fairseq's functions that load and save checkpoints are told for which task (`load_safely_for`). Where that is one of
+ours, the call runs in safe_checkpoints.safe_loading or `whole_saving`; where it is another one, fairseq's function is
+called and nothing else happens. Without a task (fairseq-validate, fairseq.hub_utils), the command line decides, then
+the checkpoint: the name of its task is read.
 """
 
 from __future__ import annotations
@@ -212,6 +212,9 @@ def _listed(folder: Path) -> list[Path]:
         return sorted(folder / name for name in os.listdir(folder))
     except OSError:
         return []
+
+
+# ---- loading, and for which tasks -----------------------------------------------------------------------------------
 
 
 def look_at_each(load: Callable[..., Loaded]) -> Callable[..., Loaded]:

@@ -1,23 +1,19 @@
-"""Targets in which slots stand for the pieces, or words, that spell them (evidence/slots.py).
+"""What evidence and unknown words change of the sentences of a data set, for training and for validation.
 
-What a source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
-search writes it.
-
-What a data set loses of its evidence: one warning when it is loaded.
-
-Training with unknown words: sources some of whose words are read as <unk> and have to be copied.
+`MergedTargets` are targets in which slots stand for the pieces, or words, that spell them (evidence/slots.py). What a
+source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
+search writes it. What a data set loses of its evidence gets one warning when it is loaded.
 
 Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown
-ones. So a share of the known source words that are copied (their string, or what it is mapped to, is in the target)
-become their *unknown aliases* (evidence/table.py): read as <unk>, offered as slots of unknown words. All places of a
-word go together. Which ones depends on the seed, the epoch and the sentence's number alone, so that a resumed run sees
-what an unbroken one does.
+ones. So training changes a share of them. Which ones depends on the seed, the epoch and the sentence's number alone,
+so that a resumed run sees what an unbroken one does.
 
-Training with unknown words: rare words of the dictionary that are read, and have to be written, as unknown ones.
+With `UnknownAliases`, a share of the known source words that are copied (their string, or what it is mapped to, is in
+the target) become their *unknown aliases* (evidence/table.py): read as <unk>, offered as slots of unknown words. All
+places of a word go together.
 
-A share of a rare word's tokens (prior/open_vocabulary.py) become its alias: an id beyond the dictionary, which
-the network reads as <unk> and scores by the open classes. Which ones depends on the seed, the epoch and the sample's
-number alone, so that a resumed run sees what an unbroken one does.
+With `RareWordAliases`, a share of a rare word's tokens (prior/open_vocabulary.py) become its alias: an id beyond the
+dictionary, which the network reads as <unk> and scores by the open classes.
 """
 
 from __future__ import annotations

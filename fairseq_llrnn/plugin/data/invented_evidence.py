@@ -1,18 +1,15 @@
-"""Training with invented unknown words, in the place of words and their translations, where the text has none.
-
-Over pieces, they take the place of words that are a single piece on either side.
-Which sentences, places and strings depends on the seed, the epoch and the sentence's number alone, so that a resumed
-run sees what an unbroken one does.
-
-A model learns what to do with an unknown word from examples of it. Rare names and numbers give few, in few places of a
-sentence; so training puts invented strings into both sides of a pair, where a word and its translation stand once each.
-(Luong et al. 2015 mark the unknown words of a text alike on both sides for the same reason.)
+"""Training with invented unknown words, and what a translation task does where its prior's evidence offers strings.
 
 Sizes: U source words, V target words.
 
-What a translation task does where its prior's evidence offers strings of the source.
+A model learns what to do with an unknown word from examples of it. Rare names and numbers give few, in few places of
+a sentence; so training puts invented strings into both sides of a pair, where a word and its translation stand once
+each. (Luong et al. 2015 mark the unknown words of a text alike on both sides for the same reason.) Over pieces, they
+take the place of words that are a single piece on either side. Which sentences, places and strings depends on the
+seed, the epoch and the sentence's number alone, so that a resumed run sees what an unbroken one does.
 
-It is made where there is some (translation.py): training sees unknown words then, and targets have slots as tokens.
+A task has `OfferedStrings` (plugin/tasks/translation.py) where the evidence of its prior offers strings of the
+source: training then sees unknown words, and targets have slots as tokens.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""llrnn_lm: a recurrent language model that ends in a log-linear layer, whose defaults are the paper's sizes (§5.2).
+"""Language models that end in a log-linear layer: llrnn_lbl, a log-bilinear one, and llrnn_lm, a recurrent one.
 
-llrnn_lbl: the log-bilinear language model that ends in a log-linear layer; defaults of Jernite 2018 (§3.5).
+Sizes: B batch, T time, D input width, H hidden width, C words of the context.
 
-It sees the last few words only, and nothing of a search needs to be remembered but them.
-
-The log-bilinear network: what the last few words say, each by the matrix of its distance, and no nonlinearity.
-
-Sizes: B batch, T time, D input width, H hidden width, C words of the context. Source: Mnih & Hinton 2007; Jernite 2018,
-section 3.2 (the representation of a context).
+The log-bilinear network sees the last few words only, each by the matrix of its distance, without a nonlinearity;
+nothing of a search needs to be remembered but them. Source: Mnih & Hinton 2007; Jernite 2018, section 3.2 (the
+representation of a context), whose §3.5 has the defaults of llrnn_lbl.
 
     h_t = Σ_k R_k u_{t−k},    k = 1 … C        u the words' vectors; words before the first one are zeros
+
+The defaults of llrnn_lm are the sizes of Dymetman & Xiao 2016 (§5.2).
 """
 
 from argparse import Namespace

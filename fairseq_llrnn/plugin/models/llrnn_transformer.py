@@ -1,6 +1,6 @@
-"""llrnn_transformer: fairseq's Transformer, encoder and decoder untouched, that ends in a log-linear layer.
+"""llrnn_transformer: fairseq's Transformer that ends in a log-linear layer.
 
-fairseq's encoder and decoder as llrnn_transformer has them: a source that is kept, embeddings that are composed.
+fairseq's encoder and decoder are untouched, but that the source is kept, and that embeddings may be composed.
 """
 
 from argparse import ArgumentParser, Namespace

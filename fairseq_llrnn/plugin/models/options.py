@@ -1,5 +1,6 @@
-"""What our decoders are told on the command line, and the parts that are built from it: heads, networks, and
-embeddings of encoders (a table with a row per word, features of a source prior, those of extensions).
+"""What our decoders are told on the command line, and what is built from it: heads, networks, encoders' embeddings.
+
+The embedding of an encoder is a table with a row per word, features of a source prior, or that of an extension.
 """
 
 from argparse import Namespace

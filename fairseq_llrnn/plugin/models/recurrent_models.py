@@ -1,11 +1,11 @@
-"""Decoders with a recurrent network, of language models and of translators with or without attention, and the encoder
-and model that recurrent translators share.
+"""Decoders with a recurrent network, and the encoder and model that recurrent translators share.
 
 Sizes: B batch, T time, L source length, E encoder width, H hidden width, G states of a cell, R layers, W words of a
 window, X width of what is read beside each word.
-Nothing that a step reads depends on what the step before it computed besides its state, so training runs the whole
-target through fused kernels.
 
+The decoders are those of language models, and of translators with or without attention. Nothing that a step reads
+depends on what the step before it computed besides its state, so training runs the whole target through fused
+kernels.
 """
 
 from argparse import Namespace

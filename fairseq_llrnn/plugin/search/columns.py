@@ -1,6 +1,6 @@
 """What the columns of a search's step stand for, what the parts of a search share, and the models that are asked.
 
-Sizes: N hypotheses, B sentences, L source length, V words, J slots, C columns.
+Sizes: N hypotheses or sentences of a reference, B sentences, L source length, T time, V words, J slots, C columns.
 
 fairseq's searches work on a matrix of log-probabilities, and find `<pad>`, `</s>` and `<unk>` by their index. Its
 columns need not be the V words, if those symbols keep their places. Here they are one of two things:
@@ -12,9 +12,7 @@ One model of ours answers with candidates, or several models, ours and stock one
 one task, have one prior (LogLinearDecoder.upgrade_state_dict_named), and so the same slots. A step leaves a record of
 what its columns stand for (`StepColumns`), so that what was chosen becomes tokens again.
 
-fairseq's scorer of references (--score-reference), over all words and slots (columns.py).
-
-Sizes: N sentences and positions, B sentences, T time, V words, J slots.
+A `ColumnScorer` scores references for fairseq (--score-reference), over all words and slots.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
 
+`word_kinds` is the partition of the vocabulary by which the validation loss is split: which kind a word is of. A type
+whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts under `mixed`,
+one without the group under `other`. The end of a sentence is the kind `end`, `<unk>` (and what it stands for)
+`unknown`. The kinds are disjoint, so their losses add up to the whole.
+
 Training computes nats and, as fairseq does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
-
-Which kind of word is it? The partition of the vocabulary by which the validation loss is split.
-
-A type whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts
-under `mixed`, one without the group under `other`. The end of a sentence is the kind `end`, `<unk>` (and what it
-stands for) `unknown`. The kinds are disjoint, so their losses add up to the whole.
 """
 
 import difflib

@@ -1,10 +1,10 @@
-"""Automata: backgrounds that know the words before (n-grams, grammars), and what they were made with.
+"""Automata as a part of a prior: backgrounds that know the words before (n-grams, grammars), and their settings.
 
-Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds).
+Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds), n sentences, N pairs of a state and a
+token.
 
-Sentences to which an automaton gives probability zero: training on one would have an infinite loss.
-
-Sizes: n sentences, N pairs of a state and a token, V words.
+`first_impossible` finds sentences to which an automaton gives probability zero: training on one would have an
+infinite loss.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which packages a prior's features and weights come from, and their licences: for people, no background.
-
-What packages know of a prior's language (lexicon/languages): who was asked, and whose frequencies `language` means.
+"""What packages know of a prior's language (lexicon/languages): who was asked, and under which licences.
 
 Sizes: V words of the dictionary.
+
+The part is for people, and no background. `with_codes` says whose frequencies `language` means in an expression.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""What a head reads of words by their characters, alone or beside their features ψ.
+"""What a head and an encoder read of words by their characters, alone or beside something else.
+
+Sizes: V words, D embedding width, h filters of characters (D = h where characters are read alone).
+
+A head is given a `CharacterInput`, which may be beside features ψ:
 
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions()))
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions(), FeatureInput(D)))      the sum of both
 
-Sizes: V words, D embedding width, h filters of characters (D = h where characters are read alone).
-
-Source words by their characters, beside a target that is read so, too.
+`SourceCharacters` are of models that read both sides by characters.
 """
 
 from __future__ import annotations

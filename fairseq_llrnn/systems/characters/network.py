@@ -1,8 +1,11 @@
-"""A vector for a word from its characters: narrow convolutions, their maxima over time, highway layers.
+"""Vectors of words from their characters: a network, and the embedding that it is, in the place of a row per word.
 
-Sizes: N words, P symbols of the longest one (its beginning and its end are symbols), d width of a symbol's embedding, w
-width of a filter, h filters in all. Source: Jernite 2018, §2.2, which is Kim, Jernite, Sontag & Rush 2016. With C (d×P)
-the embeddings of a word's symbols,
+Sizes: N words, K different words, V words of the dictionary, P symbols of the longest one (its beginning and its end
+are symbols), A symbols in all, d width of a symbol's embedding, w width of a filter, h filters in all, D width of the
+result (h unless the options have a size), R rows kept.
+
+A `CharacterNetwork` has narrow convolutions, their maxima over time, and highway layers. Source: Jernite 2018, §2.2,
+which is Kim, Jernite, Sontag & Rush 2016. With C (d×P) the embeddings of a word's symbols,
 
     f[i] = tanh(⟨C[:, i : i + w − 1], H⟩ + b),     y = max_i f[i]  for each filter H                     (2.1, 2.2)
     z = t ⊙ relu(W_H y + b_H) + (1 − t) ⊙ y,       t = σ(W_T y + b_T)  in each highway layer             (2.4)
@@ -11,25 +14,8 @@ the embeddings of a word's symbols,
 A window lies within the word. Only a word that is shorter than a filter has a window that goes beyond it, its first,
 where zeros stand behind the word.
 
-An embedding that reads words by their characters, in the place of a table with a row per word.
-
-Sizes: V words, K different words, h filters, D width of the result (h unless the options have a size).
-Ids from V on are strings that the dictionary lacks (features/dictionary.py): they have characters like any word.
-
-    read = CharacterEmbedding(prior.session.target, CharacterOptions())
-    vectors = read(tokens)                                                   # (…,) -> (…, D)
-
-The vector of a word does not depend on the context, so a batch computes one for each different word in it. Where no
-gradient is kept and the module does not train, vectors are kept until weights change.
-
-Vectors of words that are computed when a word is first met, and used again until weights change.
-
-Sizes: K words, R rows kept, D width. In a search or an evaluation the words of one sentence come back in the next; of
-a large dictionary most never come, and strings outside it have vectors as well. So the table grows with what is read.
-
-The spelling of words by their ids: of a dictionary's words, and of strings that got ids beyond it.
-
-Sizes: K words, P symbols of the longest, A symbols in all. A row begins with BEGIN and stops with END (alphabet.py).
+`Spellings` are the symbols of words by their ids: of a dictionary's words, and of strings that got ids beyond it
+(features/dictionary.py). A row begins with BEGIN and stops with END (open_vocabulary/alphabet.py).
 
 * A character that fewer than FLOOR words of the dictionary have is one symbol with all characters that none of them
   has, so that training meets this symbol. Punctuation is spared, which is in one word each: a character of which a
@@ -37,6 +23,16 @@ Sizes: K words, P symbols of the longest, A symbols in all. A row begins with BE
 * <s>, <pad>, </s> and <unk> are not spelled: each is a symbol of its own, the only one between beginning and end.
 * The empty word has no symbol between beginning and end.
 * Of a word with more than LONGEST characters, only its two ends are read.
+
+A `CharacterEmbedding` computes the vector of each different word of a batch once, since it does not depend on the
+context:
+
+    read = CharacterEmbedding(prior.session.target, CharacterOptions())
+    vectors = read(tokens)                                                   # (…,) -> (…, D)
+
+Where no gradient is kept and the module does not train, vectors are kept until weights change (`KeptRows`). In a
+search or an evaluation the words of one sentence come back in the next; of a large dictionary most never come, and
+strings outside it have vectors as well. So the table grows with what is read.
 """
 
 from __future__ import annotations

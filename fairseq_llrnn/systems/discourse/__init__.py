@@ -1,8 +1,8 @@
 """Sentence encoders that learn from the order of sentences: ORDER, NEXT, CONJUNCTION (Jernite 2018, chapter 5).
 
-data.py           the data folder: sentences as ids, examples as numbers of sentences
+data.py           examples from paragraphs, and the data folder: sentences as ids, examples as their numbers
 preparing.py      texts -> data folder
-encoders.py       words -> a vector for the sentence
+encoders.py       words -> a vector for the sentence; classifiers over such vectors
 plugin/           the task, the model and the criterion for fairseq; vectors from a checkpoint
 commands/         `llrnn discourse`, `llrnn encode`
 """

@@ -1,29 +1,31 @@
-"""The data folder that `llrnn discourse` writes.
+"""Examples of the three objectives from paragraphs, and the data folder that `llrnn discourse` writes of them.
+
+Sizes: V symbols of the dictionary with its four special ones, U other strings, T words, n sentences, N examples.
+
+`Conjunctions` are phrases at the beginning of a sentence that tell how it goes on from the one before (Jernite 2018,
+Table 5.4). A phrase counts where a comma follows it; an opening quotation mark or dash may stand before it. The
+French list has phrases of the same relations; words are those of Moses' tokeniser (`d' ailleurs`).
+
+The objectives are those of Jernite 2018, section 5.3:
+
+    ORDER         two adjacent sentences, in half of the examples with their places changed
+    NEXT          three sentences, and five candidates for the fourth: itself and four that come later in the paragraph
+    CONJUNCTION   two adjacent sentences of which the second began with a conjunction, and the relation that it tells
+
+A paragraph of 8 sentences or more gives a NEXT example from its beginning, and others from each `every`-th sentence
+on, as long as 8 are left: with 8 none share a sentence, 1 gives the most (the thesis takes the beginning alone, of a
+thousand times as many paragraphs). All paragraphs give pairs; the thesis takes those of the long ones.
+
+The folder has these files:
 
     dict.txt         the words, most frequent first, as fairseq-preprocess writes them: `llrnn prior --dict` reads it
     strings.txt      the other strings of the texts, one a line; their ids go on behind those of dict.txt
     SPLIT.npz        sentences as ids, and examples as numbers of sentences
     discourse.json   the names of the relations, how many examples there are, and how they were made
 
-Sizes: V symbols of the dictionary with its four special ones, U other strings, T words, n sentences, N examples. The
-arrays are `tokens` (T,) and `ends` (n,): the words of sentence i are tokens[ends[i − 1] : ends[i]]; `order` and
-`conjunction` (N, 3): two sentences and the answer; `next` (N, 9): three sentences, five candidates, the answer. The
-folder is untrusted input: nothing in it is executed, and what does not fit together is refused.
-
-Phrases at the beginning of a sentence that tell how it goes on from the one before (Jernite 2018, Table 5.4).
-
-A phrase counts where a comma follows it; an opening quotation mark or dash may stand before it. The French list has
-phrases of the same relations; words are those of Moses' tokeniser (`d' ailleurs`).
-
-Examples of the three objectives from paragraphs (Jernite 2018, section 5.3).
-
-ORDER         two adjacent sentences, in half of the examples with their places changed
-NEXT          three sentences, and five candidates for the fourth: itself and four that come later in the paragraph
-CONJUNCTION   two adjacent sentences of which the second began with a conjunction, and the relation that it tells
-
-A paragraph of 8 sentences or more gives a NEXT example from its beginning, and others from each N-th sentence on, as
-long as 8 are left: with N = 8 none share a sentence, N = 1 gives the most (the thesis takes the beginning alone, of a
-thousand times as many paragraphs). All paragraphs give pairs; the thesis takes those of the long ones.
+The arrays of a `Split` are `tokens` (T,) and `ends` (n,): the words of sentence i are tokens[ends[i − 1] : ends[i]];
+`order` and `conjunction` (N, 3): two sentences and the answer; `next` (N, 9): three sentences, five candidates, the
+answer. The folder is untrusted input: nothing in it is executed, and what does not fit together is refused.
 """
 
 from __future__ import annotations

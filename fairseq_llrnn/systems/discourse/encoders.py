@@ -1,13 +1,13 @@
-"""Encoders: the words of a sentence -> one vector (Jernite 2018, section 5.4).
+"""Encoders, the words of a sentence -> one vector, and classifiers over such vectors (Jernite 2018, section 5.4).
 
-Sizes: B sentences, L words of the longest, E width of a word's vector, D width of a sentence's. CBOW is the sum of the
-words' vectors (E = D); GRU and BiGRU take the maximum of their states over the words in each dimension. Words are read
-by a table with a row per word, or by whatever takes its place: features, characters (source_embedding.py).
-Dropout is on words' vectors; the thesis has none.
+Sizes: B sentences or examples, L words of the longest, E width of a word's vector, D width of a sentence's, R
+relations.
 
-Bilinear classifiers over the vectors of sentences (Jernite 2018, eq. 5.1 to 5.3).
+Of the encoders, CBOW is the sum of the words' vectors (E = D); GRU and BiGRU take the maximum of their states over
+the words in each dimension. Words are read by a table with a row per word, or by whatever takes its place: features,
+characters (source_embedding.py). Dropout is on words' vectors; the thesis has none.
 
-Sizes: B examples, D width of a sentence's vector, R relations.
+The classifiers are bilinear (eq. 5.1 to 5.3):
 
     ORDER         p(flipped | l, r) = σ(lᵀ M r)                          M (D, D)       (5.1)
     NEXT          p(i | c, p) ∝ exp(cᵀ M p_i)                            M (3D, D)      (5.2)

@@ -1,9 +1,9 @@
 """Texts with paragraphs -> the data folder (data.py): the words are counted first, then sentences become ids.
 
+A text has paragraphs: a sentence a line, words between blanks, an empty line after each paragraph.
+
 No paragraph of two sentences or more is in two splits: what test has is left out of valid and train, and what valid has
 is left out of train. What is kept in memory is four bytes a word, some a sentence, and eight a paragraph.
-
-Texts as paragraphs: a sentence a line, words between blanks, an empty line after each paragraph.
 """
 
 from __future__ import annotations

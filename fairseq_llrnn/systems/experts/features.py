@@ -1,6 +1,7 @@
 """The weights a_e(K) of expert features, and the rows of the output layer that know the experts' values.
 
-Sizes: B batch, T time, F features, J exceptions, E experts, G columns, H hidden width.
+Sizes: B batch, T time (or positions of one sentence), F features, J exceptions, E experts, G columns, H hidden width,
+H' that with the columns and weights of experts.
 
 With a_e(K) = W_e h + c_e, experts add Σ_e a_e(K) v_e(K, x) to the score of a word. For words without exception
 v_e(K, σ) = everywhere_e(K) + Σ_g coefficient_e,g(K) φ_g(σ) for some features g of the prior. What is everywhere the
@@ -14,9 +15,7 @@ of a state that is a little wider than h and of rows that are composed of wider 
 Everything that works with hidden states and composed rows works with these. Weights begin at zero: at first,
 no expert counts.
 
-What experts contribute to the words of one sentence, for its explanation: their gates and values.
-
-Sizes: T positions, E experts, H' hidden width with the columns and weights of experts (features.py).
+`expert_terms` are what experts contribute to the words of one sentence, for its explanation: their gates and values.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Experts opened with a prior: asks them about a context, checks what they say, and numbers it.
-
-Sizes: E experts, G columns. Column 0 is 1 everywhere, the others are output features that some expert has named so far:
-a value of a word that is no exception is v_e(σ) = Σ_g coefficient[e, g] · column_g(σ).
-
-The contexts of a batch: which were met, and what the experts say of each. Every context is asked about once.
+"""Experts opened with a prior, who are asked about the contexts of a batch.
 
 Sizes: B sentences, T time, N hypotheses, E experts, G columns, J exceptions of the context that has most of them.
-A context is a source and, where some expert looks at it, the target so far; it is known by its number.
+
+A `Panel` asks about a context, checks what its experts say, and numbers it. Column 0 is 1 everywhere, the others are
+output features that some expert has named so far: a value of a word that is no exception is v_e(σ) = Σ_g
+coefficient[e, g] · column_g(σ).
+
+`Contexts` are those of a batch: which were met, and what the experts say of each. A context is a source and, where
+some expert looks at it, the target so far; it is known by its number. Every context is asked about once.
 """
 
 from __future__ import annotations

@@ -1,17 +1,10 @@
 """A field as a background: what it says of the next word after the K words before.
 
-    b(K, x)  =  q(row(x) | rows of the last K words) · share(x)
+Sizes: V words of the prior, R kinds of tokens of the field, K order, D width, N hypotheses, n contexts.
 
-Words that the field lacks share what it says of <unk>, equally with <unk>. What only the field has is dropped, and so
-is what b₀ forbids: b need not sum to one.
-
-Sizes: V words of the prior, R kinds of tokens of the field, K order, D width, N hypotheses.
-
-The chain from left to right: p(next word | the K words before), as n-grams and networks have it.
-
-Exactly, p(tᵢ = x | what came before) ∝ exp(θ⁰_x + Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …, tᵢ₋ₖ₊₁), where β sums what may
-follow; it has R^K values. Here β is a product of one factor for each of its words, so that only that of x matters, its
-*outlook* ρ:
+From left to right, as n-grams and networks have it, the next word has exactly p(tᵢ = x | what came before) ∝ exp(θ⁰_x
++ Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …, tᵢ₋ₖ₊₁), where β sums what may follow; it has R^K values. Here β is a product of
+one factor for each of its words, so that only that of x matters, its *outlook* ρ:
 
     q(x | tᵢ₋₁, …, tᵢ₋ₖ)  ∝  exp( θ⁰_x + ρ_x + Σ_l θˡ(tᵢ₋ₗ, x) )
 
@@ -22,7 +15,10 @@ follow; it has R^K values. Here β is a product of one factor for each of its wo
 For K = 1 this is the eigenvector of exp(θ⁰_y + θ¹(x, y)) with the largest eigenvalue, and q is exact in a long text.
 For K > 1 q is an approximation of the field's conditional, and a distribution of its own right.
 
-Sizes: R kinds of tokens, K order, n contexts.
+In a `MarkovBackground`, words that the field lacks share what it says of <unk>, equally with <unk>. What only the
+field has is dropped, and so is what b₀ forbids: b need not sum to one.
+
+    b(K, x)  =  q(row(x) | rows of the last K words) · share(x)
 """
 
 from __future__ import annotations

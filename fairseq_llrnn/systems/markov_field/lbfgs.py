@@ -1,15 +1,14 @@
 """L-BFGS with backtracking (Nocedal & Wright 2006, algorithms 7.4 and 3.1), whose state can be written and read.
 
-Sizes: P parameters, m kept steps.
+Sizes: P parameters, m kept steps, R kinds of tokens, T tags, S signatures, F features, K order, D width, M offsets.
 
-About how curved the bounds are in each of their numbers, so that L-BFGS can climb where all are alike.
+`of_words` and `of_tags` say about how curved the bounds are in each of their numbers, so that L-BFGS can climb where
+all are alike.
 
 The second derivative of log Σ exp(x · s) in x is the variance of what x is multiplied by. For the indicator of an event
 of probability p it is p (1 − p), here about p: words, tags, pairs and features that are a thousand times rarer than
 others are a thousand times less curved, and an unscaled search leaves them where they began. Of pairs, p is half what
 the text has and half what it would have if all were independent, so that what never came is not taken for impossible.
-
-Sizes: R kinds of tokens, T tags, S signatures, F features, K order, D width, M offsets.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """The lower bound on a text's log-likelihood, per token, with its gradients (thesis, equation 4.2 and below 4.13).
 
+Sizes: R kinds of tokens, K order, D columns, N tokens.
+
     L(θ, t; δ) = ⟨μ̂, θ⟩ − log Z★(θ, δ) / (K+1)
 
 is valid for every δ. It is concave in θ and δ together, for log Z★ is a logarithm of a sum of exponentials that are
 linear in both. So it can be maximised over δ alone (Algorithm 4.1), over θ with the best δ (4.2), or over both at once.
 
-Sizes: R kinds of tokens, K order, D columns, N tokens.
-
-Algorithm 4.1: the dual variables δ that make the bound on log Z tightest, for given potentials.
-
-log Z★ is smooth in δ, so that L-BFGS takes the place of the thesis' sub-gradient steps (§4.4).
-
-Sizes: R kinds of tokens, K order.
+`tighten` is Algorithm 4.1: the dual variables δ that make the bound on log Z tightest, for given potentials. log Z★
+is smooth in δ, so that L-BFGS takes the place of the thesis' sub-gradient steps (§4.4).
 """
 
 from __future__ import annotations

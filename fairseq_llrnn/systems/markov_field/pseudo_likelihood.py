@@ -1,14 +1,12 @@
 """Training by the pseudo-likelihood Π p(tᵢ | neighbours) with stochastic gradients, as log-bilinear models learn.
 
-Its cost is that of an epoch over the text, N · R · D, where the bound's (learning.py) is R² · D whatever the text is.
+Sizes: R kinds of tokens, K order, D width, N tokens of a text's layout (moments.py), n positions of them.
 
-Sizes: R kinds of tokens, K order, D width, N tokens of the layout.
-
-The exact conditional of a token given all others, which are its K neighbours on either side (thesis, end of §4.2).
+A token given all others depends on its K neighbours on either side (thesis, end of §4.2):
 
     p(tᵢ = s | t without tᵢ)  ∝  exp( θ⁰_s + Σ_l θˡ(tᵢ₋ₗ, s) + θˡ(s, tᵢ₊ₗ) )
 
-Sizes: R kinds of tokens, K order, N tokens of a text's layout (moments.py), n positions of them.
+Its cost is that of an epoch over the text, N · R · D, where the bound's (learning.py) is R² · D whatever the text is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A joint field of tags and words (thesis, §4.4, figure 4.8): its bound, and the best tags of a sentence.
+"""A joint field of tags and words (thesis, §4.4, figure 4.8): what words say, its bound, and the best tags.
+
+Sizes: T tags, V words, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
+
+What a word's spelling says to a tagger is φ: its form where it is frequent, endings, beginnings, shape.
 
     log p(t, w)  =  Σ_i ( τ(tᵢ) + Σ_{l=1}^{K} θˡ(tᵢ, tᵢ₊ₗ) + Σ_{m∈M} u_m(tᵢ) · φ(wᵢ₊ₘ) + log b(wᵢ) )  −  A
 
@@ -12,12 +16,6 @@ each word is in factors of the product whose exponents α_m / (K+1) sum to one.
 
 The thesis has α_m = 1/M. Any α with the sum 1 is sound. The higher the weight of a star, the more of what its words say
 is in the potentials, and a tag's own word says most: it has the weight OWN.
-
-Sizes: T tags, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
-
-What a word's spelling says to a tagger: its form where it is frequent, endings, beginnings, shape.
-
-Sizes: V words, S signatures, F features.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Trees that are built at once: clusters, Huffman's, in random order, by vectors of the classes.
+"""Trees that are built at once: clusters, Huffman's, random, by vectors of the classes; and a matching of items to
+groups.
 
-Sizes: S classes, M most children of a node, C clusters, D width of a vector.
+Sizes: S classes, M most children of a node, C clusters, D width of a vector, G groups.
 
-Items take places one after the other, the pair of item and group with the greatest weight first.
+In `matched`, items take places one after the other, the pair of item and group with the greatest weight first.
 
 So Algorithms 3.2 and 3.3 of Jernite (2018) assign labels to children: of all pairs (i, j) of an item without a place
 and a group with room, the heaviest one is taken, of equal ones that with the smallest i, then j. Both sides rank pairs

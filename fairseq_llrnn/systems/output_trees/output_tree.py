@@ -1,14 +1,15 @@
-"""Which tree a head takes, from options, a file or a checkpoint; and one that is learned beside its rows.
-
-    LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("huffman", arity=8)))
+"""The tree of a head, from options, a file or a checkpoint; and one that is learned beside its rows.
 
 Sizes: S signatures, I internal nodes, H hidden width.
 
-Of a learned tree, what the layer says of nodes is counted, and now and then signatures move (Jernite 2018, Algorithms
-3.1, 3.2 and 3.3; learner.py). With a limit of depth, rows of internal nodes stay with the addresses of nodes; without
-one, nodes keep their rows when they get other numbers. The row of a leaf is its signature's, and moves with it.
+`TreeOptions` are what is said of a tree before there is one: its kind and its sizes. A head is given an `OutputTree`:
 
-What is said of a tree before there is one: its kind and its sizes.
+    LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("huffman", arity=8)))
+
+Of a `LearnedTreeLayer`, what the layer says of nodes is counted, and now and then signatures move (Jernite 2018,
+Algorithms 3.1, 3.2 and 3.3; learner.py). With a limit of depth, rows of internal nodes stay with the addresses of
+nodes; without one, nodes keep their rows when they get other numbers. The row of a leaf is its signature's, and moves
+with it.
 """
 
 from __future__ import annotations

@@ -1,25 +1,11 @@
-"""All classes of a learned tree assigned anew, by what its layer said of them (Jernite 2018, §3.3).
+"""All classes of a learned tree are assigned anew, by what its layer said of them (Jernite 2018, §3.3).
 
-Of a given depth (Algorithm 3.3), all addresses exist, and classes change theirs. A complete tree of arity M and depth
-D has M^d nodes at depth d < D; child j of node n is node n M + 1 + j. Leaves are D levels below the root, at most M to
-a node of the last level, in no order. What belongs to a node (its row in a layer) stays with its address.
+Sizes: S classes, M children of a node, O nodes (owners) that are worked on at once, n rows: one for each class, at
+one node.
 
-Of any depth (Algorithm 3.2): a node with L classes, L ≡ 1 modulo M − 1, gives each of its M children at least one, and
-again numbers that are ≡ 1: one class is a leaf, more are a node. So a tree over S classes always has the same number
-of nodes. Where S is not ≡ 1, there are a few leaves more that nobody sees, and a node or two have fewer children.
-
-Nothing but its groups keeps classes from a child, so they rank children by log ratios: by (3.13)
-the heaviest child gets nearly all of them, at every level, and trees become deep.
-
-Which sizes are possible: with L = M + t (M − 1), a child's first class is free, and each M − 1 classes more take one
-of t *groups*. As long as a group is left, every child has room; then only those have that are empty, or whose last
-group is not full. (CheckFull, as printed, closes a child before its last group is full; then some labels find no
-place.)
-
-How well a node tells classes apart, and so which child a class is to have (Jernite 2018, §3.3).
-
-At node n, q_i is the share of class i among the examples that reach n, p_j|i the mean probability that they give to
-child j, and p_j = Σ_i q_i p_j|i. With M children
+J_n says how well node n tells classes apart, and its derivative which child a class is to have. In these formulas,
+q_i is the share of class i among the examples that reach n, p_j|i the mean probability that they give to child j, and
+p_j = Σ_i q_i p_j|i:
 
     J_n  =  2/M Σ_i q_i Σ_j |p_j − p_j|i|                                             (3.10)
     ∂J_n / ∂ log p_j|i  =  2/M q_i (1 − q_i) p_j|i sign(p_j|i − p_j)                  (3.13)
@@ -28,9 +14,7 @@ child j, and p_j = Σ_i q_i p_j|i. With M children
 examples to each child (Lemmas 3.2 and 3.3). (3.13) is the derivative of the i-th term. Through p_j, log p_j|i moves the
 others, too, by −2/M q_i p_j|i Σ_{i' ≠ i} q_i' sign(p_j|i' − p_j); the thesis leaves that out.
 
-Below, O nodes are worked on at once: a row is of one class at one node, its owner.
-
-Which child a class is to have says one weight per pair, so that one matching decides all. In this order,
+`preferences` have one weight for each pair of a class and a child, so that one matching decides all. In this order,
 
 1. a class that has been seen at the node has the weights of its choices, (3.13) or of the same signs;
 2. one that has not, but was below this node before, prefers the child that it had;
@@ -39,6 +23,24 @@ Which child a class is to have says one weight per pair, so that one matching de
 The thesis starts its counts at one, with equal probabilities for all children, so that its classes of the second and
 third kind take the child that is chosen least. Our nodes know masses before they are trained, so equal probabilities
 would say something of a class that nothing is known of.
+
+In a tree of a given depth (Algorithm 3.3, `reassigned`), all addresses exist, and classes change theirs. A complete
+tree of arity M and depth D has M^d nodes at depth d < D; child j of node n is node n M + 1 + j. Leaves are D levels
+below the root, at most M to a node of the last level, in no order. What belongs to a node (its row in a layer) stays
+with its address.
+
+In a tree of any depth (Algorithm 3.2, `rebuilt`), a node with L classes, L ≡ 1 modulo M − 1, gives each of its M
+children at least one, and again numbers that are ≡ 1: one class is a leaf, more are a node. So a tree over S classes
+always has the same number of nodes. Where S is not ≡ 1, there are a few leaves more that nobody sees, and a node or
+two have fewer children.
+
+Nothing but its groups keeps classes from a child, so they rank children by log ratios: by (3.13) the heaviest child
+gets nearly all of them, at every level, and trees become deep.
+
+`take_groups` says which sizes are possible. With L = M + t (M − 1), a child's first class is free, and each M − 1
+classes more take one of t *groups*. As long as a group is left, every child has room; then only those have that are
+empty, or whose last group is not full. (CheckFull, as printed, closes a child before its last group is full; then
+some labels find no place.)
 """
 
 from __future__ import annotations

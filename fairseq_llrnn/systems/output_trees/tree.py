@@ -1,10 +1,10 @@
-"""A tree whose leaves are classes.
+"""A tree whose leaves are classes, in memory and in a file.
 
 With S leaves and I internal nodes, nodes 0 … I − 1 are internal, in breadth-first order, 0 the root; node I + s is the
 leaf of class s. The slots of a node are its children in the order of their numbers. An internal node may be empty: then
 no leaf is below it.
 
-A tree in one file: an .npz of its parents and of what says which classes its leaves are.
+A file is an .npz of its parents and of what says which classes its leaves are.
 
     parent    (I + S,) int64
     leaves    (1,) int64: S

@@ -1,23 +1,22 @@
-"""Masses of the nodes of a tree: B_K(node) = Σ B_K(σ) over the leaves σ below.
+"""Masses of the nodes of a tree, and log p of all its classes or of single ones.
 
-Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, E entries. Masses
-are natural logarithms. Of a background that is the same everywhere they are summed once, from the leaves up. Entries
-change the masses of the few nodes above their entries,
+Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, E entries, J
+slots, C nodes that have leaves below, M most children of a node, H hidden width, L nodes of a path.
+
+The mass of a node is that of the leaves σ below: B_K(node) = Σ B_K(σ). Masses are natural logarithms. Of a background
+that is the same everywhere they are summed once, from the leaves up. Entries change the masses of the few nodes above
+their entries,
 
     B(n, node)  =  B₀(node)  +  Σ (B(n, σ) − B₀(σ))  over the entries of row n below        B₀: `shared`
 
 in float64. Where most of a mass is taken away, the difference has too few digits: such rows are summed anew.
 
-log p of all classes of a tree, and of single ones.
+`all_log_probs` adds up every node's choice along the paths, which is as slow as an exact layer.
 
-Of all: every node's choice, added up along the paths. As slow as an exact layer.
-
-Of few positions, N below FEW, and without a gradient: log p of single classes, where groups of visits would cost more
-than the products. Most of the time goes to starting operations, so that there are few, and numpy's, which start in a
-third of the time of torch's: one product for each node of the path, and one exp and one sum for all.
-
-Sizes: N positions, G groups of them, S signatures, I internal nodes, J slots, C nodes that have leaves below, D levels,
-M most children of a node, H hidden width, L nodes of a path.
+`SingleVisits` have log p of single classes, for few positions, N below FEW, without a gradient, where groups of
+visits would cost more than the products. Most of the time goes to starting operations, so that there are few, and
+numpy's, which start in a third of the time of torch's: one product for each node of the path, and one exp and one sum
+for all.
 """
 
 from __future__ import annotations

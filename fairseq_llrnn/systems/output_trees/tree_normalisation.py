@@ -1,12 +1,12 @@
 """The tree as a normaliser: what the head asks (output/normalisers.py), in terms of TreeOutput.
 
-Sizes: N positions or hypotheses, S signatures, J context classes, H hidden width, K classes asked about.
+Sizes: N positions or hypotheses, T positions of one sentence, S signatures, I internal nodes, J context classes, H
+hidden width, K classes asked about.
+
 Context classes are children of the root. One that stands in the place of a signature is the last of them: that leaf
 has no mass in the tree (TreeLayer), and the log-probability is put where that of the signature belongs.
 
-The choices on the way to a word in a tree of signatures, for its explanation.
-
-Sizes: T positions, S signatures, I internal nodes, H hidden width, J classes that hang below the root besides.
+For an explanation, `explained_choices` are the choices on the way to a word in the tree.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Phrase pairs of an aligned bitext: all that are consistent with its links, and how often each comes.
+"""Phrase pairs of an aligned bitext: all that are consistent with its links, how often each comes, and its scores.
+
+Sizes: S source tokens, T target tokens, W the longest phrase, N phrase pairs in the text, Q different ones.
 
 A span of source tokens and a span of target tokens of a sentence pair are a phrase pair if a link joins them, and no
 link joins a token of either to one outside (Och & Ney 2004, §4.1; Koehn, Och & Marcu 2003, §3). Words without links
 may be at their ends, and inside.
 
-Sizes: S source tokens, T target tokens, W the longest phrase, N phrase pairs in the text, Q different ones. The links
-inside a phrase pair are a number: bit W·i + j says that its source word i and its target word j are linked, so that
-W ≤ 7 fits into 64 bits. All is done for many sentences at once, W² times, and needs no hashing: a phrase is the number
-of a shorter phrase and one word more.
+The links inside a phrase pair are a number: bit W·i + j says that its source word i and its target word j are linked,
+so that W ≤ 7 fits into 64 bits. All is done for many sentences at once, W² times, and needs no hashing: a phrase is
+the number of a shorter phrase and one word more.
 
-Scores of phrase pairs by counting, the four of Moses (Koehn, Och & Marcu 2003, §3 and §4).
+Scores are the four of Moses, by counting (Koehn, Och & Marcu 2003, §3 and §4):
 
     φ(f | e) = count(f, e) / Σ_f' count(f', e)            φ(e | f) likewise
     w(e | f) = links(f, e) / Σ_e' links(f, e')            of words; a word without link is linked to the null word
     lex(e | f, a) = Π_j  mean over the source words i linked to e_j of w(e_j | f_i), or w(e_j | null) if it has none
 
-f is the source phrase, e the target phrase, a the most frequent links inside the pair. Sizes: Q phrase pairs, W the
-longest phrase.
+f is the source phrase, e the target phrase, a the most frequent links inside the pair.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A network of characters that spells words outside the dictionary, given the state of the model and the open class.
 
-Sizes: m strings, P positions of their characters and ends, A symbols, O open classes, K kinds of spelling that they
-share, H hidden width, E and D the widths of the speller's embeddings and of its LSTM. h is the hidden state that has to
-predict the word.
+Sizes: m strings or beginnings at once, P positions of their characters and ends, A symbols, O open classes, K kinds
+of spelling that they share, H hidden width, E and D the widths of the speller's embeddings and of its LSTM.
+
+h is the hidden state that has to predict the word.
 
     s_0          =  tanh(W₀ h + c₀)                                    what the LSTM begins with
     s_i          =  LSTM(s_{i−1}, row of the character before)
@@ -16,24 +17,22 @@ n-grams of one class, with its numbers. A class is a mixture of a few kinds, bec
 would cost more than the rest of the model. Before training u and d are zero and g_o is a half: the speller begins as
 n-grams, and whatever the network learns, no string costs more than −log(1 − g_o) above them.
 
-All strings outside the dictionary V add up to one. P_o(w | w ∉ V) does (vocabulary.py). N(· | k) allows no end behind
-nothing and behind a word of V, so that a string in which it ends is neither; and it is a distribution over symbols
-after any beginning, so what is left to show is that it ends. z is inside (−1, 1)ᴱ, so all scores are inside ±B, with
-B = max_c ‖u_c‖₁ + |d_c|. n-grams have finitely many contexts, in each of which an end has a positive probability, at
-least β. Behind a beginning longer than all words of V, N(end) ≥ β e^{−2B} =: ε, so at most (1 − ε)ⁿ is left after n
-characters more, which goes to zero.
+All strings outside the dictionary V add up to one. P_o(w | w ∉ V) does (open_vocabulary/vocabulary.py). N(· | k)
+allows no end behind nothing and behind a word of V, so that a string in which it ends is neither; and it is a
+distribution over symbols after any beginning, so what is left to show is that it ends. z is inside (−1, 1)ᴱ, so all
+scores are inside ±B, with B = max_c ‖u_c‖₁ + |d_c|. n-grams have finitely many contexts, in each of which an end has
+a positive probability, at least β. Behind a beginning longer than all words of V, N(end) ≥ β e^{−2B} =: ε, so at most
+(1 − ε)ⁿ is left after n characters more, which goes to zero.
 
 Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that predicts it); Mielke & Eisner 2019.
 
-Strings that a network spells: drawn as probable as they are, or the best ones that a beam search finds.
+`draw_strings` draws strings as probable as they are, `best_strings` finds the best ones by a beam search.
 
-Sizes: m strings or beginnings at once, A symbols, K kinds of spelling, H hidden width.
-
-As with n-grams alone (spelling.py), strings are of known characters, LONGEST at most, and no words of the dictionary:
-what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings of each place, of all
-kinds together; a beginning is at least as probable as what goes on from it, so the search of a place stops when BEAM
-strings are better than all. The places of a batch go on side by side, since one step of the network for many
-beginnings takes hardly longer than for few.
+As with n-grams alone (open_vocabulary/spelling.py), strings are of known characters, LONGEST at most, and no words of
+the dictionary: what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings of each
+place, of all kinds together; a beginning is at least as probable as what goes on from it, so the search of a place
+stops when BEAM strings are better than all. The places of a batch go on side by side, since one step of the network
+for many beginnings takes hardly longer than for few.
 """
 
 from __future__ import annotations

@@ -1,18 +1,9 @@
 """Training with terms: lemmas of words of the target, required as if a user had asked for them.
 
-Of a share of the pairs, some content words and phrases of the target are looked up among the groups that may be asked
-for (`InventedGroups`). The words of the source that translate one best carry the mark of its group, or,
-where none does and now and then, any word, without being its place: so the model learns to place a term, and to choose
-its form by the context. Which ones depends on the seed, the epoch and the sentence's number alone.
-
-    inventing = InventedTerms(prior, InventedGroups(prior, forms, len(targets), targets.__getitem__, seed), 0.3, seed)
-    source = inventing.of(source, target, epoch, number)
-
-Over pieces, terms are words that pieces spell, on either side.
-
 Sizes: L source tokens, U source words, V target words of the dictionaries.
 
-The groups of terms that training may ask for, made once of a run: lemmas, and phrases of the first training data.
+The groups of terms that training may ask for (`InventedGroups`) are made once of a run: lemmas, and phrases of the
+first training data.
 
 All forms of a lemma, or of a phrase, are a group. Phrases are runs of nouns and adjectives in the targets. Two
 neighbours need not belong together (*psa bílý* in *vidí psa bílý muž*). So where words inflect for case or gender, the
@@ -20,6 +11,16 @@ words of a phrase agree, and all of them change with its forms; elsewhere, its l
 
 Every group takes tokens that the session keeps; so data in several folders, of which an epoch reads one, has the
 phrases of the first.
+
+`InventedTerms` look up some content words and phrases of the target among these groups, of a share of the pairs. The
+words of the source that translate one best carry the mark of its group, or, where none does and now and then, any
+word, without being its place: so the model learns to place a term, and to choose its form by the context. Which ones
+depends on the seed, the epoch and the sentence's number alone.
+
+    inventing = InventedTerms(prior, InventedGroups(prior, forms, len(targets), targets.__getitem__, seed), 0.3, seed)
+    source = inventing.of(source, target, epoch, number)
+
+Over pieces, terms are words that pieces spell, on either side.
 """
 
 from __future__ import annotations

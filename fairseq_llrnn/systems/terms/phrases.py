@@ -1,4 +1,6 @@
-"""The forms of a phrase whose own forms nobody lists: those of its words, where they agree.
+"""The forms of a phrase whose own forms nobody lists (those of its words, where they agree), and the words of terms.
+
+Sizes: V words of the target's dictionary.
 
 Which words inflect is decided without a parser:
 
@@ -12,11 +14,8 @@ Which words inflect is decided without a parser:
 
 A word that is no lemma inflects as the lemmas that it is a form of: petite maison is petit and maison.
 
-The words that terms are of: those of a dictionary, or, over pieces, those that a training text spells in them.
-
-A piece that is a whole word has those features of it that are true of most of its occurrences (features/subwords.py).
-
-Sizes: V words of the target's dictionary.
+The words that terms are of are those of a dictionary, or, over pieces, those that a training text spells in them. A
+piece that is a whole word has those features of it that are true of most of its occurrences (features/subwords.py).
 """
 
 from __future__ import annotations

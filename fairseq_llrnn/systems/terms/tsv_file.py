@@ -1,20 +1,18 @@
-"""What stands where terms have words: parts of speech (`dog | NOUN => pes`, `dog => pes|Noun`, `dog<TAB>pes (noun)`),
-and several words with commas (`pes,psa`).
-
-Whatever else is behind a bar, behind a slash or in brackets may be a word: `spare|part`, `km / h`, `noun/verb`, and
-abbreviations: `USB / AUX`, `adenosine diphosphate (ADP)`, `Datenverarbeitung (ADV)`.
-
-Files of terms: what a phrase of the source is to become in the target.
+"""Files of terms: what a phrase of the source is to become in the target.
 
     source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by `|`)
 
-Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files are
-read by tbx_file.py.
+Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files
+are read by tbx_file.py. N entries.
 
-Terms on disk: a file may have a million of them, of which a sentence needs a few. N entries.
+A file may have a million terms, of which a sentence needs a few. So the entries of `StoredTerms` are lines of a
+temporary file that has no name and ends with the process; processes that are forked share it, since each reads at
+places of its own (pread). In memory are where they begin, and hashes.
 
-The entries are lines of a temporary file that has no name and ends with the process; processes that are forked share
-it, since each reads at places of its own (pread). In memory are where they begin, and hashes.
+Refused is what stands where terms have words: several words with commas (`pes,psa`), and parts of speech (`dog | NOUN
+=> pes`, `dog => pes|Noun`, `dog<TAB>pes (noun)`). Whatever else is behind a bar, behind a slash or in brackets may be
+a word: `spare|part`, `km / h`, `noun/verb`, and abbreviations: `USB / AUX`, `adenosine diphosphate (ADP)`,
+`Datenverarbeitung (ADV)`.
 """
 
 from __future__ import annotations

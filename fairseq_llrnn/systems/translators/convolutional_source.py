@@ -1,23 +1,22 @@
-"""What a recurrent language model reads of a source sentence beside each word, made by convolutions.
+"""What convolutions make of a source sentence, for a language model to read beside each word.
 
-Sizes: B batch, L source length, Q width of a vector, M vectors. Source: Kalchbrenner & Blunsom 2013: RCTM I, one
-vector for all words of the target (M = 1), and RCTM II, one for each place in it. The paper unfolds to the length that
-the target has, and adds the length's probability; here it is the most probable length, in training and search alike,
-so that a next word never depends on how long its sentence will be.
+Sizes: B batch, L words of the source, Q dimensions of a word's vector, C columns, M vectors of a sentence. Source:
+Kalchbrenner & Blunsom 2013.
 
-A sentence as one vector, or as vectors of its n-grams, by convolutions whose widths grow from layer to layer.
-
-Sizes: B batch, L words, C columns, Q dimensions of a word's vector. Source: Kalchbrenner & Blunsom 2013, the
-convolutional sentence model (CSM) and the convolutional n-gram model (CGM). Every dimension has kernels of its own:
+The convolutional sentence model (CSM) makes one vector of a sentence, the convolutional n-gram model (CGM) vectors of
+its n-grams, by convolutions whose widths grow from layer to layer. Every dimension has kernels of its own:
 
     E¹ = the words' vectors       Eⁱ[c] = tanh( Σ_j Kⁱ[j] ∘ Eⁱ⁻¹[c + j] ), j < i       i = 2, 3, …: C − i + 1 columns
 
 until one column is left; where 1 < C < i, a kernel of its own for C columns, Lᶜ, makes one of them. The CGM stops
 after some layers, each column then being one of n = 1 + 1 + 2 + … words.
 
-How long a translation will be: m ~ Poisson(λ(k)), k the length of the source.
+A `ConvolutionalSource` makes one vector for all words of the target (RCTM I, M = 1), or one for each place in it
+(RCTM II). The paper unfolds to the length that the target has, and adds the length's probability; here it is the most
+probable length, in training and search alike, so that a next word never depends on how long its sentence will be.
 
-Sizes: B batch. Source: Kalchbrenner & Blunsom 2013. λ(k) = α k + β, α and β learned.
+The length m of a translation is Poisson(λ(k)), k the length of the source (`PoissonLength`). λ(k) = α k + β, α and β
+learned.
 """
 
 from __future__ import annotations

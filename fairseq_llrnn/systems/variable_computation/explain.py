@@ -1,6 +1,6 @@
 """`llrnn explain --computation`: how much a network computed as it read each word, as a picture.
 
-The picture of how much a network computed as it read each token (Jernite 2018, figure 2.5).
+The picture is that of Jernite 2018, figure 2.5.
 """
 
 from __future__ import annotations

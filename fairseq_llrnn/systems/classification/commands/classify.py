@@ -1,9 +1,8 @@
-"""`llrnn classify`: the labels of texts, by a trained classifier; and its training files, from one with both.
+"""`llrnn classify`: labels texts by a trained classifier, and makes its training files.
 
-Texts with labels in one file, a text a line: `__label__cooking how much salt ?`, or `how much salt ?<TAB>cooking`.
-
-The first is what fastText reads; the second has a column for each label. fairseq-preprocess wants two files: the texts,
-and their labels with blanks between them.
+A file with texts and labels has a text a line: `__label__cooking how much salt ?`, as fastText reads it, or `how much
+salt ?<TAB>cooking`, with a column for each label. fairseq-preprocess wants two files: the texts, and their labels
+with blanks between them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What classifiers share: an encoder makes one vector of a text, and a log-linear head the probabilities of labels.
 
-Sizes: B texts, L words, P pairs of a text and a label, H width of a text's vector, k labels asked for.
+Sizes: B texts, L words, P pairs of a text and a label, D width of a word's vector, H width of a text's vector, k
+labels asked for.
 
-One vector of a text: the mean of its words' vectors, or a recurrent network's states, pooled.
-
-Sizes: B texts, L words, D width of a word's vector, H width of a text's. Sources: Joulin et al. 2017 (fastText), the
-mean; Conneau et al. 2017, maximum and mean over the states of a network that reads in both directions.
+The vector of a text is the mean of its words' vectors (`BagOfWords`: Joulin et al. 2017, fastText), or maximum, mean
+or end of the states of a recurrent network (`PooledStates`: Conneau et al. 2017, maximum and mean in both
+directions).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""llrnn_classifier: a recurrent network reads a text, its states are pooled, and a log-linear head names labels.
+"""Classifiers with a log-linear head: llrnn_bag and llrnn_classifier.
 
-llrnn_bag: a classifier that reads a text as a bag of words, as fastText does, with a log-linear head on top.
+llrnn_bag reads a text as a bag of words, as fastText does. llrnn_classifier reads it with a recurrent network, whose
+states are pooled.
 """
 
 from argparse import Namespace

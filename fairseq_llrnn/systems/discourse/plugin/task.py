@@ -1,6 +1,6 @@
 """The task `discourse`: sentence encoders that learn ORDER, NEXT and CONJUNCTION, alone or together.
 
-Examples in batches, each of one objective; objectives alternate, as fairseq shuffles the batches of an epoch.
+Batches have examples of one objective each; objectives alternate, as fairseq shuffles the batches of an epoch.
 """
 
 import logging

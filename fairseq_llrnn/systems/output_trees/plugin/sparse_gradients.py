@@ -1,25 +1,21 @@
-"""What an optimiser needs so that some parameters may have sparse gradients, those of --tree-sparse-gradients.
+"""Sparse gradients of parameters (--tree-sparse-gradients): sums over processes, and optimisers that take them.
 
-fairseq neither multiplies sparse gradients nor clips them, and adds up none of several processes
-(`reduce_gradients`). An update leaves rows without a gradient as they are, and what the optimiser remembers of them.
+Sizes: F rows of a parameter, K of them with a gradient (in a process), H their width.
 
-Sizes: F rows of a parameter, K of them with a gradient, H their width.
+`reduce_gradients` adds up sparse gradients of several processes that train together, where fairseq's legacy_ddp adds
+up dense ones. Each process sends the rows that its batch has changed, and gets those of all others. All add them up
+in the same order, so that their weights remain the same.
 
-Adding up sparse gradients of several processes that train together, where fairseq's legacy_ddp adds up dense ones.
+A `SparseOptimizer` does what fairseq does not: it multiplies sparse gradients and clips them. An update leaves rows
+without a gradient as they are, and what the optimiser remembers of them.
 
-Each process sends the rows that its batch has changed, and gets those of all others. All add them up in the same order,
-so that their weights remain the same.
+llrnn_adagrad is Adagrad (Duchi et al. 2011), to which a row of zeros does nothing. So a training is the same with
+sparse gradients and with dense ones.
 
-Sizes: F rows of a parameter, K of them with a gradient in a process, H their width.
-
-llrnn_adam: Adam (Kingma & Ba 2015) that takes sparse gradients, as torch's SparseAdam does.
+llrnn_adam is Adam (Kingma & Ba 2015); it takes sparse gradients as torch's SparseAdam does.
 
 Dense gradients are updated as by fairseq's adam. The rows of a sparse one keep means of gradients as of their last
 update, where adam's would have decayed since, and have moved the row on: in a small vocabulary little differs.
-
-llrnn_adagrad: Adagrad (Duchi et al. 2011) that takes sparse gradients. What a row of zeros would do, it does not do.
-
-So a training is the same with sparse gradients and with dense ones.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Pairs of sentences whose sources carry terms: those that training invents, and those of a run.
 
-The terms of a run: read when a sentence first needs them, and at the end a word on a file that matched nothing.
+The terms of a run are read when a sentence first needs them; at the end, a file that matched nothing is worth a
+warning.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """llrnn_encoder_decoder: the RNN encoder-decoder of Cho et al. 2014 that ends in a log-linear layer.
 
-The decoder of Cho et al. 2014: the summary c of the source at every step, in the state and in the output.
+Sizes: B batch, T time, E encoder width, H width of the state, D embedding width, M maxout units, P functions of each,
+K width of what the head sees.
 
-Sizes: B batch, T time, E encoder width, H width of the state, D embedding width, M maxout units, K width of what the
-head sees.
+Its decoder reads the summary c of the source at every step, in the state and in the output. Each maxout unit is the
+largest of a few linear functions of what it reads (Goodfellow et al. 2013); in `Maxout` alone, D is the width of
+that.
 
     c   = tanh(V h_L)                                  h_L: the encoder's last state
     s₀  = tanh(V' c),   s_t = GRU(s_{t-1}, [e(y_{t-1}); c])
@@ -12,12 +14,7 @@ head sees.
 
 W G is the output matrix as a product of two thin ones; so is that of the input, whose embeddings have D dimensions.
 
-A layer of maxout units, each the largest of a few linear functions of what it reads.
-
-Sizes: D input width, M units, P functions of each. Sources: Goodfellow et al. 2013; Cho et al. 2014, the output of the
-decoder.
-
-Named architectures of the literature that are llrnn_lstm with other options.
+Other architectures of the literature, `seq2seq` and `rnnsearch`, are llrnn_lstm with other options.
 """
 
 from argparse import Namespace

@@ -1,9 +1,9 @@
 """llrnn_rctm: the recurrent continuous translation models of Kalchbrenner & Blunsom 2013 under a log-linear layer.
 
-The recurrent language model that reads a vector of the source beside every word (Kalchbrenner & Blunsom 2013).
+Sizes: B batch, T time, M vectors of a source, Q their width.
 
-Sizes: B batch, T time, M vectors of a source, Q their width. With Elman's cell, h_i = tanh(I e(f_i) + R h_{i−1} + S v_i
-+ c): S is a part of the cell's own matrix, which reads [e(f_i); v_i].
+It is a recurrent language model that reads a vector of the source beside every word. With Elman's cell, h_i = tanh(I
+e(f_i) + R h_{i−1} + S v_i + c): S is a part of the cell's own matrix, which reads [e(f_i); v_i].
 """
 
 from argparse import Namespace

@@ -1,8 +1,8 @@
 """What a network of these cells says of each word that it reads, for the criterion and for explanations.
 
-The penalty that draws the computation of variable cells towards a target (Jernite 2018, equation 2.15).
-
 Sizes: B batch, T time, L layers.
+
+The penalty draws the computation of variable cells towards a target (Jernite 2018, equation 2.15).
 """
 
 from __future__ import annotations
