@@ -1,7 +1,6 @@
 """Backgrounds that are made of others: with a temperature, as products, or by what a source sentence adds.
 
-Sizes: N hypotheses, B batch, T time, L source length, H hidden width, M pairs of a row and a word, K parts, V words,
-E words listed in all rows.
+Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
 `Combined` is what they share: conditions and limits are passed on to the parts, whose states stand side by side.
 

@@ -253,7 +253,7 @@ REPEATED = "repeated"
 def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tuple[str, ...]]:
     """source token -> target words; a row that repeats an earlier one is left out.
 
-    `form`: of text_lines.py.
+    `form`: of files/text_lines.py.
 
     Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
     special symbol, a source given twice with different targets, and a file without rows.

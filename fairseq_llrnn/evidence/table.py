@@ -1,6 +1,6 @@
 """What every source token offers as evidence, for vocabularies that are open on both sides.
 
-Sizes: U source words, V target words, F features, L tokens of a sentence.
+Sizes: U source words, V target words, L tokens of a sentence.
 
 `WordSpans` say where words stand in sentences of numbers: a token each, or several pieces each. Special symbols stand
 alone and spell no word. Which piece a `<unk>` was, and where its word began and ended, nobody knows: all that may

@@ -1,6 +1,6 @@
 """Slots for translations of source words, and the background of sentences with slots of any kind.
 
-Sizes: B sentences, L source length, J slots, V words, S signatures, F features, E pairs of a slot and a place.
+Sizes: B sentences, L source length, J slots, V words, S signatures, E pairs of a slot and a place.
 
 `TranslationSlots` are words of the dictionary, each with the places that it translates. A word without an identity
 (`TOPFORM`) shares its features with others, so that nothing but its background tells the translation of one source

@@ -1,8 +1,8 @@
 """The log-linear head: hidden states of any network -> p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)), in plain torch.
 
 Sizes: B batch, T time, N positions (B·T) or hypotheses, L source length, V words, S signatures, J context classes, J₁
-of them strings of the source, F features, H hidden width, H' = H and what sources of classes add, E encoder width.
-Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
+of them strings of the source, H hidden width, H' = H and what sources of classes add, E encoder width. Probabilities
+are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 
     loss = head.loss(hidden, targets, previous=previous, source=source)      # a batch at once
     state = head.start(n, source=source)                                     # a search: search.py

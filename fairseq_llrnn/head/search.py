@@ -3,7 +3,7 @@
 Sizes: N hypotheses, t tokens, L source length, H hidden width, E encoder width.
 
 These are methods of LogLinearHead. A step is a batch of one position a hypothesis, whose states are given: what is said
-of a batch (head.py, records.py) is true of it.
+of a batch (head.py, output/records.py) is true of it.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.files.text_lines import shown
 
-# What feature_table.py says of a word's identity, and evidence/ of strings of the source; a lexicon that says it too
-# would change what words are.
+# What features/feature_table.py says of a word's identity, and evidence/ of strings of the source; a lexicon that
+# says it too would change what words are.
 RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL", "Evidence"})
 NOTHING: Mapping[str, float] = MappingProxyType({})
 

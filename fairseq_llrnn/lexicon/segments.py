@@ -53,7 +53,7 @@ def read_segmentations(
 ) -> dict[str, tuple[Segmentation, ...]]:
     """The different segmentations of each word, in the file's order.
 
-    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of text_lines.py.
+    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of files/text_lines.py.
 
     Raises DataError, with file and line, for segments that do not spell their word and a row of another shape, and for
     a file without rows.

@@ -1,7 +1,7 @@
 """Strings outside the dictionary, whose ids begin at V: how a head with an open vocabulary reads and scores them.
 
-Sizes: V words, O open classes, N positions or targets, m strings, F features, S signatures, H hidden width, X the
-width of what a string is spelled from: H, or what a model hands over.
+Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width, X the width of what a
+string is spelled from: H, or what a model hands over.
 
 `Speller`s spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
 

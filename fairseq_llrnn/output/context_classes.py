@@ -139,7 +139,7 @@ class StateClasses:
 
     @cached_property
     def runs(self) -> Tensor:
-        """(G,), as of masses.py."""
+        """(G,), as of backgrounds/masses.py."""
         return runs(self.contexts)
 
 

@@ -1,7 +1,8 @@
 """Sampled training, for priors whose signatures are too many to sum: a random part of the classes stands for all.
 
-Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (masses.py). With w(σ) = B_K(σ)
-exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself, with the probability
+Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/masses.py). With
+w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself, with the
+probability
 
     π(σ) = min(1, c·B(σ)),   B the background without context,   c such that Σ_σ π(σ) = n
 

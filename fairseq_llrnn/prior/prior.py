@@ -1,6 +1,6 @@
 """The prior: features, signatures, b₀ and parts; on disk, one directory of plain arrays and JSON.
 
-Sizes: V words, S output signatures, R input signatures, F output features, G input features, U source words.
+Sizes: V words, U source words.
 
     prior.json       format, version, settings, counts, feature names, hashes, the parts in order: for people and checks
     dictionary.txt   the V symbols it was made for, one a line, in fairseq's order

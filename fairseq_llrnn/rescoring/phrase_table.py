@@ -1,6 +1,6 @@
 """Phrase tables of Moses, and how well they cover a hypothesis.
 
-Sizes: D columns, W words of the longest phrase, J words of a hypothesis.
+Sizes: W words of the longest phrase, J words of a hypothesis.
 
 A table is text, plain or gzip:
 

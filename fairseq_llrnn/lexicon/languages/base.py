@@ -60,7 +60,7 @@ class Spelling:
     # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
     rules: str | None = None
 
-    form: str | None = None  # of text_lines.py; None: as words are
+    form: str | None = None  # of files/text_lines.py; None: as words are
 
     def cased(self, word: str) -> str:
         """A word of the source in the case of the text."""

@@ -45,8 +45,8 @@ def iter_hunspell(
 
     Args:
         words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
-            how the text spells a form; it may not change its length. form: of text_lines.py, in which both files are
-            read.
+            how the text spells a form; it may not change its length. form: of files/text_lines.py, in which both files
+            are read.
 
     Words with too many forms, and what has no effect, rules that apply to no word and flags that nothing defines, are
     counted in a warning at the end.

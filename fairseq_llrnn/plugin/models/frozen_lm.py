@@ -2,9 +2,9 @@
 
 Sizes: B batch, T time, V words of the new model, G words of the general one (Dymetman & Xiao 2016, §4).
 
-The checkpoint is read as data (safe_checkpoints.py). It was copied into the prior with its dictionary and, if it is
-one of ours, its own prior (prior/model_files.py), so the places in its options are replaced by these. The model is in
-evaluation mode, without gradients, and part of no other model: it is never trained and in no checkpoint.
+The checkpoint is read as data (compat/safe_checkpoints.py). It was copied into the prior with its dictionary and, if
+it is one of ours, its own prior (prior/model_files.py), so the places in its options are replaced by these. The model
+is in evaluation mode, without gradients, and part of no other model: it is never trained and in no checkpoint.
 """
 
 from __future__ import annotations

@@ -231,8 +231,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Probabilities of all words and slots, for fairseq's criteria and searches: (B, T, V + J₁).
 
         Only a scorer hands over its sample, and asks for the targets in it, which are then all that is computed. It
-        would leave impossible ones out of its perplexity. It numbers strings by their columns (columns.py); the strings
-        themselves are sample["strings"] then.
+        would leave impossible ones out of its perplexity. It numbers strings by their columns (search/columns.py); the
+        strings themselves are sample["strings"] then.
 
         Raises:
             OptionError: some of the positions, of a background that is another one at each of them.

@@ -1,7 +1,6 @@
 """Automata as a part of a prior: backgrounds that know the words before (n-grams, grammars), and their settings.
 
-Sizes: V words, Q states, A arcs, F starts (of use, and of cross-fitted folds), n sentences, N pairs of a state and a
-token.
+Sizes: V words, n sentences, N pairs of a state and a token.
 
 `first_impossible` finds sentences to which an automaton gives probability zero: training on one would have an
 infinite loss.

@@ -68,7 +68,8 @@ def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
     """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        told: to what spells words beside n-grams (open_strings.py), where the prior has that; None: nothing.
+        told: to what spells words beside n-grams (open_vocabulary/open_strings.py), where the prior has that; None:
+            nothing.
         beside: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
 
     Raises:

@@ -1,8 +1,8 @@
 """Vectors of words from their characters: a network, and the embedding that it is, in the place of a row per word.
 
-Sizes: N words, K different words, V words of the dictionary, P symbols of the longest one (its beginning and its end
-are symbols), A symbols in all, d width of a symbol's embedding, w width of a filter, h filters in all, D width of the
-result (h unless the options have a size), R rows kept.
+Sizes: N words, K different words, P symbols of the longest one (its beginning and its end are symbols), A symbols in
+all, d width of a symbol's embedding, w width of a filter, h filters in all, D width of the result (h unless the
+options have a size), R rows kept.
 
 A `CharacterNetwork` has narrow convolutions, their maxima over time, and highway layers. Source: Jernite 2018, §2.2,
 which is Kim, Jernite, Sontag & Rush 2016. With C (d×P) the embeddings of a word's symbols,

@@ -1,6 +1,6 @@
 """Experts opened with a prior, who are asked about the contexts of a batch.
 
-Sizes: B sentences, T time, N hypotheses, E experts, G columns, J exceptions of the context that has most of them.
+Sizes: B sentences, E experts, G columns, J exceptions of the context that has most of them.
 
 A `Panel` asks about a context, checks what its experts say, and numbers it. Column 0 is 1 everywhere, the others are
 output features that some expert has named so far: a value of a word that is no exception is v_e(σ) = Σ_g

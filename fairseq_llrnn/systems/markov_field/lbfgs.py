@@ -1,6 +1,6 @@
 """L-BFGS with backtracking (Nocedal & Wright 2006, algorithms 7.4 and 3.1), whose state can be written and read.
 
-Sizes: P parameters, m kept steps, R kinds of tokens, T tags, S signatures, F features, K order, D width, M offsets.
+Sizes: P parameters, m kept steps, R kinds of tokens, F features, K order.
 
 `of_words` and `of_tags` say about how curved the bounds are in each of their numbers, so that L-BFGS can climb where
 all are alike.

@@ -1,6 +1,6 @@
 """The lower bound on a text's log-likelihood, per token, with its gradients (thesis, equation 4.2 and below 4.13).
 
-Sizes: R kinds of tokens, K order, D columns, N tokens.
+Sizes: R kinds of tokens, K order.
 
     L(θ, t; δ) = ⟨μ̂, θ⟩ − log Z★(θ, δ) / (K+1)
 

@@ -1,6 +1,6 @@
 """A joint field of tags and words (thesis, §4.4, figure 4.8): what words say, its bound, and the best tags.
 
-Sizes: T tags, V words, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
+Sizes: T tags, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
 
 What a word's spelling says to a tagger is φ: its form where it is frequent, endings, beginnings, shape.
 

@@ -1,7 +1,7 @@
 """Trees that are built at once: clusters, Huffman's, random, by vectors of the classes; and a matching of items to
 groups.
 
-Sizes: S classes, M most children of a node, C clusters, D width of a vector, G groups.
+Sizes: S classes, M most children of a node, C clusters, G groups.
 
 In `matched`, items take places one after the other, the pair of item and group with the greatest weight first.
 

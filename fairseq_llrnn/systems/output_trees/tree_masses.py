@@ -1,7 +1,7 @@
 """Masses of the nodes of a tree, and log p of all its classes or of single ones.
 
-Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, E entries, J
-slots, C nodes that have leaves below, M most children of a node, H hidden width, L nodes of a path.
+Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, J slots, C nodes
+that have leaves below, M most children of a node, H hidden width, L nodes of a path.
 
 The mass of a node is that of the leaves σ below: B_K(node) = Σ B_K(σ). Masses are natural logarithms. Of a background
 that is the same everywhere they are summed once, from the leaves up. Entries change the masses of the few nodes above

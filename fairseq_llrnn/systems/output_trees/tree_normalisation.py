@@ -1,7 +1,7 @@
 """The tree as a normaliser: what the head asks (output/normalisers.py), in terms of TreeOutput.
 
-Sizes: N positions or hypotheses, T positions of one sentence, S signatures, I internal nodes, J context classes, H
-hidden width, K classes asked about.
+Sizes: T positions of one sentence, S signatures, I internal nodes, J context classes, H hidden width, K classes asked
+about.
 
 Context classes are children of the root. One that stands in the place of a signature is the last of them: that leaf
 has no mass in the tree (TreeLayer), and the log-probability is put where that of the signature belongs.

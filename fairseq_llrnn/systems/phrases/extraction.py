@@ -1,6 +1,6 @@
 """Phrase pairs of an aligned bitext: all that are consistent with its links, how often each comes, and its scores.
 
-Sizes: S source tokens, T target tokens, W the longest phrase, N phrase pairs in the text, Q different ones.
+Sizes: W the longest phrase, N phrase pairs in the text, Q different ones.
 
 A span of source tokens and a span of target tokens of a sentence pair are a phrase pair if a link joins them, and no
 link joins a token of either to one outside (Och & Ney 2004, §4.1; Koehn, Och & Marcu 2003, §3). Words without links

@@ -1,17 +1,18 @@
 """Strings as a network of characters reads and writes them, with what character n-grams say at every place.
 
 Sizes: m strings, P positions of all of them together (a string of n characters has n + 1, the last one is its end), A
-symbols (alphabet.py). Symbol BEGIN, which nobody writes, stands for all unknown characters together; they are read as
-symbol A.
+symbols (open_vocabulary/alphabet.py). Symbol BEGIN, which nobody writes, stands for all unknown characters together;
+they are read as symbol A.
 
-At each position there is b(c | what stands before), the n-grams of all classes together (characters.py), but no end:
+At each position there is b(c | what stands before), the n-grams of all classes together
+(open_vocabulary/characters.py), but no end:
 
     behind nothing, since no string is empty;
     behind a word of the dictionary, since an open class has no such string.
 
-An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it (classes.py).
-What n-grams say depends on the last symbols alone, so there are no more different rows than grams. They are kept, and
-forgotten when they have become KEPT_CELLS numbers.
+An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it
+(open_vocabulary/classes.py). What n-grams say depends on the last symbols alone, so there are no more different rows
+than grams. They are kept, and forgotten when they have become KEPT_CELLS numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Training with terms: lemmas of words of the target, required as if a user had asked for them.
 
-Sizes: L source tokens, U source words, V target words of the dictionaries.
+Sizes: L source tokens.
 
 The groups of terms that training may ask for (`InventedGroups`) are made once of a run: lemmas, and phrases of the
 first training data.

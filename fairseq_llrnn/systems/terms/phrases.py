@@ -1,7 +1,5 @@
 """The forms of a phrase whose own forms nobody lists (those of its words, where they agree), and the words of terms.
 
-Sizes: V words of the target's dictionary.
-
 Which words inflect is decided without a parser:
 
     * An adposition, and all that follows it, stays as it is: *maison* de campagne, *hasičská stanice* v Praze.

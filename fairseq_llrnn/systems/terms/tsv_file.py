@@ -1,9 +1,11 @@
 """Files of terms: what a phrase of the source is to become in the target.
 
+Sizes: N entries.
+
     source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by `|`)
 
 Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files
-are read by tbx_file.py. N entries.
+are read by tbx_file.py.
 
 A file may have a million terms, of which a sentence needs a few. So the entries of `StoredTerms` are lines of a
 temporary file that has no name and ends with the process; processes that are forked share it, since each reads at

@@ -1,6 +1,6 @@
 """llrnn_rctm: the recurrent continuous translation models of Kalchbrenner & Blunsom 2013 under a log-linear layer.
 
-Sizes: B batch, T time, M vectors of a source, Q their width.
+Sizes: B batch, M vectors of a source, Q their width.
 
 It is a recurrent language model that reads a vector of the source beside every word. With Elman's cell, h_i = tanh(I
 e(f_i) + R h_{i−1} + S v_i + c): S is a part of the cell's own matrix, which reads [e(f_i); v_i].
