@@ -165,10 +165,10 @@ def test_backgrounds(tmp_path: Path) -> None:
     assert np.exp(large.log_weights[[4, 5]]).tolist() == pytest.approx([0.5, 0.5])
     message = "--background unigrm: expected unigram, uniform, language:CODE, automaton:.* or the path of a TSV"
     with pytest.raises(OptionError, match=message):
-        check_static("unigrm")
+        check_static("unigrm", "--background")
     for background in ("unigram:x", "uniform:x"):  # once taken for the part before the colon
         with pytest.raises(OptionError, match=f"--background {background}: expected unigram"):
-            check_static(background)
+            check_static(background, "--background")
 
 
 def test_softmax_prior_has_one_signature_per_word() -> None:

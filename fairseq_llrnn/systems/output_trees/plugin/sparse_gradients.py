@@ -80,7 +80,7 @@ def _mean(weight: Tensor, group: Any) -> Tensor:
         # where batches run out, fairseq gives a process one of another again, and multiplies its gradients by 0
         some = gradient.values().flatten(1).any(1)
         rows, values = gradient.indices()[0, some], gradient.values()[some]
-    many = [int(each) for each in utils.all_gather(rows.new_tensor([len(rows)]), group)]
+    many = [int(each) for each in distributed_utils.all_gather(rows.new_tensor([len(rows)]), group)]
     gathered = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
     return torch.sparse_coo_tensor(
         gathered[0].unsqueeze(0), gathered[1] / len(many), weight.shape, check_invariants=False
@@ -91,7 +91,7 @@ def _gathered(tensor: Tensor, many: Sequence[int], group: Any) -> list[Tensor]:
     """The tensors (K, …) of all processes, of so many rows: what is sent has as many in all."""
     filled = tensor.new_zeros((max(many), *tensor.shape[1:]))
     filled[: len(tensor)] = tensor
-    return [each[:k] for each, k in zip(utils.all_gather(filled, group), many, strict=True)]
+    return [each[:k] for each, k in zip(distributed_utils.all_gather(filled, group), many, strict=True)]
 
 
 OPTION = "--tree-sparse-gradients"
