@@ -1,4 +1,4 @@
-"""What a head refuses: weights of a checkpoint that it cannot have, batches of nothing, and forbidden targets.
+"""What a head refuses: weights of a checkpoint that it cannot have, and forbidden targets.
 
 Sizes: B batch, T time, n numbers of a fingerprint.
 
@@ -106,19 +106,6 @@ def in_hex(fingerprint: object, checkpoint: str = "the checkpoint") -> str:
             f"{shown}; use one that fairseq saved"
         )
     return "".join(f"{byte:02x}" for byte in fingerprint.float().round().long().tolist())
-
-
-def refuse_empty(shape: Sequence[int], what: str) -> None:
-    """Raise DataError for a batch of nothing, whose mean loss is none.
-
-    Args:
-        shape: of the batch. what: it is, and how its shape is written.
-    """
-    if 0 in shape:
-        raise DataError(
-            f"LogLinearHead: expected {what}, of one at least, found {tuple(shape)}; leave empty batches out (an empty "
-            "sentence is `</s>` alone)"
-        )
 
 
 FIX_ZERO_MASS = "build the prior with a background that covers it, e.g. --background unigram"

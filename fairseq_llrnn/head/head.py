@@ -46,14 +46,13 @@ from fairseq_llrnn.head.checks import (
     check_names,
     check_numbers,
     fingerprint_of,
-    refuse_empty,
     refuse_forbidden,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
-from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, refuse_empty, spans
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.head.checks import refuse_empty
-from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
+from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead

@@ -18,13 +18,26 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, each_row
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
 
 CELLS = 1 << 22  # positions × classes or words that are looked at together
 
 RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
+
+
+def refuse_empty(shape: Sequence[int], what: str) -> None:
+    """Raise DataError for a batch of nothing, whose mean loss is none.
+
+    Args:
+        shape: of the batch. what: it is, and how its shape is written.
+    """
+    if 0 in shape:
+        raise DataError(
+            f"LogLinearHead: expected {what}, of one at least, found {tuple(shape)}; leave empty batches out (an empty "
+            "sentence is `</s>` alone)"
+        )
 
 
 @dataclass(frozen=True)
