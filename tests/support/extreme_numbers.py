@@ -299,8 +299,9 @@ OPTIONS: Mapping[tuple[type, str], tuple[Case, ...]] = {
 
 
 def owners() -> list[type]:
-    """All dataclasses of settings that a prior is built from."""
-    of_backgrounds = [named.options for named in named_backgrounds().values()]
+    """All dataclasses of settings that a prior is built from; not those of packages that other tests made."""
+    options = [named.options for named in named_backgrounds().values()]
+    of_backgrounds = [each for each in options if each.__module__.startswith("fairseq_llrnn.")]
     return [*get_args(expression.Expression), UnigramOptions, *of_backgrounds, *OF_PRIORS]
 
 
