@@ -31,7 +31,6 @@ COMMANDS = (
 )
 
 
-
 class Command(Protocol):
     """What a module of fairseq_llrnn.cli offers."""
 

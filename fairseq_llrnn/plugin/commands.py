@@ -28,7 +28,7 @@ from fairseq_llrnn.plugin.announced import find_task
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
-from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, what_users_did
+from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
@@ -116,12 +116,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
 
 def _value_of(arguments: Sequence[str], *names: str) -> str | None:
     """The value of an option, the last one; None where it is absent."""
-    last = None
-    for i, word in enumerate(arguments):
-        name, equals, value = word.partition("=")
-        if name in names:
-            last = value if equals else " ".join(arguments[i + 1 : i + 2])
-    return last
+    return next((value for _, value in reversed([*values_of(arguments, names)])), None)
 
 
 def _defaults(arguments: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:

@@ -1,15 +1,19 @@
 """Arrays of numbers in checkpoints are read; nothing of what numpy would believe a file is taken from it."""
 
+import argparse
 import copy
 import io
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.plugin.compat.plain_arrays import CODE, NumberArray
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 
@@ -44,47 +48,61 @@ def array(shape: Any, kind: Any, content: Any) -> Says:
 
 
 OBJECTS = dtype("O", 3, "|", None, None, None, -1, -1, 63)
-FIELDS = (3, "|", None, ("a",), {"a": (Says(np.dtype, "O"), 0)}, 8, 1, 0)  # an object that says it is none
-HOSTILE: dict[str, Callable[[], Any]] = {
-    "pointers": lambda: Says(np.ndarray, (1,), "O", POINTER),
-    "outside of the buffer": lambda: Says(np.ndarray, (1,), "O", POINTER, -24),
-    "numbers outside of the buffer": lambda: Says(np.ndarray, (1,), "f8", POINTER, -24),
-    "strides": lambda: Says(np.ndarray, (9,), "f8", POINTER, 0, (-8,)),
-    "an array of another kind": lambda: Says(reconstruct, np.ndarray, (1,), b"O"),
-    "an array with room": lambda: Says(reconstruct, np.ndarray, (1 << 40,), b"b"),
-    "an array of another class": lambda: Says(reconstruct, dict, (0,), b"b"),
-    "a dtype of objects": lambda: np.dtype("O"),
-    "a dtype of fields": lambda: Says(np.dtype, [("a", "O")]),
-    "a dtype of bytes": lambda: Says(np.dtype, "V8"),
-    "fields in a number": lambda: dtype("f8", *FIELDS),
-    "an array in a number": lambda: dtype("f8", 3, "<", (Says(np.dtype, "f8"), (9,)), None, None, -1, -1, 0),
-    "flags of a number": lambda: dtype("f8", 3, "<", None, None, None, -1, -1, 63),
-    "a larger number": lambda: dtype("f8", 3, "<", None, None, None, 800, -1, 0),
-    "a state that is none": lambda: dtype("f8", "x"),
-    "objects": lambda: np.array([["a"]], dtype=object),
-    "objects of bytes": lambda: array((1,), OBJECTS, POINTER),
-    "strings": lambda: np.array(["a"]),
-    "times": lambda: np.array(["2026-01-01"], dtype="M8[D]"),
-    "records": lambda: np.zeros(1, dtype=[("a", "f8")]),
-    "fewer bytes": lambda: array((2,), np.dtype("f8"), POINTER),
-    "more bytes": lambda: array((1,), np.dtype("f8"), POINTER * 2),
-    "a negative size": lambda: array((-1,), np.dtype("f8"), POINTER),
-    "sizes whose product is too large": lambda: array((1 << 32, 1 << 32), np.dtype("f8"), b""),
-    "no sizes": lambda: array("x", np.dtype("f8"), POINTER),
-    "no bytes": lambda: array((1,), np.dtype("f8"), [1.0]),
-    "no type": lambda: array((1,), "f8", POINTER),
-    "no state": lambda: Says(reconstruct, np.ndarray, (0,), b"b", state=(1,)),
-    "an object as a number": lambda: Says(scalar, np.dtype("O"), "x"),
-    "fields as a number": lambda: Says(scalar, Says(np.dtype, [("a", "O")]), POINTER),
-    "a number of fewer bytes": lambda: Says(scalar, np.dtype("f8"), b"x"),
-    "a string": lambda: np.str_("a"),
+FIELDS = (3, "|", None, ("a",), {"a": (Says(np.dtype, "f8"), 0)}, 8, 1, 0)
+CALLED = "Cannot make an array by calling its class"
+BEGUN = "Cannot begin an array in another way than numpy"
+KIND = "Cannot read numbers of the type ['\"]"
+MORE, STATE = "Cannot read a type that is more than numbers", "Cannot read the type of numbers"
+BYTES, SHAPE = "Cannot read an array of [0-9]+ bytes in another shape", "Cannot read an array of such a shape"
+NO_BYTES, NO_NUMBERS = (f"Cannot read an array of something else than {what}" for what in ("bytes", "numbers"))
+HOSTILE: dict[str, tuple[str, Callable[[], Any]]] = {
+    "pointers": (CALLED, lambda: Says(np.ndarray, (1,), "O", POINTER)),
+    "outside of the buffer": (CALLED, lambda: Says(np.ndarray, (1,), "O", POINTER, -24)),
+    "numbers outside of the buffer": (CALLED, lambda: Says(np.ndarray, (1,), "f8", POINTER, -24)),
+    "strides": (CALLED, lambda: Says(np.ndarray, (9,), "f8", POINTER, 0, (-8,))),
+    "an array of another kind": (BEGUN, lambda: Says(reconstruct, np.ndarray, (1,), b"O")),
+    "an array with room": (BEGUN, lambda: Says(reconstruct, np.ndarray, (1 << 40,), b"b")),
+    "an array of another class": (BEGUN, lambda: Says(reconstruct, argparse.Namespace, (0,), b"b")),
+    "a dtype of objects": (KIND, lambda: np.dtype("O")),
+    "a dtype of fields": (KIND, lambda: Says(np.dtype, [("a", "O")])),
+    "a dtype of bytes": (KIND, lambda: Says(np.dtype, "V8")),
+    "fields in a number": (MORE, lambda: dtype("f8", *FIELDS)),
+    "an array in a number": (MORE, lambda: dtype("f8", 3, "<", (Says(np.dtype, "f8"), (9,)), None, None, -1, -1, 0)),
+    "flags of a number": (MORE, lambda: dtype("f8", 3, "<", None, None, None, -1, -1, 63)),
+    "a larger number": (MORE, lambda: dtype("f8", 3, "<", None, None, None, 800, -1, 0)),
+    "a state that is none": (STATE, lambda: dtype("f8", "x")),
+    "objects": (KIND, lambda: np.array([["a"]], dtype=object)),
+    "objects of bytes": (KIND, lambda: array((1,), OBJECTS, POINTER)),
+    "strings": (KIND, lambda: np.array(["a"])),
+    "times": (KIND, lambda: np.array(["2026-01-01"], dtype="M8[D]")),
+    "records": (KIND, lambda: np.zeros(1, dtype=[("a", "f8")])),
+    "fewer bytes": (BYTES, lambda: array((2,), np.dtype("f8"), POINTER)),
+    "more bytes": (BYTES, lambda: array((1,), np.dtype("f8"), POINTER * 2)),
+    "a negative size": (SHAPE, lambda: array((-1,), np.dtype("f8"), POINTER)),
+    "sizes whose product is too large": (BYTES, lambda: array((1 << 32, 1 << 32), np.dtype("f8"), b"x")),
+    "no sizes": (NO_BYTES, lambda: array("x", np.dtype("f8"), POINTER)),
+    "no bytes": (NO_BYTES, lambda: array((1,), np.dtype("f8"), [1.0])),
+    "no type": (NO_NUMBERS, lambda: array((1,), "f8", POINTER)),
+    "no state": (NO_NUMBERS, lambda: Says(reconstruct, np.ndarray, (0,), b"b", state=(1,))),
+    "an object as a number": (KIND, lambda: Says(scalar, np.dtype("O"), "x")),
+    "fields as a number": (KIND, lambda: Says(scalar, Says(np.dtype, [("a", "O")]), POINTER)),
+    "a number of fewer bytes": (BYTES, lambda: Says(scalar, np.dtype("f8"), b"x")),
+    "a string": (KIND, lambda: np.str_("a")),
+    "a number of no type": ("Cannot read something else than a number", lambda: Says(scalar, "f8", POINTER)),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_no_array_of_numbers_is_refused(name: str) -> None:
-    with pytest.raises(pickle.UnpicklingError, match="Cannot |Unsupported"):
-        read(HOSTILE[name]())
+    said, hostile = HOSTILE[name]
+    with pytest.raises(pickle.UnpicklingError, match=said):
+        read(hostile())
+
+
+def test_a_checkpoint_with_such_an_array_is_refused_in_one_line(tmp_path: Path) -> None:
+    torch.save({"cfg": HOSTILE["pointers"][1]()}, tmp_path / "m.pt")
+    with pytest.raises(DataError, match=rf"m\.pt: refused: expected a checkpoint that fairseq saved, .*\({CALLED}\)"):
+        read_checkpoint(str(tmp_path / "m.pt"))
 
 
 def test_no_array_is_made_by_its_class() -> None:

@@ -37,15 +37,14 @@ class NumberType:
             raise UnpicklingError("Cannot read a type that is more than numbers")
         self.dtype = self.dtype.newbyteorder(state[1])
 
-    def of_bytes(self, content: object, shape: object) -> np.ndarray:
-        """The numbers (shape). Raises UnpicklingError unless they need as many bytes."""
+    def check(self, content: object, shape: object) -> None:
+        """Raise UnpicklingError unless these are the bytes that numbers of that shape need."""
         if not (isinstance(shape, tuple) and isinstance(content, bytes)):
             raise UnpicklingError("Cannot read an array of something else than bytes")
         if any(type(size) is not int or size < 0 for size in shape):
             raise UnpicklingError("Cannot read an array of such a shape")
         if len(content) != math.prod(shape) * self.dtype.itemsize:
             raise UnpicklingError(f"Cannot read an array of {len(content)} bytes in another shape")
-        return np.frombuffer(content, self.dtype)
 
 
 class NumberArray(np.ndarray):
@@ -58,7 +57,7 @@ class NumberArray(np.ndarray):
         if not (isinstance(state, tuple) and len(state) == 5 and isinstance(state[2], NumberType)):
             raise UnpicklingError("Cannot read an array of something else than numbers")
         _, shape, kind, by_columns, content = state
-        kind.of_bytes(content, shape)
+        kind.check(content, shape)
         super().__setstate__((1, shape, kind.dtype, bool(by_columns), content))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -72,11 +71,13 @@ def begun_array(kind: object, shape: object, code: object) -> NumberArray:
     return np.ndarray.__new__(NumberArray, (0,), "b")
 
 
-def number(kind: object, content: object) -> np.generic:
+def number(kind: object, content: bytes) -> np.generic:
     """In the place of numpy's `scalar`."""
     if not isinstance(kind, NumberType):
         raise UnpicklingError("Cannot read something else than a number")
-    return kind.of_bytes(content, (1,))[0]
+    kind.check(content, ())
+    found: np.generic = np.frombuffer(content, kind.dtype)[0]
+    return found
 
 
 # What torch's reader may call, by the names that files have for it.

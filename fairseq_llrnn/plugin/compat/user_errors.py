@@ -6,10 +6,11 @@ Also where fairseq wrapped it: its trainer turns whatever happens while it loads
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -43,14 +44,15 @@ def what_users_did(error: BaseException) -> str | None:
         ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
     if ours is None:
         return None
-    return with_option(ours, _places(sys.argv[1:])) + (as_one_line(f" ({error})") if ours is not error else "")
+    message = with_option(ours, values_of(sys.argv[1:], PLACES))
+    return message + (as_one_line(f" ({error})") if ours is not error else "")
 
 
-def _places(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The options of a command line that name a place, each with its value."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Some options of a command line, in its order, each with its value; an empty one where nothing follows."""
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         option, equals, value = word.partition("=")
-        if option in PLACES:
+        if option in names:
             yield option, value if equals else following
 
 
