@@ -76,8 +76,8 @@ def number(kind: object, content: bytes) -> np.generic:
     if not isinstance(kind, NumberType):
         raise UnpicklingError("Cannot read something else than a number")
     kind.check(content, ())
-    found: np.generic = np.frombuffer(content, kind.dtype)[0]
-    return found
+    value: np.generic = np.frombuffer(content, kind.dtype)[0]
+    return value
 
 
 # What torch's reader may call, by the names that files have for it.
