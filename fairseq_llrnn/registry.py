@@ -61,12 +61,14 @@ OFFERED = {
     "discourse": "discourse discourse_encoder encode",
     "experts": "experts --expert --reverse-expert --lm-expert",
     "markov_field": "markov_field mrf",
+    "mogrifier": "mogrifier",
     "output_trees": (
         "tree llrnn_adagrad llrnn_adam --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows "
         "--tree-reassign --tree-reassign-epochs --tree-sparse-gradients --tree --picture"
     ),
     "phrases": "phrases",
     "rare_words": "rare-words",
+    "regularisation": "--weight-drop --activation-penalty --change-penalty",
     "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout --speller-start",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",

@@ -56,6 +56,11 @@ WIDER = (
     *("--tie-features", "--decoder-embed-dim", "512", "--decoder-hidden-size", "512", "--dropout", "0.5"),
     *("--lr", "0.0015", "--max-tokens", "1024", *ANNEALING),
 )
+# Merity et al. 2018, with the weights of their word models
+AWD = (
+    *("--variational-dropout", "--weight-drop", "0.5"),
+    *("--activation-penalty", "2", "--change-penalty", "1"),
+)
 SURFACE = ("--shapes", "--suffixes")
 # Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
 NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
@@ -180,15 +185,21 @@ def softmaxes() -> list[Model]:
         ),
         Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
+        Model(
+            "softmax-awd",
+            "softmax, tied, regularised as AWD-LSTM",
+            "softmax",
+            plain,
+            (*REGULARISED, *AWD),
+        ),
         *(
-            Model(
-                f"{mode}-softmax-unigram",
-                "softmax over the unigram, dropout, tied",
-                "softmax",
-                Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode),
-                REGULARISED,
-            )
+            Model(f"{mode}-softmax-unigram{name}", f"softmax over the unigram, {how}, tied", "softmax", prior, arguments)
             for mode in MODES
+            for prior in [Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode)]
+            for name, how, arguments in (
+                ("", "dropout", REGULARISED),
+                ("-awd", "regularised as AWD-LSTM", (*REGULARISED, *AWD)),
+            )
         ),
     ]
 
@@ -234,6 +245,14 @@ def further() -> list[Model]:
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
         Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", narrow, WIDER),
+        Model("paper-awd", "the same, regularised as AWD-LSTM", "ablation", narrow, (*WIDER, *AWD)),
+        Model(
+            "paper-mogrifier",
+            "best recipe, regularised as AWD-LSTM, a Mogrifier",
+            "ablation",
+            narrow,
+            (*SMALL_BATCHES, *AWD, "--cell", "mogrifier"),
+        ),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
         Model("paper-large", large, "ablation", plain, LARGE),
@@ -249,6 +268,13 @@ def guessed() -> list[Model]:
         first,
         *(replace(first, name=f"{first.name}-{seed}", what=f"{best}, seed {seed}", seed=seed) for seed in (2, 3)),
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
+        Model(
+            "honest-guess-awd",
+            f"{best}, 400 wide, regularised as AWD-LSTM",
+            "guess",
+            prior,
+            (*WIDE, *AWD),
+        ),
     ]
 
 

@@ -90,10 +90,13 @@ def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
 
 
 def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
-    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015)."""
+    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015).
+
+    Cells with two states whose biases have LSTM's places are LSTMs.
+    """
     for name, parameter in layers.named_parameters():
         nn.init.uniform_(parameter, -0.1, 0.1)
-        if cell == "lstm" and "bias_hh" in name:
+        if find_cell(cell).states == 2 and "bias_hh" in name:
             parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
 
 
@@ -103,6 +106,7 @@ class Run:
 
     hidden: Tensor  # (B, T, H)
     state: Tensor  # after the last step, (B, G, R, H)
+    undropped: Tensor  # hidden before the dropout on it, (B, T, H)
     shares: Tensor | None = None  # of the dimensions that each layer computed, (B, T, R), with gradients
     multiplications: Tensor | None = None  # of all layers, (B, T)
 
@@ -111,15 +115,14 @@ class RecurrentNetwork(nn.Module):
     """A stack of recurrent layers.
 
     Attributes:
-        terms: what a criterion should know of a run, and of the tokens that were read, (B, T); None: nothing.
+        terms: each says what a criterion should know of a run, and of the tokens that were read, (B, T).
+        call_layer: how a layer is called: with its input and the state before it.
 
     Args:
         input_size: D. hidden_size: H. num_layers: R. cell: a name of `all_cells`.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output.
         variational: one mask per sequence. layer_norm: normalise each layer's output.
     """
-
-    terms: Callable[[Run, Tensor], Sequence[Any]] | None = None
 
     def __init__(
         self,
@@ -135,6 +138,8 @@ class RecurrentNetwork(nn.Module):
     ) -> None:
         super().__init__()
         kind = find_cell(cell)
+        self.terms: list[Callable[[Run, Tensor], Sequence[Any]]] = []
+        self.call_layer: Callable[[nn.Module, Tensor, Any], Any] = nn.Module.__call__
         self.cell = cell
         self.num_states = kind.states  # G
         self.varies = kind.constant is not None
@@ -178,14 +183,18 @@ class RecurrentNetwork(nn.Module):
                 shares.append(computed.share)
                 multiplications.append(computed.multiplications)
             else:
-                x, last = layer(x, before)
+                x, last = self.call_layer(layer, x, before)
             parts = list(last) if self.num_states > 1 else [last]
             after.append(torch.stack([s.squeeze(0) for s in parts], dim=1))  # shape: (B, G, H)
             x = norm(x)
-        x = dropout(x, self.dropout_out, self.training, self.variational)
+        dropped = dropout(x, self.dropout_out, self.training, self.variational)
         of_shares = torch.stack(shares, -1) if shares else None
         total = torch.stack(multiplications).sum(0) if multiplications else None
-        return Run(x, torch.stack(after, dim=2), of_shares, total)
+        return Run(dropped, torch.stack(after, dim=2), x, of_shares, total)
+
+    def terms_of(self, run: Run, tokens: Tensor) -> list[Any]:
+        """What all `terms` say of a run."""
+        return [term for terms in self.terms for term in terms(run, tokens)]
 
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:

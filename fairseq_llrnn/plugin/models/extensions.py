@@ -106,7 +106,7 @@ class Extension:
         return None
 
     def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-        """Change a recurrent network that was made by --cell, or let it have `terms`.
+        """Change a recurrent network that was made by --cell, or let it have more `terms` or another `call_layer`.
 
         Args:
             dictionary: of the words that it reads.

@@ -77,7 +77,7 @@ class RecurrentDecoder(LogLinearDecoder):
     def _hidden_of_sequence(self, tokens: Tensor) -> HiddenStates:
         if not self.context_window:
             run = self.network.run(self.head.embed(tokens))
-            return HiddenStates(run.hidden, terms=() if self.network.terms is None else self.network.terms(run, tokens))
+            return HiddenStates(run.hidden, terms=self.network.terms_of(run, tokens))
         width = self.context_window
         padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
         return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), self.head.embedding_rows()))
@@ -152,8 +152,7 @@ class SourceDecoder(LogLinearDecoder):
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
         if search is None:
-            terms = () if self.network.terms is None else self.network.terms(run, unread)
-            return replace(self.read_out(run.hidden, read, encoder_out), terms=terms)
+            return replace(self.read_out(run.hidden, read, encoder_out), terms=self.network.terms_of(run, unread))
         search.network = run.state
         return self.read_out(run.hidden[:, -1:], read[:, -1:], encoder_out)
 

@@ -107,7 +107,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
             )
         boundaries.append(dictionary.index(word))
     aim = ComputationTarget(target, penalty, tuple(boundaries))
-    network.terms = partial(computation_terms, aim, len(network.layers))
+    network.terms.append(partial(computation_terms, aim, len(network.layers)))
 
 
 EXTENSIONS.append(VariableComputation())

@@ -1,0 +1,15 @@
+"""Adds the cell to networks/recurrent.py; the layer is imported with the first one."""
+
+from torch import nn
+
+from fairseq_llrnn.networks.recurrent import Cell, register_cell
+
+
+def _mogrifier(input_size: int, hidden_size: int) -> nn.Module:
+    from fairseq_llrnn.systems.mogrifier.mogrifier import MogrifierLSTM
+
+    return MogrifierLSTM(input_size, hidden_size)
+
+
+# five products more than an LSTM, each about half as large as a gate's
+register_cell("mogrifier", Cell(_mogrifier, states=2, gates=7, about="an LSTM whose input and state gate each other"))

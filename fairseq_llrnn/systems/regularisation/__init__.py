@@ -1,0 +1,4 @@
+"""Regularisation of recurrent networks, as language models have it (README.md): dropped weights, penalties of states.
+
+    plugin    --weight-drop, --activation-penalty, --change-penalty
+"""

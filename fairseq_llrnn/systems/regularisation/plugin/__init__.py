@@ -1,0 +1,71 @@
+"""The options, for all models with a recurrent network.
+
+    state_penalties.py    what they compute
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+
+from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.files.numbers import check_penalty
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.plugin.models.extensions import (
+    EXTENSIONS,
+    RECURRENT,
+    Args,
+    Extension,
+    check_dropouts,
+    non_default_options,
+)
+
+
+@dataclass
+class RegularisationConfig(FairseqDataclass):
+    """With the defaults, as in older checkpoints, nothing happens."""
+
+    weight_drop: float = field(
+        default=0.0,
+        metadata={
+            "help": "probability with which a weight from state to state is left out in training, for a whole batch, "
+            "e.g. 0.5"
+        },
+    )
+    activation_penalty: float = field(
+        default=0.0, metadata={"help": "weight, in nats, of the mean square of the network's states, e.g. 2"}
+    )
+    change_penalty: float = field(
+        default=0.0,
+        metadata={"help": "weight, in nats, of the mean square of the change from each state to the next, e.g. 1"},
+    )
+
+
+class Regularisation(Extension):
+    """Networks that forget weights, and keep their states small and slow."""
+
+    options: ClassVar = {RECURRENT: RegularisationConfig}
+
+    def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
+        options = non_default_options(args, RegularisationConfig)
+        if not options:
+            return
+        from fairseq_llrnn.systems.regularisation.plugin.state_penalties import state_penalties, with_dropped_weights
+
+        check_dropouts(args, "weight_drop")
+        if drop := options.pop("weight_drop", None):
+            if network.varies:
+                refuse_idle({"weight_drop": drop}, f"not supported with --cell {args.cell}; leave one of them out")
+            network.call_layer = partial(with_dropped_weights, drop)
+        for name, weight in options.items():
+            check_penalty(f"--{name.replace('_', '-')}", weight)
+        if window := getattr(args, "context_window", 0):
+            refuse_idle(options, f"not supported with --context-window {window}; leave one of them out")
+        if options:
+            weights = (options.get(name, 0.0) for name in ("activation_penalty", "change_penalty"))
+            network.terms.append(partial(state_penalties, *weights))
+
+
+EXTENSIONS.append(Regularisation())

@@ -1,0 +1,45 @@
+"""Dropout of a recurrent network's own matrices, and penalties of its states.
+
+Sizes: B batch, T time, H hidden width.
+Source: Merity, Keskar & Socher 2018, "Regularizing and optimizing LSTM language models", §2 (DropConnect, after Wan et
+al. 2013) and §4.5 (activation regularisation, and temporal activation regularisation).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional
+
+from fairseq_llrnn.networks.recurrent import Run
+from fairseq_llrnn.plugin.models.log_linear_decoder import Term
+
+
+def with_dropped_weights(probability: float, layer: nn.Module, x: Tensor, before: Any) -> Any:
+    """Call a layer; in training without a part of the weights from state to state, the same at all time steps."""
+    if not layer.training:
+        return layer(x, before)
+    dropped = {
+        name: functional.dropout(weight, probability)
+        for name, weight in layer.named_parameters()
+        if "weight_hh" in name
+    }
+    return functional_call(layer, dropped, (x, before))
+
+
+def state_penalties(activation: float, change: float, run: Run, tokens: Tensor) -> list[Term]:
+    """The two penalties of each position, (B, T), in nats; those with weight 0 are left out.
+
+    Args:
+        activation: weight of the mean square of a state as the output layer sees it. change: weight of the mean square
+            of what differs from the state before it, without dropout; 0 at the first position.
+    """
+    terms = []
+    if activation:
+        terms.append(Term("activation_penalty", activation * run.hidden.pow(2).mean(-1), in_loss=True))
+    if change:
+        steps = (run.undropped[:, 1:] - run.undropped[:, :-1]).pow(2).mean(-1)
+        terms.append(Term("change_penalty", change * functional.pad(steps, (1, 0)), in_loss=True))
+    return terms
