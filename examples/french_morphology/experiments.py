@@ -193,10 +193,10 @@ def softmaxes() -> list[Model]:
             (*REGULARISED, *AWD),
         ),
         *(
-            Model(f"{mode}-softmax-unigram{name}", f"softmax over the unigram, {how}, tied", "softmax", prior, arguments)
+            Model(prior.name + ending, f"softmax over the unigram, {how}, tied", "softmax", prior, arguments)
             for mode in MODES
             for prior in [Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode)]
-            for name, how, arguments in (
+            for ending, how, arguments in (
                 ("", "dropout", REGULARISED),
                 ("-awd", "regularised as AWD-LSTM", (*REGULARISED, *AWD)),
             )
