@@ -304,13 +304,13 @@ def sum_of(lines: Iterable[LineScore]) -> TextScore:
         if line.too_long_for is not None:
             raise DataError(
                 f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
-                f"made for, found {len(line.words):,}; break the line, or score others with --per-sentence"
+                f"made for, found {len(line.words):,}; break the line, or score others by `llrnn score --per-sentence`"
             )
         if line.impossible is not None:
             raise DataError(
                 f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
                 f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
-                "background that covers it, or score the other lines with --per-sentence"
+                "background that covers it, or score the other lines by `llrnn score --per-sentence`"
             )
         total.add(line)
     return total

@@ -269,13 +269,13 @@ def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -
     scorer = TextScorer.__new__(TextScorer)
     scorer.longest, scorer.max_tokens = 4, 6
 
-    def of_batch(batch: list[LineScore]) -> list[LineScore]:
-        return [score(line, len(line.words)) for line in batch]
+    def of_batch(batch: list[LineScore]) -> tuple[list[LineScore], torch.Tensor]:
+        return [score(line, len(line.words)) for line in batch], torch.empty(0)
 
     def score(line: LineScore, many: int) -> LineScore:
         return replace(line, unknown=[False] * many, log_probs=[-1.0] * (many + 1), spelt=[0.0] * many)
 
-    monkeypatch.setattr(scorer, "_score", of_batch)
+    monkeypatch.setattr(scorer, "scored", of_batch)
     found = list(scorer.lines(["a b c", "a", "", "a b c d", "a b"]))
     assert [(line.number, line.too_long_for) for line in found] == [(1, None), (2, None), (3, None), (4, 3), (5, None)]
     assert [len(line.words) for line in found] == [3, 1, 0, 4, 2]

@@ -28,7 +28,8 @@ class TextScorer:
     """Scores lines of words. `opened` says whether unknown words are spelled, or scored as <unk>."""
 
     def __init__(self, scorer: Scorer) -> None:
-        self.model, self.device, self.max_tokens = scorer.model, scorer.device, scorer.max_tokens
+        self.model, self.task, self.device = scorer.model, scorer.task, scorer.device
+        self.max_tokens = scorer.max_tokens
         self.longest = scorer.limits[1]
         self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
@@ -45,28 +46,36 @@ class TextScorer:
 
     def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
         """The score of every line, in their order, also of those that are too long or have no probability."""
-        longest = self.longest - 1  # words before the end
-        for batch in line_batches(lines, longest, SENTENCES, self.max_tokens):
-            read = [LineScore(line, words) for line, words in batch]
-            if len(read[0].words) > longest:
-                yield replace(read[0], too_long_for=int(longest))
-            else:
-                yield from self._score(read)
+        for batch in self.batches(lines, SENTENCES):
+            if batch[0].too_long_for is None:
+                with torch.inference_mode():
+                    batch, _ = self.scored(batch)
+            yield from batch
 
-    @torch.inference_mode()
-    def _score(self, batch: Sequence[LineScore]) -> list[LineScore]:
-        """The lines of a batch, scored."""
+    def batches(self, lines: Iterable[str], sentences: int) -> Iterator[list[LineScore]]:
+        """Lines to score together, at most so many `sentences`, in their order; one that is too long is alone."""
+        longest = self.longest - 1  # words before the end
+        for batch in line_batches(lines, longest, sentences, self.max_tokens):
+            read = [LineScore(line, words) for line, words in batch]
+            too_long = len(read[0].words) > longest
+            yield [replace(read[0], too_long_for=int(longest))] if too_long else read
+
+    def scored(self, batch: Sequence[LineScore]) -> tuple[list[LineScore], Tensor]:
+        """The lines of a batch with their scores, and log p in nats of their N words and ends, (N,) float64.
+
+        The tensor has a gradient where torch keeps one.
+        """
         ids = [self._encode(line.words) for line in batch]
         unknown = [with_unk(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
         target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)
-        whole, of_words = self._log_probs(previous, target)
+        whole, of_words = self.log_probs(previous, target)
         scored = []
         for row, line in enumerate(batch):
             many = len(line.words)
             log_probs = of_words[row, : many + 1].tolist()
             spelt = (whole[row, :many] - of_words[row, :many]).tolist()
             scored.append(replace(line, unknown=unknown[row].tolist(), log_probs=log_probs, spelt=spelt))
-        return scored
+        return scored, whole[target.ne(self.dictionary.pad())]
 
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
@@ -85,7 +94,7 @@ class TextScorer:
         rows: Tensor = data_utils.collate_tokens(ids, pad, eos, False, move)
         return rows.to(self.device)
 
-    def _log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """log p of the targets (B, T) in float64, and the same with <unk> in the place of strings."""
         decoder, words = self.model.decoder, with_unk(target, self.dictionary)
         if isinstance(decoder, LogLinearDecoder):
