@@ -59,6 +59,7 @@ OFFERED = {
     ),
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
     "discourse": "discourse discourse_encoder encode",
+    "dynamic_evaluation": "dynamic-evaluation",
     "experts": "experts --expert --reverse-expert --lm-expert",
     "markov_field": "markov_field mrf",
     "mogrifier": "mogrifier",

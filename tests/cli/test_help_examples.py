@@ -52,7 +52,7 @@ def folder(
     """What the examples speak of: the tiny language, and models of it that hardly learned anything."""
     place = tmp_path_factory.mktemp("examples")
     shutil.copytree(world.data, place / "data-bin", ignore=shutil.ignore_patterns("prior"))
-    for name in ("train.txt", "test.txt", "lexicon.tsv"):
+    for name in ("train.txt", "valid.txt", "test.txt", "lexicon.tsv"):
         shutil.copy(world.place / name, place)
     write_treebank(place / "train.conllu")
     (place / "checkpoints").mkdir()

@@ -1,0 +1,1 @@
+"""`llrnn dynamic-evaluation` (fairseq_llrnn/cli/main.py says what a module of commands offers)."""

@@ -1,0 +1,181 @@
+"""`llrnn dynamic-evaluation`: how well a language model predicts a text when it learns from what it has scored.
+
+Of each group of sentences the loss is taken first, and then a step on it (updates.py). Dropout is off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from collections.abc import Sequence
+from itertools import chain, product
+from typing import Any, NamedTuple
+
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
+
+NAME = "dynamic-evaluation"
+HELP = "loss of a text under a language model that goes on learning from what it has scored"
+EXAMPLES = (
+    "llrnn dynamic-evaluation valid.txt --path checkpoints/checkpoint_best.pt",
+    "llrnn dynamic-evaluation test.txt --path checkpoints/checkpoint_best.pt --rate 3e-4 --decay 0 --json",
+    "llrnn dynamic-evaluation valid.txt --path checkpoints/checkpoint_best.pt --rule sgd --rate 0.01 0.03 --decay 0",
+)
+RATES = {"rms": [1e-4, 3e-4, 1e-3], "sgd": [0.01, 0.03, 0.1]}  # without --rate
+DECAYS = [0.0, 1e-3]
+LARGEST_RATE = 1e3
+LARGEST_NATS = 700.0  # whose perplexity is a number
+OF_RMS: dict[str, Any] = {"subset": "train", "batches": 500, "epsilon": 1e-3}  # and their defaults
+
+
+class Trial(NamedTuple):
+    """What a text costs with a pair of rate and decay."""
+
+    rate: float
+    decay: float
+    nats: float  # per token, ends of sentences being tokens, too; ∞ where the steps led to weights without a loss
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self.nats) if self.nats < LARGEST_NATS else math.inf
+
+    def facts(self) -> dict[str, float | None]:
+        """As JSON, which has no ∞."""
+        values = {**self._asdict(), "perplexity": self.perplexity}
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{HELP} (Krause et al. 2018): after each group of sentences, a gradient step on it, which is drawn back to "
+        "the weights of the checkpoint; the text has a sentence a line, and words between blanks"
+    )
+    parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
+    model = parser.add_argument_group("the model")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of --task llrnn_language_modeling")
+    add_places(model, translates=False)
+    steps = parser.add_argument_group("the steps; of several rates and decays, each pair is tried")
+    steps.add_argument(
+        "--rule", choices=sorted(RATES), default="rms",
+        help="rms: the gradient of each weight is divided by the root of its mean square in training, and the decay is "
+        "multiplied by it; sgd: neither (default: rms)",
+    )  # fmt: skip
+    steps.add_argument(
+        "--rate", nargs="+", type=_number, metavar="ETA",
+        help=f"size η of a step (default: {'; '.join(f'{rule}: {_listed(rates)}' for rule, rates in RATES.items())})",
+    )  # fmt: skip
+    steps.add_argument(
+        "--decay", nargs="+", type=_number, default=DECAYS, metavar="LAMBDA",
+        help=f"λ: share of the way back to the checkpoint that weights go at each step (default: {_listed(DECAYS)})",
+    )  # fmt: skip
+    steps.add_argument("--sentences", type=int, default=1, metavar="N", help="sentences of a group (default: 1)")
+    steps.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens of a group (default: 2048)")
+    statistics = parser.add_argument_group("mean squares of gradients, of --rule rms")
+    statistics.add_argument(
+        "--subset", metavar="NAME", help=f"part of the data folder that gradients are of (default: {OF_RMS['subset']})"
+    )
+    statistics.add_argument(
+        "--batches", type=int, metavar="N",
+        help=f"groups of its sentences, drawn at random, whose gradients are squared (default: {OF_RMS['batches']})",
+    )  # fmt: skip
+    statistics.add_argument(
+        "--epsilon", type=float, metavar="E",
+        help=f"what is added to the roots of the mean squares (default: {OF_RMS['epsilon']:g})",
+    )  # fmt: skip
+    results = parser.add_argument_group("results")
+    results.add_argument("--json", action="store_true", help="print the losses as JSON")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        message = f"expected a number, found {text!r}; the name of a text stands before the options"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+def _listed(numbers: Sequence[float]) -> str:
+    return " ".join(f"{number:g}" for number in numbers)
+
+
+def run(args: argparse.Namespace) -> int:
+    rates = args.rate or RATES[args.rule]
+    statistics = _checked(args, rates)
+    check_text(args.text)
+    need_fairseq()
+    from fairseq_llrnn.evaluation.texts import sum_of
+    from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+    from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
+    from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
+    from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates
+
+    scorer = load_text_scorer(args.path, args.max_tokens, places_in(args))
+    if not isinstance(scorer.task, LLRNNLanguageModelingTask):
+        raise OptionError(
+            f"--path {args.path}: expected a model of --task llrnn_language_modeling, found one of another task; score "
+            "the text by `llrnn score`"
+        )
+    scorer.opened = False  # unknown words are <unk>
+    groups = list(scorer.batches(text_lines(args.text), args.sentences))
+    if not groups:
+        where = " on stdin" if args.text == STDIN else f" in {args.text}"
+        raise OptionError(f"expected a text, found none{where}; give one sentence a line")
+    weights = [weight for weight in scorer.model.parameters() if weight.requires_grad]
+    static = sum_of(chain.from_iterable(scored_groups(scorer, groups, Updates(weights), 0.0, 0.0)))
+    tokens = static.words + static.sentences
+    trials = [Trial(0.0, 0.0, static.bits * math.log(2) / tokens)]
+    squares = training_squares(scorer, weights, *statistics[:2], args.sentences) if statistics else None
+    updates = Updates(weights, squares, statistics[2] if statistics else 0.0)
+    for rate, decay in product(rates, args.decay):
+        lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
+        trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
+    if static.unknown_words:
+        note(f"{many(static.unknown_words, 'unknown word')} scored as <unk>")
+    _print(args, trials, tokens, scorer.prior)
+    return 0
+
+
+def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int, float] | None:
+    """Subset, groups and ε of the statistics; None: the rule has none. Raises OptionError."""
+    for option, values, most in (("--rate", rates, LARGEST_RATE), ("--decay", args.decay, 1.0)):
+        for value in values:
+            if not 0.0 <= value <= most:  # NaN is not
+                raise OptionError(f"{option} {value:g}: expected a number from 0 to {most:g}")
+    for option in ("sentences", "max_tokens", "batches"):
+        check_least(f"--{option.replace('_', '-')}", getattr(args, option), 1)
+    if args.epsilon is not None and not 0.0 < args.epsilon <= 1.0:
+        raise OptionError(f"--epsilon {args.epsilon:g}: expected a number above 0, at most 1")
+    if ":" in args.path and not os.path.exists(args.path):
+        raise OptionError(
+            f"--path {args.path}: expected one checkpoint, found {args.path.count(':') + 1}; a text changes one model, "
+            "so give one"
+        )
+    chosen = {name: getattr(args, name) for name in OF_RMS}
+    if args.rule == "sgd":
+        refuse_idle(chosen, "expected --rule rms, found sgd, which divides by no gradients of training; leave it out")
+        return None
+    subset, batches, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
+    return subset, batches, epsilon
+
+
+def _print(args: argparse.Namespace, trials: Sequence[Trial], tokens: int, prior: str | None) -> None:
+    """The losses of the model as it is, which is the first of the trials, and of each pair."""
+    best = min(trials, key=lambda trial: trial.nats)
+    if args.json:
+        facts = {"rule": args.rule, "sentences": args.sentences, "tokens": tokens, "static": trials[0].facts()}
+        pairs = [trial.facts() for trial in trials[1:]]
+        print(json.dumps({**facts, "pairs": pairs, "best": best.facts(), "prior": prior}))
+        return
+    print(f"{'rate':>10}  {'decay':>10}  {'nats':>10}  {'perplexity':>10}")
+    for trial in trials:
+        pair = ("static", "") if trial is trials[0] else (f"{trial.rate:g}", f"{trial.decay:g}")
+        perplexity = f"{trial.perplexity:{'.2f' if trial.perplexity < 1e6 else '.1e'}}"
+        loss = ("diverged", "") if trial.nats == math.inf else (f"{trial.nats:.4f}", perplexity)
+        print("  ".join(f"{text:>10}" for text in (*pair, *loss)) + ("  best" if trial is best else ""))
+    print(f"tokens  {tokens:,}, with the ends of sentences")
+    if prior is not None:
+        print(f"prior  {prior}")

@@ -1,0 +1,75 @@
+"""A text, scored by a model that takes a step (updates.py) after each group of sentences; gradients of training data.
+
+The loss of a step is −log p of a group's words and ends of sentences, their mean in nats. The model is in evaluation
+mode: no dropout, and backgrounds as they are for a new text.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.texts import LineScore
+from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, mean_squares
+
+SEED = 1  # of the order of training sentences
+
+
+def scored_groups(
+    scorer: TextScorer, groups: Sequence[list[LineScore]], updates: Updates, rate: float, decay: float
+) -> Iterator[list[LineScore]]:
+    """The groups with their scores, each of before the step on it; the first one by the weights of the checkpoint.
+
+    Of rate 0, which moves nothing, also lines that are too long, and scores that are not finite; otherwise the latter
+    are of steps that were too large, and end it.
+    """
+    updates.reset()
+    for group in tqdm(groups, f"rate {rate:g}, decay {decay:g}", unit=" groups", leave=False, disable=None):
+        if group[0].too_long_for is not None:
+            yield group
+            continue
+        # torch has no gradient through cuDNN's recurrent networks in evaluation mode
+        with torch.set_grad_enabled(rate > 0.0), torch.backends.cudnn.flags(enabled=rate == 0.0):
+            lines, log_probs = scorer.scored(group)
+        yield lines
+        if rate > 0.0:
+            if not bool(log_probs.isfinite().all()):
+                return
+            updates.step(-log_probs.mean(), rate, decay)
+
+
+def training_squares(
+    scorer: TextScorer, weights: Sequence[Tensor], subset: str, batches: int, sentences: int
+) -> list[Tensor]:
+    """MS of `weights` (updates.py): over so many groups of sentences of a subset of the model's data folder.
+
+    Raises:
+        OptionError: there is no such subset. DataError: it has no sentence to which the model gives a probability.
+    """
+    try:
+        return mean_squares(_losses(scorer, subset, batches, sentences), weights)
+    except ValueError:
+        raise DataError(
+            f"--subset {subset}: expected sentences to which the model gives a probability, found none; name another "
+            "part of the data folder"
+        ) from None
+
+
+def _losses(scorer: TextScorer, subset: str, batches: int, sentences: int) -> Iterator[Tensor]:
+    """Of groups in random order, with <unk> for unknown words; not of those that have no probability."""
+    task, pad = scorer.task, scorer.dictionary.pad()
+    task.load_dataset(subset)
+    data = task.dataset(subset)
+    order = [i for i in np.random.default_rng(SEED).permutation(len(data)) if data.num_tokens(i) <= scorer.longest]
+    starts = range(0, len(order), sentences)[:batches]
+    for start in tqdm(starts, "gradients of training", unit=" groups", leave=False, disable=None):
+        sample = data.collater([data[i] for i in order[start : start + sentences]])
+        previous, target = (x.to(scorer.device) for x in (sample["net_input"]["src_tokens"], sample["target"]))
+        with torch.backends.cudnn.flags(enabled=False):
+            log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
+        if bool(log_probs.isfinite().all()):
+            yield -log_probs.mean()

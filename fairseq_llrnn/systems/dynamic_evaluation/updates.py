@@ -1,0 +1,71 @@
+"""The steps of dynamic evaluation: after each part of a text the weights θ follow its gradient g, and are drawn back.
+
+    sgd   θ ← θ − η g                 + λ (θ₀ − θ)
+    rms   θ ← θ − η g / (√MS + ε)     + min(1, λ √MS / mean √MS) (θ₀ − θ)
+
+θ₀ are the weights that training ended with, MS the mean of the squared gradients of parts of the training text, weight
+by weight, and mean √MS the mean over all weights, so that weights which training moved much are drawn back faster.
+
+Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def gradients(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    """Of a scalar, one for each tensor of `weights`; zeros for those that it does not depend on."""
+    slopes = torch.autograd.grad(loss, list(weights), allow_unused=True)
+    return [
+        torch.zeros_like(weight) if slope is None else slope.to_dense() if slope.is_sparse else slope
+        for slope, weight in zip(slopes, weights, strict=True)
+    ]
+
+
+def mean_squares(losses: Iterable[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
+    """MS, of the shapes of `weights`: the mean of the squared gradients of scalars.
+
+    Raises:
+        ValueError: there are none.
+    """
+    sums, count = [torch.zeros_like(weight) for weight in weights], 0
+    for count, loss in enumerate(losses, start=1):  # noqa: B007
+        for total, slope in zip(sums, gradients(loss, weights), strict=True):
+            total.addcmul_(slope, slope)
+    if not count:
+        raise ValueError("expected losses, found none")
+    return [total / count for total in sums]
+
+
+class Updates:
+    """Changes `weights` in place; the rule is rms where there are `squares`, and else sgd."""
+
+    def __init__(
+        self, weights: Sequence[Tensor], squares: Sequence[Tensor] | None = None, epsilon: float = 0.0
+    ) -> None:
+        """squares: MS, of the shapes of `weights`. epsilon: ε."""
+        self.weights = list(weights)
+        self.start = [weight.detach().clone() for weight in weights]  # θ₀
+        self.scales = self.pulls = [weight.new_ones(()) for weight in self.start]  # factors of η and of λ
+        if squares is not None:
+            roots = [square.sqrt() for square in squares]
+            mean = sum(float(root.sum()) for root in roots) / sum(root.numel() for root in roots)
+            self.scales = [1.0 / (root + epsilon) for root in roots]
+            self.pulls = [root / mean for root in roots]
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """θ ← θ₀."""
+        for weight, start in zip(self.weights, self.start, strict=True):
+            weight.copy_(start)
+
+    def step(self, loss: Tensor, rate: float, decay: float) -> None:
+        """θ ← θ − η … + λ …, with the gradient of a scalar at θ, rate η and decay λ."""
+        slopes = gradients(loss, self.weights)
+        with torch.no_grad():
+            for weight, slope, start, scale, pull in zip(
+                self.weights, slopes, self.start, self.scales, self.pulls, strict=True
+            ):
+                weight += (decay * pull).clamp(max=1.0) * (start - weight) - rate * scale * slope

@@ -1,0 +1,234 @@
+"""`llrnn dynamic-evaluation`: a slow version beside it, laws, what it prints, what it refuses."""
+
+import argparse
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from shell import Shell
+from small_corpus import Llrnn
+from tiny_world import World, batch
+from translation_world import TranslationWorld, train_stock_lm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.scoring.text import TextScorer, load_text_scorer
+from fairseq_llrnn.systems.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
+from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
+from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates
+
+NAME = "dynamic-evaluation"
+PRIORS = ("prior", "softmax")
+EPSILON = 1e-3
+
+
+@pytest.fixture(scope="module")
+def models(shell: Shell, world: World) -> dict[str, Path]:
+    """A checkpoint with each of PRIORS."""
+    for prior in PRIORS:
+        place = world.place / f"dynamic-{prior}"
+        shell.run("fairseq-train", *world.train_args(prior, save_dir=place), "--max-epoch", 2)
+    return {prior: world.place / f"dynamic-{prior}" / "checkpoint_last.pt" for prior in PRIORS}
+
+
+def scorer_of(path: Path) -> TextScorer:
+    """In float64."""
+    scorer = load_text_scorer(str(path), 2048)
+    scorer.model.double()
+    return scorer
+
+
+def weights_of(scorer: TextScorer) -> list[torch.Tensor]:
+    return list(scorer.model.parameters())
+
+
+def nats_of(
+    scorer: TextScorer, lines: list[str], rate: float, decay: float, squares: list[torch.Tensor] | None = None
+) -> list[float]:
+    """Of each line, by steps after two lines each, which are taken back."""
+    updates = Updates(weights_of(scorer), squares, EPSILON)
+    groups = scored_groups(scorer, list(scorer.batches(lines, 2)), updates, rate, decay)
+    nats = [-line.log_prob for group in groups for line in group]
+    updates.reset()
+    return nats
+
+
+def slopes_by_hand(scorer: TextScorer, lines: list[str]) -> tuple[list[float], list[np.ndarray]]:
+    """−log p of each line, by probabilities of all words, and the gradient of their mean by tokens."""
+    sample = batch(scorer.dictionary, lines)
+    output = scorer.model(**sample["net_input"])
+    log_probs = scorer.model.get_normalized_probs(output, log_probs=True).gather(2, sample["target"].unsqueeze(2))
+    nats = -log_probs.squeeze(2).masked_fill(sample["target"].eq(scorer.dictionary.pad()), 0.0)
+    scorer.model.zero_grad()
+    (nats.sum() / sample["ntokens"]).backward()
+    slopes = [np.zeros(w.shape) if w.grad is None else w.grad.numpy().copy() for w in weights_of(scorer)]
+    return nats.sum(1).tolist(), slopes
+
+
+@pytest.mark.parametrize("rule", ["rms", "sgd"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_text_is_scored_as_by_hand(prior: str, rule: str, models: dict[str, Path], world: World) -> None:
+    lines, training, rate, decay = world.text("test")[:7], world.text("test1"), 0.01, 0.05
+    scorer = scorer_of(models[prior])
+    weights = weights_of(scorer)
+    start = [weight.detach().numpy().copy() for weight in weights]
+    slopes = [slopes_by_hand(scorer, [line])[1] for line in training]
+    squares = [sum(s[i] ** 2 for s in slopes) / len(slopes) for i in range(len(weights))]
+    mean = sum(np.sqrt(s).sum() for s in squares) / sum(s.size for s in squares)
+    expected = []
+    for begin in range(0, len(lines), 2):
+        nats, step = slopes_by_hand(scorer, lines[begin : begin + 2])
+        expected += nats
+        for weight, first, slope, square in zip(weights, start, step, squares, strict=True):
+            theta, root = weight.detach().numpy(), np.sqrt(square)
+            divided, share = (slope / (root + EPSILON), np.minimum(1.0, decay * root / mean))
+            if rule == "sgd":
+                divided, share = slope, decay
+            theta[...] = theta - rate * divided + share * (first - theta)
+
+    scorer = scorer_of(models[prior])  # from the checkpoint again
+    of_training = training_squares(scorer, weights_of(scorer), "test1", 100, 1)
+    for ours, square in zip(of_training, squares, strict=True):
+        np.testing.assert_allclose(ours.numpy(), square, rtol=0, atol=1e-10)
+    result = nats_of(scorer, lines, rate, decay, of_training if rule == "rms" else None)
+    assert result == pytest.approx(expected, abs=1e-10)
+    static = nats_of(scorer, lines, 0.0, 0.0)
+    assert result[:2] == pytest.approx(static[:2], abs=1e-10)
+    assert all(abs(x - y) > 1e-4 for x, y in zip(result[2:], static[2:], strict=True)), "the steps count"
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_later_sentence_changes_no_earlier_score(prior: str, models: dict[str, Path], world: World) -> None:
+    scorer = scorer_of(models[prior])
+    squares = training_squares(scorer, weights_of(scorer), "train", 20, 2)
+    lines = world.text("test")
+    others = [*lines[:6], "la mer", *lines[7:]]
+    one, two = (nats_of(scorer, text, 0.01, 0.01, squares) for text in (lines, others))
+    assert one[:6] == two[:6] and len(one) == len(lines)
+    assert all(x != y for x, y in zip(one[8:], two[8:], strict=True))
+    assert nats_of(scorer, lines, 0.0, 0.5, squares) == nats_of(scorer, lines, 0.0, 0.0)
+
+
+def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -> None:
+    scorer = scorer_of(models["prior"])
+    scorer.longest = 1
+    with pytest.raises(DataError, match="--subset test: expected sentences to which the model gives a probability, f"):
+        training_squares(scorer, weights_of(scorer), "test", 5, 1)
+
+
+def test_steps_that_are_too_large_end_a_text(models: dict[str, Path], world: World) -> None:
+    scorer = scorer_of(models["prior"])
+    nats = nats_of(scorer, world.text("test"), 1e300, 0.0)
+    assert all(map(math.isfinite, nats[:2])) and len(nats) < 16
+    assert math.fsum(nats) == math.inf
+
+
+def test_losses_that_are_not_finite_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    trials = [Trial(0.0, 0.0, 1.0), Trial(1.0, 0.0, math.inf), Trial(0.5, 0.1, 1e4)]
+    _print(argparse.Namespace(json=False), trials, 7, None)
+    rows = capsys.readouterr().out.splitlines()[1:-1]
+    assert [row.split() for row in rows] == [
+        ["static", "1.0000", "2.72", "best"], ["1", "0", "diverged"], ["0.5", "0.1", "10000.0000", "inf"]
+    ]  # fmt: skip
+    assert Trial(1.0, 0.0, math.inf).facts() == {"rate": 1.0, "decay": 0.0, "nats": None, "perplexity": None}
+    assert Trial(1.0, 0.0, 1e4).facts() == {"rate": 1.0, "decay": 0.0, "nats": 1e4, "perplexity": None}
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_command(prior: str, models: dict[str, Path], shell: Shell, world: World) -> None:
+    path, text = models[prior], world.place / "test.txt"
+    before = path.read_bytes()
+    pairs = ("--rate", 0, 3e-3, "--decay", 0, 1e-2)
+    printed = shell.run("llrnn", NAME, text, "--path", path, *pairs)
+    assert printed.err == ""
+    heading, *rows, tokens, signature = printed.out.splitlines()
+    assert heading.split() == ["rate", "decay", "nats", "perplexity"]
+
+    scored = json.loads(shell.run("llrnn", "score", "--json", "--path", path, text).out)
+    assert signature == f"prior  {scored['prior']}"
+    assert tokens == f"tokens  {scored['words'] + scored['sentences']}, with the ends of sentences"
+    static = scored["bits_per_token"] * math.log(2)
+
+    facts = json.loads(shell.run("llrnn", NAME, "--json", "--path", path, *pairs, stdin=text.read_text()).out)
+    assert (facts["rule"], facts["sentences"], facts["prior"]) == ("rms", 1, scored["prior"])
+    assert facts["static"]["nats"] == pytest.approx(static, abs=1e-6)
+    tried = facts["pairs"]
+    assert [(p["rate"], p["decay"]) for p in tried] == [(0.0, 0.0), (0.0, 0.01), (0.003, 0.0), (0.003, 0.01)]
+    assert [p["nats"] for p in tried[:2]] == pytest.approx([static] * 2, abs=1e-6)
+    assert all(p["perplexity"] == pytest.approx(math.exp(p["nats"])) for p in tried)
+    assert facts["best"]["nats"] == min(p["nats"] for p in [facts["static"], *tried])
+    shown = [row.removesuffix("best").split() for row in rows]
+    names = [["static"], *([f"{p['rate']:g}", f"{p['decay']:g}"] for p in tried)]
+    losses = [[f"{p['nats']:.4f}", f"{p['perplexity']:.2f}"] for p in [facts["static"], *tried]]
+    assert shown == [name + loss for name, loss in zip(names, losses, strict=True)]
+    assert sum(row.endswith("best") for row in rows) == 1
+    evaluated = shell.run("fairseq-eval-lm", *world.task_args(prior)[:-1], "--path", path, "--gen-subset", "test",
+                          "--sample-break-mode", "eos", "--cpu")  # fmt: skip
+    base_2 = float((evaluated.out + evaluated.err).rpartition("Loss (base 2): ")[2].split(",")[0])
+    assert base_2 * math.log(2) == pytest.approx(static, abs=1e-4)  # it prints four digits
+    assert path.read_bytes() == before
+
+
+def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llrnn: Llrnn, tmp_path: Path) -> None:
+    text = tmp_path / "again.txt"
+    text.write_text("le chat voit la mer xyz\n" * 30, encoding="utf-8")
+    for rule, rate in (("rms", 1e-2), ("sgd", 0.3)):
+        done = llrnn(NAME, text, "--path", models["prior"], "--rule", rule, "--rate", rate, "--decay", 0, "--json")
+        facts = json.loads(done.out)
+        assert facts["best"] == facts["pairs"][0] and facts["best"]["nats"] < facts["static"]["nats"] - 0.5
+        assert done.err == "note: 30 unknown words scored as <unk>\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--rate", "-1"], "--rate -1: expected a number from 0 to 1000"),
+        (["--rate", "0.1", "nan"], "--rate nan: expected a number from 0 to 1000"),
+        (["--decay", "0", "1.5"], "--decay 1.5: expected a number from 0 to 1"),
+        (["--decay", "nan"], "--decay nan: expected a number from 0 to 1"),
+        (["--decay", "-0.1"], "--decay -0.1: expected a number from 0 to 1"),
+        (["--epsilon", "0"], "--epsilon 0: expected a number above 0, at most 1"),
+        (["--sentences", "0"], "--sentences 0: expected a number of at least 1"),
+        (["--batches", "0"], "--batches 0: expected a number of at least 1"),
+        (
+            ["--rule", "sgd", "--batches", "9"],
+            "--batches 9: expected --rule rms, found sgd, which divides by no gradients of training; leave it out",
+        ),
+        (["--subset", "nowhere"], "…expected the data set 'nowhere'…found test, test1, train, valid; choose one…"),
+    ],
+)
+def test_options_that_are_refused(
+    options: list[str], error: str, models: dict[str, Path], llrnn: Llrnn, world: World
+) -> None:
+    llrnn(NAME, world.place / "test.txt", "--path", models["prior"], *options).refuses(error)
+
+
+def test_models_and_texts_that_are_refused(
+    models: dict[str, Path], llrnn: Llrnn, shell: Shell, world: World, translation: TranslationWorld, tmp_path: Path
+) -> None:
+    text, path = world.place / "test.txt", models["prior"]
+    llrnn(NAME, text, "--path", f"{path}:{path}").refuses(
+        f"--path {path}:{path}: expected one checkpoint, found 2; a text changes one model, so give one"
+    )
+    shutil.copy(path, tmp_path / "a:b.pt")
+    places = ("--data", world.data, "--prior", world.prior("prior"), "--rule", "sgd", "--rate", 0.1)
+    assert llrnn(NAME, text, "--path", tmp_path / "a:b.pt", *places).code == 0
+    empty = tmp_path / "empty.txt"
+    empty.touch()
+    llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; give one sentence a line")
+    done = llrnn(NAME, "--path", path, "--decay", 0, text)
+    assert done.code == 2 and f"expected a number, found '{text}'; the name of a text stands before" in done.err
+
+    stock = train_stock_lm(shell, world.data, tmp_path / "stock")
+    llrnn(NAME, text, "--path", stock).refuses(
+        f"--path {stock}: expected a model of --task llrnn_language_modeling, found one of another task; score the "
+        "text by `llrnn score`"
+    )
+    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path / "mt"), "--max-update", 1)
+    translator = tmp_path / "mt" / "checkpoint_last.pt"
+    llrnn(NAME, text, "--path", translator).refuses(
+        f"…{translator}: expected a language model, found one that translates; give a language model…"
+    )
