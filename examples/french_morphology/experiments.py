@@ -245,10 +245,10 @@ def further() -> list[Model]:
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
         Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", narrow, WIDER),
-        Model("paper-awd", "the same, regularised as AWD-LSTM", "ablation", narrow, (*WIDER, *AWD)),
+        Model("paper-awd", "best recipe, regularised as AWD-LSTM", "ablation", narrow, (*SMALL_BATCHES, *AWD)),
         Model(
             "paper-mogrifier",
-            "best recipe, regularised as AWD-LSTM, a Mogrifier",
+            "best recipe, regularised as AWD-LSTM, --cell mogrifier",
             "ablation",
             narrow,
             (*SMALL_BATCHES, *AWD, "--cell", "mogrifier"),
@@ -270,10 +270,10 @@ def guessed() -> list[Model]:
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
         Model(
             "honest-guess-awd",
-            f"{best}, 400 wide, regularised as AWD-LSTM",
+            f"{best}, regularised as AWD-LSTM",
             "guess",
             prior,
-            (*WIDE, *AWD),
+            (*SMALL_BATCHES, *AWD),
         ),
     ]
 
