@@ -14,7 +14,7 @@ from typing import TextIO
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import check_room, whole_file
-from fairseq_llrnn.files.reading import reading
+from fairseq_llrnn.files.reading import check_name, reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, opened
 
 STDIN = "-"
@@ -58,7 +58,7 @@ STDOUT = "-"
 
 
 def check_place(path: str, name: str) -> None:
-    """Raise OptionError unless `path` can be a new file, or one to replace.
+    """Raise OptionError, or DataError for a name, unless `path` can be a new file, or one to replace.
 
     Args:
         name: of the path in the message, as the user gave it.
@@ -67,6 +67,9 @@ def check_place(path: str, name: str) -> None:
         raise OptionError(
             f"{name}: expected a file to write or replace, found stdout, which cannot take it; give a file"
         )
+    check_name(name)
+    if not path:
+        raise OptionError(f"{name}: expected a file to write or replace, found an empty name; give a file")
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise OptionError(f"{name}: expected a place in a folder, but there is no such folder; make it first")
     if os.path.exists(path) and not os.path.isfile(path):

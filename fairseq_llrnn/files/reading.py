@@ -18,15 +18,20 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 
 
-@contextmanager
-def reading(path: Path | str) -> Iterator[None]:
-    """Around what opens and reads a file. Raises DataError where that fails."""
+def check_name(path: Path | str) -> None:
+    """Raise DataError for characters that no file's name has."""
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:  # half of a character, from JSON or a checkpoint
         encoded = b"\0"
     if b"\0" in encoded:
         raise DataError(f"{path}: expected the name of a file, found characters that no name has; check the path")
+
+
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Around what opens and reads a file. Raises DataError where that fails."""
+    check_name(path)
     try:
         yield
     except OSError as error:

@@ -65,9 +65,10 @@ def test_every_option(name: str, kind: str, tmp_path: Path, monkeypatch: pytest.
     """Alone with those that are needed, which are names of files that are not there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    for tried in options_of(name):
+    options = list(options_of(name))
+    for tried in options:
         argv = name.split()
-        for action in options_of(name):
+        for action in options:
             if action is tried or action.required:
                 value = VALUES[kind] if action is tried else (action.choices or ["none"])[0]
                 argv += [*action.option_strings[:1], *values_of(action, value)]

@@ -25,7 +25,7 @@ from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import has_place, many, note, output_error
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
-from fairseq_llrnn.files.reading import file_digest
+from fairseq_llrnn.files.reading import check_name, file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.metrics import Comparison, CorpusMetric
@@ -117,14 +117,16 @@ def _check(args: argparse.Namespace) -> None:
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
     results = [path for path in (args.out, args.nbest_out) if path is not None]
-    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
-    if len(set(places)) < len(places):
-        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
     for path in results:
         if path != STDIO:
             check_place(path, f"{'--out' if path == args.out else '--nbest-out'} {path}")
-    for path in (*texts, *chosen(args).values(), args.phrase_table, args.weights):
-        if path not in (None, STDIO) and os.path.realpath(path) in places:
+    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
+    if len(set(places)) < len(places):
+        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+    read = (*texts, *chosen(args).values(), args.phrase_table, args.weights)
+    for path in (path for path in read if path not in (None, STDIO)):
+        check_name(path)
+        if os.path.realpath(path) in places:
             raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
 
 
