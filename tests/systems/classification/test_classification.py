@@ -14,7 +14,7 @@ from shell import Result, Shell, assert_says
 from tiny_world import build, evaluated
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.labelled_texts import LabelledTexts
 from fairseq_llrnn.systems.classification.plugin.prediction import load_label_predictor
@@ -106,10 +106,8 @@ def test_one_label_of_several_is_drawn_anew_in_each_epoch(labels: LabelsWorld) -
     assert all(len(valid[i]["labels"]) == len(valid[i]["gold"]) for i in range(len(valid))), "all of them"
 
 
-@pytest.mark.parametrize("options", [["--labels-per-text", "one"], ["--dropout", "0.3"]])
-def test_a_resumed_training_is_one_never_stopped(
-    shell: Shell, labels: LabelsWorld, options: list[str], tmp_path: Path
-) -> None:
+def test_a_resumed_training_is_one_never_stopped(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
+    options = ("--labels-per-text", "one", "--dropout", "0.3", "--output-tree", "huffman")
     resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *options)
 
 
@@ -198,9 +196,9 @@ TREES = [
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree[1])
 def test_a_tree_over_the_labels(shell: Shell, labels: LabelsWorld, tree: list[str], tmp_path: Path) -> None:
-    log = resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *tree, epochs=6, stop=2)
-    assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
-    predict = load_label_predictor(str(tmp_path / "whole" / "checkpoint_last.pt"))
+    args = [*labels.train_args(save_dir=tmp_path), *tree, "--max-epoch", 6, "--validate-interval", 6]
+    assert shell.run("fairseq-train", *args).json_lines("valid")[-1]["valid_p_at_1"] > 80
+    predict = load_label_predictor(str(tmp_path / "checkpoint_last.pt"))
     lines = [line for line in labels.lines("test", "text") if line][:8]
     model, dictionary = predict.model, predict.task.source_dictionary
     for line, answer in zip(lines, predict.answers(lines, 6), strict=True):
@@ -257,18 +255,19 @@ def test_what_does_not_fit(
 ) -> None:
     words = tmp_path / "words"
     shell.run("llrnn", "prior", "--dict", labels.data / "dict.labels.txt", "--out", words)
-    said = shell.run("fairseq-train", *labels.train_args(), "--prior", words, code=None)
-    assert_says(said, "expected a prior of labels", "llrnn prior --labels")
     said = shell.run("fairseq-train", *labels.train_args(), "--expert", "mine.py:Mine", code=None)
     assert said.code == 2 and "unrecognized arguments: --expert mine.py:Mine" in said.err
-    said = shell.run("fairseq-train", *labels.train_args(), "--arch", "llrnn_lstm", code=None)
-    assert_says(said, "llrnn_lstm needs --task llrnn_translation")
-    said = shell.run("fairseq-train", *labels.train_args(), "--arch", "lstm", code=None)
-    assert_says(said, "LSTMModel: expected a classifier, as --task llrnn_classification needs")
-    args = [*translation.task_args(), "--arch", "llrnn_bag", *TRAINING]
-    assert_says(shell.run("fairseq-train", *args, code=None), "llrnn_bag needs --task llrnn_classification")
-    for option, value in (("--encoder-embed-dim", 0), ("--dropout", 1.5)):
-        assert_says(shell.run("fairseq-train", *labels.train_args(), option, value, code=None), f"{option} {value}")
+    of_labels = labels.train_args()
+    for arguments, message in (
+        ([*of_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
+        ([*of_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
+        ([*of_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
+        ([*translation.task_args(), "--arch", "llrnn_bag", *TRAINING], "llrnn_bag needs --task llrnn_classification"),
+        ([*of_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
+        ([*of_labels, "--dropout", 1.5], "--dropout 1.5"),
+    ):
+        with pytest.raises(LLRNNError, match=message):
+            build(arguments)
     generate = [*labels.task_args(), "--path", trained["llrnn_bag"]]
     assert_says(shell.run("fairseq-generate", *generate, code=None), "llrnn classify")
     said = shell.run("fairseq-validate", *generate, "--valid-subset", "none", "--batch-size", 4, code=None)
