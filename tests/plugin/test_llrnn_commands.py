@@ -4,13 +4,11 @@ Beside each stands the bare command of fairseq that has to give the same.
 """
 
 import re
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
-from shell import ROOT, Result, Shell, environment, script
+from shell import ROOT, Result, Shell
 from tiny_world import EVERY_SENTENCE, MODEL, USER_DIR, World, read_checkpoint
 from translation_world import SIZES, TranslationWorld
 
@@ -193,21 +191,26 @@ def test_a_user_wins(shell: Shell, world: World, tmp_path: Path) -> None:
     assert found == ("llrnn_lbl", "adagrad", 8)
 
 
+# `llrnn`, and beside it what ends it as soon as its output tells of a second epoch
+STOPPED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from fairseq_llrnn.cli.main import main
+
+def stop():
+    while "epoch 2:" not in Path("/proc/self/fd/1").read_text():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=stop, daemon=True).start()
+sys.exit(main())
+"""
+
+
 def test_a_stop_is_a_line_and_the_same_command_goes_on(shell: Shell, world: World, tmp_path: Path) -> None:
     """By SIGTERM, of which cli/main.py makes an interruption (tests/cli/test_main.py)."""
     arguments = [world.data, *SMALL, "--save-dir", tmp_path]
-    words = [script("llrnn"), "train", *map(str, arguments), "--max-epoch", "100000"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT
-    ) as running:
-        assert running.stdout is not None and running.stderr is not None
-        for line in running.stdout:
-            if line.startswith("epoch 2:"):
-                running.send_signal(signal.SIGTERM)
-                break
-        running.stdout.read()
-        said = running.stderr.read()
-    assert running.returncode == 143
+    said = shell.run("python", "-c", STOPPED, "train", *arguments, "--max-epoch", 100000, code=143).err
     found = re.fullmatch(
         rf"llrnn train: stopped; the same command goes on from {tmp_path}/checkpoint_last.pt \(epoch (\d+), update "
         r"(\d+)\)\n", said
@@ -230,8 +233,7 @@ MISSPELT = {
 }
 
 
-@pytest.mark.parametrize("bare", [False, True])
-@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize(("bare", "joined"), [(False, True), (True, False)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell, world: World, model: Path) -> None:
     """An abbreviation, too, which fairseq takes for nothing; of fairseq's own command where it names our task."""

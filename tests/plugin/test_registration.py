@@ -5,8 +5,8 @@ test_checkpoint_safety.py starts a process of its own in a checkout, with `--use
 
 import os
 import shutil
-import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ CORE_WORK = """
 import importlib, sys
 from pathlib import Path
 
+sys.path.remove(sys.argv[2])
 try:
     importlib.import_module("fairseq")
 except ModuleNotFoundError:
@@ -63,6 +64,14 @@ def train(world: World, *user_dir: object) -> list[str]:
     return [*arguments[:where], *map(str, user_dir), *arguments[where + 2 :], "--max-update", "2"]
 
 
+@pytest.fixture(scope="module")
+def without_fairseq() -> Iterator[Shell]:
+    """Runs programs in processes that have imported neither fairseq nor this package, but what both import."""
+    commands = Shell("torch._dynamo", "hydra", "pydantic", "sacrebleu")
+    yield commands
+    commands.close()
+
+
 def test_user_dir_of_an_installed_package(beside_fairseq: Shell, world: World, tmp_path: Path) -> None:
     """A copy elsewhere; `llrnn user-dir` says where, and fairseq imports that one."""
     site = tmp_path / "site"
@@ -76,7 +85,9 @@ def test_user_dir_of_an_installed_package(beside_fairseq: Shell, world: World, t
 
 
 @pytest.mark.parametrize("imported_before", [False, True])
-def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, world: World, tmp_path: Path) -> None:
+def test_user_dir_by_name_beside_an_installed_fairseq(
+    imported_before: bool, without_fairseq: Shell, world: World, tmp_path: Path
+) -> None:
     """`--user-dir fairseq_llrnn` in a folder that has none: fairseq looks beside itself, and says `fairseq/..`."""
     site = tmp_path / "site"
     copy_package(site)
@@ -85,8 +96,8 @@ def test_user_dir_by_name_beside_an_installed_fairseq(imported_before: bool, wor
         shutil.copytree(installed / name, site / name, ignore=shutil.ignore_patterns("examples"))
     program = program_of("import fairseq_llrnn" if imported_before else "")
     arguments = train(world, "--user-dir", "fairseq_llrnn")
-    command, path = [sys.executable, "-P", "-c", program], {"PYTHONPATH": str(site)}
-    result = run_script(*command, *arguments, cwd=tmp_path, variables=path)
+    path = {"PYTHONPATH": str(site)}
+    result = without_fairseq.run("python", "-c", program, *arguments, cwd=tmp_path, variables=path)
     assert "this copy" in result.out
     assert len(result.json_lines("train")) == 1
 
@@ -118,7 +129,7 @@ def test_commands_say_what_to_install_where_fairseq_is_absent(beside_fairseq: Sh
 
 def copy_package(site: Path) -> None:
     """A copy of the package in the folder `site`, whose plugin says so."""
-    shutil.copytree(ROOT / "fairseq_llrnn", site / "fairseq_llrnn", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "fairseq_llrnn", site / "fairseq_llrnn")  # with what Python has compiled
     with (site / "fairseq_llrnn/plugin/__init__.py").open("a", encoding="utf-8") as file:
         file.write('print("this copy")\n')
 
@@ -128,16 +139,14 @@ def program_of(before: str, module: str = "fairseq_cli.train") -> str:
     return f"import sys\n{before}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 
 
-def test_core_works_where_fairseq_is_not_installed(world: World, tmp_path: Path) -> None:
+def test_core_works_where_fairseq_is_not_installed(without_fairseq: Shell, world: World, tmp_path: Path) -> None:
     """All of this Python's packages but fairseq, and the checkout."""
-    packages = tmp_path / "packages"
+    packages, installed = tmp_path / "packages", Path(sysconfig.get_paths()["purelib"])
     packages.mkdir()
-    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+    for entry in installed.iterdir():
         if "fairseq" not in entry.name and entry.suffix != ".pth":
             os.symlink(entry, packages / entry.name)
     os.symlink(ROOT / "fairseq_llrnn", packages / "fairseq_llrnn")
-    program = tmp_path / "program.py"
-    program.write_text(CORE_WORK, encoding="utf-8")
-    path = {"PYTHONPATH": str(packages)}
-    result = run_script(sys.executable, "-S", program, world.prior("prior"), cwd=tmp_path, variables=path)
+    arguments, path = (CORE_WORK, world.prior("prior"), installed), {"PYTHONPATH": str(packages)}
+    result = without_fairseq.run("python", "-c", *arguments, cwd=tmp_path, variables=path)
     assert result.out.startswith("loss ")

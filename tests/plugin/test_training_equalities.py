@@ -2,12 +2,11 @@
 
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 from same_training import JOINED, assert_same_training
-from shell import Shell, assert_says, run_script
+from shell import Shell, assert_says
 from tiny_world import World, read_checkpoint
 from translation_world import TranslationWorld
 
@@ -65,15 +64,16 @@ def uninterrupted(shell: Shell, world: World, tmp_path_factory: pytest.TempPathF
     return place / "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize(("stop", "epoch"), [(5, 1), (16, 2)])
 def test_stopped_in_mid_epoch_and_resumed(
-    stop: int, epoch: int, shell: Shell, world: World, uninterrupted: Path, tmp_path: Path
+    shell: Shell, world: World, uninterrupted: Path, tmp_path: Path
 ) -> None:
+    """In the first epoch, and again in the second one."""
     arguments = ["fairseq-train", *world.train_args(save_dir=tmp_path), *LIVELY, "--max-epoch", 2]
-    shell.run(*arguments, "--max-update", stop)
-    stopped = read_checkpoint(tmp_path / "checkpoint_last.pt")
-    assert stopped["extra_state"]["train_iterator"]["epoch"] == epoch
-    assert stopped["extra_state"]["train_iterator"]["iterations_in_epoch"] > 1
+    for stop, epoch in ((5, 1), (16, 2)):
+        shell.run(*arguments, "--max-update", stop)
+        stopped = read_checkpoint(tmp_path / "checkpoint_last.pt")
+        assert stopped["extra_state"]["train_iterator"]["epoch"] == epoch
+        assert stopped["extra_state"]["train_iterator"]["iterations_in_epoch"] > 1
     shell.run(*arguments)
     assert_same_training(tmp_path / "checkpoint_last.pt", uninterrupted)
 
@@ -98,7 +98,7 @@ def test_killed_in_mid_epoch_and_resumed(shell: Shell, world: World, uninterrupt
         "--keep-interval-updates", 1,
     ]  # fmt: skip
     checkpoint = tmp_path / "checkpoint_last.pt"
-    run_script(sys.executable, "-c", KILLED, *arguments, code=-signal.SIGKILL)
+    shell.run("python", "-c", KILLED, *arguments, code=-signal.SIGKILL)
     assert updates(checkpoint) < updates(uninterrupted)
     shell.run("fairseq-train", *arguments)
     assert_same_training(checkpoint, uninterrupted)

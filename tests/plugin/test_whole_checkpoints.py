@@ -4,7 +4,6 @@ import errno
 import os
 import resource
 import shutil
-import sys
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 from killed_at_steps import killed_before
 from omegaconf import OmegaConf
-from shell import Shell, assert_says, run_script
+from shell import Shell, assert_says
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
@@ -260,16 +259,11 @@ def test_a_restart_with_a_damaged_last_checkpoint(shell: Shell, world: World, tr
 def test_training_on_a_full_disk_is_one_message(world: World, trained: Path, shell: Shell, tmp_path: Path) -> None:
     shutil.copy(trained / "checkpoint_last.pt", tmp_path)
     before = (tmp_path / "checkpoint_last.pt").read_bytes()
-    program = tmp_path / "limited.py"
-    program.write_text(
-        "import resource, sys\nsys.dont_write_bytecode = True\nfrom fairseq_cli.train import cli_main\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) // 2}, {len(before) // 2}))\ncli_main()\n",
-        encoding="utf-8",
-    )
-    done = run_script(sys.executable, program, *world.train_args(save_dir=tmp_path), "--max-epoch", 3, code=1)
+    arguments = [*world.train_args(save_dir=tmp_path), "--max-epoch", 3, "--log-format", "none"]
+    done = shell.run("fairseq-train", *arguments, code=1, disk=len(before) // 2)
     assert_says(done, "the checkpoint cannot be written (File too large)", "start again")
     assert (tmp_path / "checkpoint_last.pt").read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["checkpoint_last.pt", "limited.py"]
+    assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
 
 
 # ---- options --------------------------------------------------------------------------------------------------------
