@@ -12,7 +12,7 @@ from fairseq_llrnn.prior import Prior
 
 MOST_BITS = 7.0  # more bits a word than any of these models needs; infinite where a word became impossible
 
-TWICE = ["--max-tokens", 512, "--max-epoch", 2]
+ONCE = ["--max-epoch", 1]
 MODELS = [
     ("automaton:grammar.txt times ngram(2, folds=3)", []),
     ("0.7 ngram:3 plus 0.3 cache(20, learned) with weights learned", []),
@@ -31,9 +31,9 @@ def test_language_models(shell: Shell, world: World, tmp_path: Path, background:
     )  # fmt: skip
     assert str(Prior.load(tmp_path / "prior").expression) == background
     given = ["--prior", tmp_path / "prior"]
-    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, *TWICE)
-    losses = [line["valid_loss"] for line in done.json_lines("valid")]
-    assert len(losses) == 2 and max(losses) < MOST_BITS
+    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *given, *ONCE)
+    (valid,) = done.json_lines("valid")
+    assert valid["valid_loss"] < MOST_BITS
     model = ["--path", tmp_path / "checkpoint_last.pt", "--sample-break-mode", "eos"]
     done = shell.run(
         "fairseq-generate", *world.task_args(), *given, *model, "--gen-subset", "test", "--beam", 3, "--max-len-b", 20,
@@ -43,13 +43,13 @@ def test_language_models(shell: Shell, world: World, tmp_path: Path, background:
     assert len(found) == len(world.text("test"))
     if "automaton" in background:
         assert all(in_the_language(words) for _, words in found)
-    scored = shell.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
-    assert "Perplexity" in scored.err + scored.out
+    if background == MODELS[0][0]:
+        scored = shell.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
+        assert "Perplexity" in scored.err + scored.out
 
 
 TRANSLATIONS = [
     ("ngram(2, folds=0)", ["--set", "translations.learned=true"]),
-    ("automaton(words.txt, on_zero=skip)", ["--set", "evidence.unsupported.numbers=0.1"]),
     ("automaton(words.txt, on_zero=skip) times ngram:2", ["--set", "evidence.unsupported.numbers=0.2"]),
     ("0.5 ngram:2 plus 0.2 cache:9 plus 0.3 translations with weights per position", []),
 ]
@@ -72,9 +72,9 @@ def test_translations_with_evidence(
         "--set", f"evidence.mapping={evidence.place / 'map.tsv'}", *options, "--out", tmp_path / "prior", cwd=tmp_path,
     )  # fmt: skip
     given = ["--prior", tmp_path / "prior"]
-    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, *TWICE)
-    losses = [line["valid_loss"] for line in done.json_lines("valid")]
-    assert len(losses) == 2 and max(losses) < MOST_BITS
+    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, *ONCE)
+    (valid,) = done.json_lines("valid")
+    assert valid["valid_loss"] < MOST_BITS
     done = shell.run(
         "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
         "test", "--beam", 3, "--max-len-b", 30, *EVERY_SENTENCE,

@@ -83,19 +83,19 @@ def check(targets: Mapping[str, Target], place: Path, examples: int) -> None:
 
 
 def test_a_number_of_an_option(tmp_path: Path) -> None:
-    check(option_targets(tmp_path), tmp_path / "input", 60)
+    check(option_targets(tmp_path), tmp_path / "input", 30)
 
 
 def test_a_number_of_a_file(tmp_path: Path) -> None:
-    check(file_targets(tmp_path), tmp_path / "input", 60)
+    check(file_targets(tmp_path), tmp_path / "input", 30)
 
 
 def test_a_number_of_a_prior(priors: dict[str, Path], tmp_path: Path) -> None:
-    check(prior_number_targets(priors), tmp_path / "input", 40)
+    check(prior_number_targets(priors), tmp_path / "input", 20)
 
 
 def test_a_number_of_a_checkpoint(priors: dict[str, Path], tmp_path: Path) -> None:
-    check(checkpoint_number_targets(priors), tmp_path / "input", 25)
+    check(checkpoint_number_targets(priors), tmp_path / "input", 12)
 
 
 @pytest.mark.parametrize(
