@@ -1,7 +1,4 @@
-"""README.md and the guides are run: every marked block, in order, one folder per page, as a reader would paste it.
-
-Guides train for few epochs; README.md, whose figures are compared, for as many as it says.
-"""
+"""README.md and the guides are run: every marked block, in order, one folder per page, as a reader would paste it."""
 
 import re
 import shutil
@@ -14,7 +11,6 @@ from guide_pages import README, ROOT, Page, pages_to_run, read_page, reader_fold
 from shell import Shell, run_script
 
 PAGES = pages_to_run()
-MOST_EPOCHS = 3
 Run = Callable[[Page], tuple[Path, str]]
 
 
@@ -48,8 +44,6 @@ def _run_blocks(page: Page, folder: Path, shell: Shell, commands: Mapping[str, s
     said = ""
     for language, block in page.blocks:
         if language == "bash":
-            if page.path != README:
-                block = re.sub(r"(?<=--max-epoch )\d+", lambda epochs: f"{min(int(epochs[0]), MOST_EPOCHS)}", block)
             said += run_script("bash", "-euxo", "pipefail", "-c", block, cwd=folder, variables=commands).out
     if any("transformers" in block for _, block in page.blocks):
         pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")

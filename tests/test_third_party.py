@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shell import Shell, run_script
+from shell import Shell
 from tiny_world import World
 
 from fairseq_llrnn.errors import OptionError
@@ -329,7 +329,9 @@ def options(package: Path, reader: str = "days") -> Recipe:
     return Recipe(words=words, top_words=0, background=f"days:{days} times unigram")
 
 
-def test_its_background_and_reader_make_a_prior_that_others_can_load(package: Path, root: Path) -> None:
+def test_its_background_and_reader_make_a_prior_that_others_can_load(
+    package: Path, root: Path, beside_fairseq: Shell
+) -> None:
     made = Prior.build([*SPECIALS, *WORDS], options(package))
     assert "Time:Day" in made.output.features.names and "weighted_days" in made.names
     weights = made.background().log_weights(made.background().start(1))[0].exp()
@@ -338,13 +340,13 @@ def test_its_background_and_reader_make_a_prior_that_others_can_load(package: Pa
     made.save(package / "prior")
     program = "from fairseq_llrnn import Prior; import sys; print(Prior.load(sys.argv[1]).names[-1])"
     path = f"{package / 'site-packages'}:{root}"
-    done = run_script("python", "-c", program, package / "prior", variables={"PYTHONPATH": path})
+    done = beside_fairseq.run("python", "-c", program, package / "prior", variables={"PYTHONPATH": path})
     assert done.out.strip() in made.names
 
 
-def test_without_the_package_its_prior_is_refused(package: Path, root: Path, shell: Shell) -> None:
+def test_without_the_package_its_prior_is_refused(package: Path, shell: Shell) -> None:
     Prior.build([*SPECIALS, *WORDS], options(package)).save(package / "prior")
-    done = run_script("llrnn", "show", package / "prior", code=2, variables={"PYTHONPATH": str(root)})
+    done = shell.run("llrnn", "show", package / "prior", code=2)
     assert "the prior has a part 'weighted_days', expected one of automaton" in done.err
 
 
@@ -364,14 +366,16 @@ def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> No
         Prior.build([*SPECIALS, *WORDS], options(package, "raising"))
 
 
-def test_its_source_of_classes_is_trained_and_sums_to_one(package: Path, root: Path) -> None:
+def test_its_source_of_classes_is_trained_and_sums_to_one(
+    package: Path, root: Path, beside_fairseq: Shell
+) -> None:
     from weekday_words import NextDays  # type: ignore[import-not-found]
 
     made = Prior.build([*SPECIALS, *WORDS], options(package))
     days = np.array([made.symbols.index(day) for day in ("monday", "tuesday")])
     made.with_part(NextDays(days)).save(package / "prior")
     path = f"{package / 'site-packages'}:{root}"
-    done = run_script("python", "-c", TRAINING, package / "prior", variables={"PYTHONPATH": path})
+    done = beside_fairseq.run("python", "-c", TRAINING, package / "prior", variables={"PYTHONPATH": path})
     assert done.out.split() == ["True"] * 5
 
 
@@ -388,9 +392,9 @@ def test_its_options_are_those_of_all_tasks(package: Path, root: Path, world: Wo
     assert known == "True" and int(training) == int(other) - 5
 
 
-def test_its_cell_is_one_of_networks(package: Path, root: Path) -> None:
+def test_its_cell_is_one_of_networks(package: Path, root: Path, beside_fairseq: Shell) -> None:
     path = f"{package / 'site-packages'}:{root}"
-    done = run_script("python", "-c", CELLS, variables={"PYTHONPATH": path})
+    done = beside_fairseq.run("python", "-c", CELLS, variables={"PYTHONPATH": path})
     assert done.out.split() == ["True"] * 3
 
 
