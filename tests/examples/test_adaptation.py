@@ -26,7 +26,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     out = tmp_path_factory.mktemp("adaptation") / "out"
     first = tuple(replace(system, recipes=dict(list(system.recipes.items())[:1])) for system in systems.SYSTEMS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpora, "TOY", replace(corpora.TOY, max_epoch=2))
+        patch.setattr(corpora, "TOY", replace(corpora.TOY, max_epoch=1))
         for module in (stages, outcome, curves):
             patch.setattr(module, "PERCENTS", (10,))
         for module in (outcome, curves):
