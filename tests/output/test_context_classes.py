@@ -141,7 +141,7 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
         torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize(("sources", "kind"), OVER)
+@pytest.mark.parametrize(("sources", "kind"), [some for some in OVER if some[1] in ("static", "dynamic", COMBINED[1])])
 def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) -> None:
     bound = make(sources, base(kind))
     with torch.no_grad():
