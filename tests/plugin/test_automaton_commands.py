@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from same_training import resumed_as_whole
 from shell import Shell, assert_says
 from tiny_grammar import grammar, hypotheses, in_the_language
 from tiny_world import EVERY_SENTENCE, World, make_prior
@@ -35,17 +36,11 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     shell: Shell, world: World, tmp_path: Path, kind: str
 ) -> None:
     prior = ["--prior", prior_of(shell, world, world.data, tmp_path, kind)]
-    training = [*world.train_args("prior"), *prior, "--dropout", "0.1"]
-    training.remove("--no-save")
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    saving = ["--no-epoch-checkpoints", "--save-dir"]
-    straight = shell.run("fairseq-train", *training, *saving, whole, "--max-epoch", 2).json_lines("valid")
-    shell.run("fairseq-train", *training, *saving, parts, "--max-epoch", 1)
-    resumed = shell.run("fairseq-train", *training, *saving, parts, "--max-epoch", 2).json_lines("valid")
-    assert resumed[-1]["valid_nats"] == pytest.approx(straight[-1]["valid_nats"], abs=2e-4), "resumed where it stopped"
+    done = resumed_as_whole(shell, lambda at: world.train_args(save_dir=at), tmp_path, *prior, "--dropout", "0.1")
+    straight = done.json_lines("valid")
     assert straight[-1]["valid_nats"] < (2.1 if kind == "grammar" else 2.6) < math.log(50), "with the background's help"
 
-    checkpoint = ["--path", whole / "checkpoint_last.pt"]
+    checkpoint = ["--path", tmp_path / "whole" / "checkpoint_last.pt"]
     common = [*world.task_args(), *prior, *checkpoint, "--num-workers", 0]
     scored = shell.run("fairseq-eval-lm", *common, "--gen-subset", "valid", "--max-tokens", 70, *BREAKING)
     match = re.search(r"Loss \(base 2\): ([\d.]+)", scored.out)

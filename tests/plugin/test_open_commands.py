@@ -175,7 +175,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str)
     assert isinstance(data, RareWordAliases)
     size, pad = len(task.dictionary), task.dictionary.pad()
     met, unknown = np.zeros(size), np.zeros(size)
-    for epoch in range(1, 41):
+    for epoch in range(1, 16):
         data.set_epoch(epoch)
         for index in range(len(data)):
             plain, pair = data.dataset[index], data[index]
@@ -192,7 +192,7 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str)
     assert unknown.sum() / (met * shares).sum() == pytest.approx(1.0, abs=0.2)
     again = build(world.train_args("open")).task
     again.load_dataset("train", combine=True)
-    again.dataset("train").set_epoch(40)
+    again.dataset("train").set_epoch(15)
     same = [again.dataset("train")[i]["target"].tolist() for i in range(len(data))]
     assert same == [data[i]["target"].tolist() for i in range(len(data))]
     again.load_dataset("valid")
