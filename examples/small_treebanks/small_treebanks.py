@@ -81,6 +81,23 @@ SUFFIXES, OFF = ("--suffixes",), ("--set", "words.guess=off")
 MORPHEMES = ("--set", "words.morphemes=morfessor", "words.morpheme_floor")
 FLOORS = ("10", "50")
 BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
+# docs/guides/training.md, with time to learn slowly; and what is added to it, the same for a softmax and for ours
+TUNED = (
+    *("--tie-features", "--dropout", "0.4", "--max-tokens", "1024", "--lr-scheduler", "reduce_lr_on_plateau"),
+    *("--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "5", "--max-epoch", "60"),
+)
+PENALTIES = ("--activation-penalty", "2", "--change-penalty", "1")
+REGULARISED = {
+    "tuned": (),
+    "dropout-0.5": ("--dropout", "0.5"),
+    "dropout-0.6": ("--dropout", "0.6"),
+    "variational": ("--variational-dropout",),
+    "weight-drop-0.2": ("--weight-drop", "0.2"),
+    "weight-drop-0.5": ("--weight-drop", "0.5"),
+    "penalties": PENALTIES,
+    "awd": ("--variational-dropout", "--weight-drop", "0.5", *PENALTIES),
+    "mogrifier": ("--cell", "mogrifier"),
+}
 ARMS = (
     Arm("softmax", "softmax", ("--softmax",), counts=False),
     Arm("softmax-unigram", "softmax over our unigram", ("--top-words", "all")),
@@ -96,6 +113,14 @@ ARMS = (
         for n in FLOORS
     ),
     Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
+    *(
+        Arm(f"{name}-{added}", f"{what}, {' '.join(('tuned', *more))}", prior, splits, (*TUNED, *more))
+        for name, what, prior, splits in (
+            ("softmax-unigram", "softmax over our unigram", ("--top-words", "all"), ()),
+            ("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
+        )
+        for added, more in REGULARISED.items()
+    ),
 )
 
 
