@@ -61,6 +61,7 @@ AWD = (
     *("--variational-dropout", "--weight-drop", "0.5"),
     *("--activation-penalty", "2", "--change-penalty", "1"),
 )
+AWD_WORDS = "weights dropped, states penalised"
 SURFACE = ("--shapes", "--suffixes")
 # Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
 NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
@@ -187,7 +188,7 @@ def softmaxes() -> list[Model]:
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
         Model(
             "softmax-awd",
-            "softmax, tied, regularised as AWD-LSTM",
+            f"softmax, tied, {AWD_WORDS}",
             "softmax",
             plain,
             (*REGULARISED, *AWD),
@@ -198,7 +199,7 @@ def softmaxes() -> list[Model]:
             for prior in [Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode)]
             for ending, how, arguments in (
                 ("", "dropout", REGULARISED),
-                ("-awd", "regularised as AWD-LSTM", (*REGULARISED, *AWD)),
+                ("-awd", AWD_WORDS, (*REGULARISED, *AWD)),
             )
         ),
     ]
@@ -245,10 +246,10 @@ def further() -> list[Model]:
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
         Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", narrow, WIDER),
-        Model("paper-awd", "best recipe, regularised as AWD-LSTM", "ablation", narrow, (*SMALL_BATCHES, *AWD)),
+        Model("paper-awd", f"best recipe, {AWD_WORDS}", "ablation", narrow, (*SMALL_BATCHES, *AWD)),
         Model(
             "paper-mogrifier",
-            "best recipe, regularised as AWD-LSTM, --cell mogrifier",
+            "the same, --cell mogrifier",
             "ablation",
             narrow,
             (*SMALL_BATCHES, *AWD, "--cell", "mogrifier"),
@@ -270,7 +271,7 @@ def guessed() -> list[Model]:
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
         Model(
             "honest-guess-awd",
-            f"{best}, regularised as AWD-LSTM",
+            f"{best}, {AWD_WORDS}",
             "guess",
             prior,
             (*SMALL_BATCHES, *AWD),

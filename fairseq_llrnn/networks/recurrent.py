@@ -32,7 +32,7 @@ class Cell:
     """A kind of cell: how a layer of it is made, and what that layer is like."""
 
     build: Callable[[int, int], nn.Module]  # D, H -> a layer
-    states: int  # G
+    states: int  # G; where 2, and biases bias_hh of 4H numbers, its gates lie as LSTM's (`initialise`)
     gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
     constant: str | None = None  # of a cell whose computation varies: the one that computes everything
     about: str = ""  # what --help says of its name
@@ -90,13 +90,10 @@ def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
 
 
 def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
-    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015).
-
-    Cells with two states whose biases have LSTM's places are LSTMs.
-    """
+    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015)."""
     for name, parameter in layers.named_parameters():
         nn.init.uniform_(parameter, -0.1, 0.1)
-        if find_cell(cell).states == 2 and "bias_hh" in name:
+        if find_cell(cell).states == 2 and "bias_hh" in name and len(parameter) == 4 * hidden_size:
             parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
 
 

@@ -87,7 +87,7 @@ class Term:
 
     name: str
     values: Tensor  # (B, T); those of padding do not count
-    in_loss: bool = False  # add the values to the loss of training: nats, with gradients
+    in_loss: bool = False  # add the values to `loss`, not to `nll_loss`: nats, with gradients
     squares: bool = False
     detail: Callable[[float], Detail] | None = None
 

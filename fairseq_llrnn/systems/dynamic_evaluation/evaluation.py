@@ -4,7 +4,8 @@ The loss of a step is −log p of a group's words and ends of sentences, their m
 mode: no dropout, and backgrounds as they are for a new text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 
 import numpy as np
 import torch
@@ -43,33 +44,57 @@ def scored_groups(
 
 
 def training_squares(
-    scorer: TextScorer, weights: Sequence[Tensor], subset: str, batches: int, sentences: int
+    scorer: TextScorer, weights: Sequence[Tensor], subset: str, most: int, sentences: int
 ) -> list[Tensor]:
-    """MS of `weights` (updates.py): over so many groups of sentences of a subset of the model's data folder.
+    """MS of `weights` (updates.py): over so many groups of a subset of the model's data folder.
 
     Raises:
-        OptionError: there is no such subset. DataError: it has no sentence to which the model gives a probability.
+        OptionError: there is no such subset. DataError: it is damaged, or has nothing to which the model gives a
+            probability.
     """
-    try:
-        return mean_squares(_losses(scorer, subset, batches, sentences), weights)
-    except ValueError:
+    losses = _losses(scorer, subset, most, sentences)
+    first = next(losses, None)
+    if first is None:
         raise DataError(
             f"--subset {subset}: expected sentences to which the model gives a probability, found none; name another "
             "part of the data folder"
-        ) from None
+        )
+    return mean_squares(chain([first], losses), weights)
 
 
-def _losses(scorer: TextScorer, subset: str, batches: int, sentences: int) -> Iterator[Tensor]:
+def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Iterator[Tensor]:
     """Of groups in random order, with <unk> for unknown words; not of those that have no probability."""
     task, pad = scorer.task, scorer.dictionary.pad()
-    task.load_dataset(subset)
-    data = task.dataset(subset)
-    order = [i for i in np.random.default_rng(SEED).permutation(len(data)) if data.num_tokens(i) <= scorer.longest]
-    starts = range(0, len(order), sentences)[:batches]
-    for start in tqdm(starts, "gradients of training", unit=" groups", leave=False, disable=None):
-        sample = data.collater([data[i] for i in order[start : start + sentences]])
+    try:
+        task.load_dataset(subset)
+        data = task.dataset(subset)
+        drawn = np.random.default_rng(SEED).permutation(len(data))
+        order = [i for i in drawn if 0 < data.num_tokens(i) <= scorer.longest]
+        groups = list(islice(_groups(order, data.num_tokens, sentences, scorer.max_tokens), most))
+        samples = [data.collater([data[i] for i in group]) for group in groups]
+    except ValueError as error:
+        raise DataError(
+            f"--subset {subset}: expected what fairseq-preprocess wrote, found a damaged file ({error}); write the "
+            "data folder again"
+        ) from None
+    for sample in tqdm(samples, "gradients of training", unit=" groups", leave=False, disable=None):
         previous, target = (x.to(scorer.device) for x in (sample["net_input"]["src_tokens"], sample["target"]))
         with torch.backends.cudnn.flags(enabled=False):
             log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
         if bool(log_probs.isfinite().all()):
             yield -log_probs.mean()
+
+
+def _groups(
+    order: Sequence[int], num_tokens: Callable[[int], int], sentences: int, most: int
+) -> Iterator[list[int]]:
+    """Parts of `order`: so many sentences at the most, and so many tokens once they are padded, or one sentence."""
+    group: list[int] = []
+    for i in order:
+        longest = max(map(num_tokens, (*group, i)))
+        if group and (len(group) == sentences or (len(group) + 1) * longest > most):
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group

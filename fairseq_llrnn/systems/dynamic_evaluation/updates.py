@@ -1,10 +1,10 @@
-"""The steps of dynamic evaluation: after each part of a text the weights θ follow its gradient g, and are drawn back.
+"""The steps of dynamic evaluation: after a group of sentences the weights θ follow its gradient g, and are drawn back.
 
     sgd   θ ← θ − η g                 + λ (θ₀ − θ)
     rms   θ ← θ − η g / (√MS + ε)     + min(1, λ √MS / mean √MS) (θ₀ − θ)
 
-θ₀ are the weights that training ended with, MS the mean of the squared gradients of parts of the training text, weight
-by weight, and mean √MS the mean over all weights, so that weights which training moved much are drawn back faster.
+θ₀ are the weights that training ended with, MS the mean of the squared gradients of groups of the training text,
+weight by weight, and mean √MS the mean over all weights, so that those which training moved much are drawn back faster.
 
 Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
 """
@@ -53,7 +53,7 @@ class Updates:
             roots = [square.sqrt() for square in squares]
             mean = sum(float(root.sum()) for root in roots) / sum(root.numel() for root in roots)
             self.scales = [1.0 / (root + epsilon) for root in roots]
-            self.pulls = [root / mean for root in roots]
+            self.pulls = [root / (mean or 1.0) for root in roots]  # where nothing moves, nothing is drawn back
 
     @torch.no_grad()
     def reset(self) -> None:

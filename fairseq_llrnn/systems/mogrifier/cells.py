@@ -11,5 +11,5 @@ def _mogrifier(input_size: int, hidden_size: int) -> nn.Module:
     return MogrifierLSTM(input_size, hidden_size)
 
 
-# five products more than an LSTM, each about half as large as a gate's
+# five products more than an LSTM, each at most half as large as a gate's: 7 at the most
 register_cell("mogrifier", Cell(_mogrifier, states=2, gates=7, about="an LSTM whose input and state gate each other"))

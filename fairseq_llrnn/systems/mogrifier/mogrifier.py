@@ -19,7 +19,7 @@ ROUNDS = 5  # as many as their language models of words have
 
 
 class MogrifierLSTM(nn.Module):
-    """The layer, called as torch's own.
+    """The layer, called as torch's own; `initialise` of networks/recurrent.py gives the matrices their first values.
 
     Args:
         input_size: D. hidden_size: H.
@@ -30,8 +30,6 @@ class MogrifierLSTM(nn.Module):
         self.step = nn.LSTMCell(input_size, hidden_size)
         self.of_input = nn.ParameterList(torch.empty(input_size, hidden_size) for _ in range((ROUNDS + 1) // 2))  # Q
         self.of_state = nn.ParameterList(torch.empty(hidden_size, input_size) for _ in range(ROUNDS // 2))  # R
-        for matrix in (*self.of_input, *self.of_state):
-            nn.init.uniform_(matrix, -0.1, 0.1)
 
     def forward(self, x: Tensor, before: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Run over a sequence.

@@ -17,7 +17,7 @@ from translation_world import TranslationWorld, train_stock_lm
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.text import TextScorer, load_text_scorer
 from fairseq_llrnn.systems.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
-from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
+from fairseq_llrnn.systems.dynamic_evaluation.evaluation import _groups, scored_groups, training_squares
 from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates
 
 NAME = "dynamic-evaluation"
@@ -119,6 +119,22 @@ def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -
         training_squares(scorer, weights_of(scorer), "test", 5, 1)
 
 
+def test_groups_have_no_more_tokens_than_they_may() -> None:
+    sizes = [3, 5, 2, 9, 2, 2, 2, 1]
+    groups = list(_groups(range(8), sizes.__getitem__, 3, 8))
+    assert groups == [[0], [1], [2], [3], [4, 5, 6], [7]]
+    assert list(_groups([], sizes.__getitem__, 3, 8)) == []
+
+
+def test_a_damaged_data_folder_is_one_line(models: dict[str, Path], llrnn: Llrnn, world: World, tmp_path: Path) -> None:
+    data = shutil.copytree(world.data, tmp_path / "data")
+    index = (data / "train.idx").read_bytes()
+    (data / "train.idx").write_bytes(index[: len(index) // 2])
+    llrnn(NAME, world.place / "test.txt", "--path", models["prior"], "--data", data).refuses(
+        "…--subset train: expected what fairseq-preprocess wrote, found a damaged file (…); write the data folder again"
+    )
+
+
 def test_steps_that_are_too_large_end_a_text(models: dict[str, Path], world: World) -> None:
     scorer = scorer_of(models["prior"])
     nats = nats_of(scorer, world.text("test"), 1e300, 0.0)
@@ -192,10 +208,10 @@ def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llr
         (["--decay", "-0.1"], "--decay -0.1: expected a number from 0 to 1"),
         (["--epsilon", "0"], "--epsilon 0: expected a number above 0, at most 1"),
         (["--sentences", "0"], "--sentences 0: expected a number of at least 1"),
-        (["--batches", "0"], "--batches 0: expected a number of at least 1"),
+        (["--groups", "0"], "--groups 0: expected a number of at least 1"),
         (
-            ["--rule", "sgd", "--batches", "9"],
-            "--batches 9: expected --rule rms, found sgd, which divides by no gradients of training; leave it out",
+            ["--rule", "sgd", "--groups", "9"],
+            "--groups 9: expected --rule rms, found sgd, which divides by no gradients of training; leave it out",
         ),
         (["--subset", "nowhere"], "…expected the data set 'nowhere'…found test, test1, train, valid; choose one…"),
     ],

@@ -57,7 +57,7 @@ def test_the_layer_is_its_equations() -> None:
 
 
 def test_its_gradients() -> None:
-    layer = MogrifierLSTM(2, 2).double()
+    layer = RecurrentNetwork(2, 2, 1, "mogrifier").layers[0].double()
     x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x, *weights: layer(x)[0], (x, *layer.parameters()))
 

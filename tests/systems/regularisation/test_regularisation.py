@@ -57,6 +57,11 @@ def test_weights_are_dropped_in_training_alone(cell: str) -> None:
     assert list(network.state_dict()) == names
 
 
+def test_a_cell_without_such_weights_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"--weight-drop: expected a cell whose .* weight_hh…, found none in Linear"):
+        with_dropped_weights(0.5, nn.Linear(2, 2), torch.ones(1, 1, 2), None)
+
+
 def test_penalties_by_numbers_and_in_the_loss(world: World) -> None:
     setting = evaluated([*world.train_args(), *ALL], scale=0.3)
     plain = evaluated(world.train_args(), scale=0.3)

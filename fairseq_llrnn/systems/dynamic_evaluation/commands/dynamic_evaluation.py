@@ -29,7 +29,7 @@ RATES = {"rms": [1e-4, 3e-4, 1e-3], "sgd": [0.01, 0.03, 0.1]}  # without --rate
 DECAYS = [0.0, 1e-3]
 LARGEST_RATE = 1e3
 LARGEST_NATS = 700.0  # whose perplexity is a number
-OF_RMS: dict[str, Any] = {"subset": "train", "batches": 500, "epsilon": 1e-3}  # and their defaults
+OF_RMS: dict[str, Any] = {"subset": "train", "groups": 500, "epsilon": 1e-3}  # and their defaults
 
 
 class Trial(NamedTuple):
@@ -79,8 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--subset", metavar="NAME", help=f"part of the data folder that gradients are of (default: {OF_RMS['subset']})"
     )
     statistics.add_argument(
-        "--batches", type=int, metavar="N",
-        help=f"groups of its sentences, drawn at random, whose gradients are squared (default: {OF_RMS['batches']})",
+        "--groups", type=int, metavar="N",
+        help="groups of its sentences (or blocks, if the model reads these), drawn at random, whose gradients are "
+        f"squared (default: {OF_RMS['groups']})",
     )  # fmt: skip
     statistics.add_argument(
         "--epsilon", type=float, metavar="E",
@@ -128,8 +129,11 @@ def run(args: argparse.Namespace) -> int:
     static = sum_of(chain.from_iterable(scored_groups(scorer, groups, Updates(weights), 0.0, 0.0)))
     tokens = static.words + static.sentences
     trials = [Trial(0.0, 0.0, static.bits * math.log(2) / tokens)]
-    squares = training_squares(scorer, weights, *statistics[:2], args.sentences) if statistics else None
-    updates = Updates(weights, squares, statistics[2] if statistics else 0.0)
+    if statistics is None:
+        updates = Updates(weights)
+    else:
+        subset, most, epsilon = statistics
+        updates = Updates(weights, training_squares(scorer, weights, subset, most, args.sentences), epsilon)
     for rate, decay in product(rates, args.decay):
         lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
         trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
@@ -145,7 +149,7 @@ def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int
         for value in values:
             if not 0.0 <= value <= most:  # NaN is not
                 raise OptionError(f"{option} {value:g}: expected a number from 0 to {most:g}")
-    for option in ("sentences", "max_tokens", "batches"):
+    for option in ("sentences", "max_tokens", "groups"):
         check_least(f"--{option.replace('_', '-')}", getattr(args, option), 1)
     if args.epsilon is not None and not 0.0 < args.epsilon <= 1.0:
         raise OptionError(f"--epsilon {args.epsilon:g}: expected a number above 0, at most 1")
@@ -158,8 +162,8 @@ def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int
     if args.rule == "sgd":
         refuse_idle(chosen, "expected --rule rms, found sgd, which divides by no gradients of training; leave it out")
         return None
-    subset, batches, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
-    return subset, batches, epsilon
+    subset, most, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
+    return subset, most, epsilon
 
 
 def _print(args: argparse.Namespace, trials: Sequence[Trial], tokens: int, prior: str | None) -> None:

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import Run
+from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.plugin.models.log_linear_decoder import Term
 
 
@@ -26,6 +28,11 @@ def with_dropped_weights(probability: float, layer: nn.Module, x: Tensor, before
         for name, weight in layer.named_parameters()
         if "weight_hh" in name
     }
+    if not dropped:
+        raise OptionError(
+            f"--weight-drop: expected a cell whose matrix from state to state is called weight_hh…, found none in "
+            f"{type(layer).__name__}; leave it out"
+        )
     return functional_call(layer, dropped, (x, before))
 
 
@@ -33,13 +40,14 @@ def state_penalties(activation: float, change: float, run: Run, tokens: Tensor) 
     """The two penalties of each position, (B, T), in nats; those with weight 0 are left out.
 
     Args:
-        activation: weight of the mean square of a state as the output layer sees it. change: weight of the mean square
-            of what differs from the state before it, without dropout; 0 at the first position.
+        activation: weight of the mean square of a state of the last layer, after dropout. change: weight of the mean
+            square of what differs from the state before it, without dropout; 0 at the first position.
     """
     terms = []
     if activation:
-        terms.append(Term("activation_penalty", activation * run.hidden.pow(2).mean(-1), in_loss=True))
+        squares = at_least_float32(run.hidden).pow(2).mean(-1)
+        terms.append(Term("activation_penalty", activation * squares, in_loss=True))
     if change:
-        steps = (run.undropped[:, 1:] - run.undropped[:, :-1]).pow(2).mean(-1)
+        steps = at_least_float32(run.undropped).diff(dim=1).pow(2).mean(-1)
         terms.append(Term("change_penalty", change * functional.pad(steps, (1, 0)), in_loss=True))
     return terms
