@@ -61,7 +61,6 @@ AWD = (
     *("--variational-dropout", "--weight-drop", "0.5"),
     *("--activation-penalty", "2", "--change-penalty", "1"),
 )
-AWD_WORDS = "weights dropped, states penalised"
 SURFACE = ("--shapes", "--suffixes")
 # Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
 NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
@@ -186,21 +185,15 @@ def softmaxes() -> list[Model]:
         ),
         Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
-        Model(
-            "softmax-awd",
-            f"softmax, tied, {AWD_WORDS}",
-            "softmax",
-            plain,
-            (*REGULARISED, *AWD),
-        ),
         *(
-            Model(prior.name + ending, f"softmax over the unigram, {how}, tied", "softmax", prior, arguments)
-            for mode in MODES
-            for prior in [Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode)]
-            for ending, how, arguments in (
-                ("", "dropout", REGULARISED),
-                ("-awd", AWD_WORDS, (*REGULARISED, *AWD)),
+            Model(
+                f"{mode}-softmax-unigram",
+                "softmax over the unigram, dropout, tied",
+                "softmax",
+                Prior(f"{mode}-softmax-unigram", ("--top-words", "all"), counts=mode),
+                REGULARISED,
             )
+            for mode in MODES
         ),
     ]
 
@@ -246,13 +239,12 @@ def further() -> list[Model]:
     large = "with dropout, annealed, tied, M = 5,000, 400 wide"
     return [
         Model("paper-wider", "best recipe, 512 wide instead of 256", "ablation", narrow, WIDER),
-        Model("paper-awd", f"best recipe, {AWD_WORDS}", "ablation", narrow, (*SMALL_BATCHES, *AWD)),
         Model(
-            "paper-mogrifier",
-            "the same, --cell mogrifier",
+            "paper-awd",
+            "best recipe, weights dropped, states penalised",
             "ablation",
             narrow,
-            (*SMALL_BATCHES, *AWD, "--cell", "mogrifier"),
+            (*SMALL_BATCHES, *AWD),
         ),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
@@ -269,13 +261,6 @@ def guessed() -> list[Model]:
         first,
         *(replace(first, name=f"{first.name}-{seed}", what=f"{best}, seed {seed}", seed=seed) for seed in (2, 3)),
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
-        Model(
-            "honest-guess-awd",
-            f"{best}, {AWD_WORDS}",
-            "guess",
-            prior,
-            (*SMALL_BATCHES, *AWD),
-        ),
     ]
 
 

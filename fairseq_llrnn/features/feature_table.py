@@ -31,6 +31,7 @@ from typing import Literal
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.lexicon.features import feature_group
 
 NOT_TOP = "NOTTOP"
@@ -50,6 +51,14 @@ def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
         and (np.diff(offsets) >= 0).all()
         and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < limit))
     )
+
+
+def check_values(values: np.ndarray, features: str) -> None:
+    """Raise ValueError for stored values with which gradients may overflow; features: whose they are, for a message."""
+    if not np.isfinite(values).all():
+        raise ValueError(f"the {features} features hold values that are not finite")
+    if (np.abs(values) > LARGEST_VALUE).any():
+        raise ValueError(f"the {features} features hold values above {LARGEST_VALUE:,.0f}")
 
 
 @dataclass(frozen=True)

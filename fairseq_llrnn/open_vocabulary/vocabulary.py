@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows
+from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows, check_values
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
@@ -132,8 +132,9 @@ def read_open_vocabulary(
     many = len(classes)
     offsets, indices = integers("offsets", many + 1), integers("indices")
     values = _row(arrays, "values", np.float32, len(indices))
-    if not are_rows(offsets, indices, len(names)) or not np.isfinite(values).all():
+    if not are_rows(offsets, indices, len(names)):
         raise ValueError("the features of the open classes point outside their table")
+    check_values(values, "open classes'")
     log_shares, log_outside = numbers("log_shares", many), numbers("log_outside", many)
     word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", many)
     with np.errstate(over="ignore"):

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows
-from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG, LARGEST_VALUE
+from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows, check_values
+from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG
 
 LARGEST_TOTAL = 50.0  # of the logarithm of a sum of weights, in nats
 
@@ -59,8 +59,5 @@ def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence
     )
     if not sound:
         raise ValueError(f"the {side} signatures point outside their tables")
-    if not np.isfinite(values).all():
-        raise ValueError(f"the {side} features hold values that are not finite")
-    if (np.abs(values) > LARGEST_VALUE).any():
-        raise ValueError(f"the {side} features hold values above {LARGEST_VALUE:,.0f}")
+    check_values(values, side)
     return Signatures(class_of, FeatureTable(tuple(names), offsets, indices, values))

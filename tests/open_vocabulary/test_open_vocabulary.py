@@ -150,6 +150,8 @@ def test_a_prior_keeps_its_open_vocabulary(tmp_path: Path) -> None:
         ("log_shares", lambda x: x - 1.0, "shares of the open classes"),
         ("log_shares", lambda x: x + np.nan, "shares of the open classes"),
         ("log_outside", lambda x: x + 9.0, "shares of the open classes"),
+        ("values", lambda x: x * np.float32(2e6), "the open classes' features hold values above 1,000,000"),
+        ("values", lambda x: x * np.float32("nan"), "the open classes' features hold values that are not finite"),
         ("numbers", lambda x: x + np.nan, "does not add up to one"),
         ("indices", lambda x: x + 10_000, "features of the open classes"),
         ("characters", lambda x: x[::-1].copy(), "alphabet"),

@@ -151,7 +151,7 @@ class PriorTask(PluginTask):
         for option in (one.of_log_linear for one in self.extensions):
             if option and not self.log_linear:
                 raise OptionError(f"{option}: expected a log-linear model, found another one; use --arch llrnn_…")
-        self.adds_to_loss = getattr(getattr(decoder, "network", None), "terms", None) is not None
+        self.adds_to_loss = bool(getattr(getattr(decoder, "network", None), "terms", ()))
         normaliser = decoder.head.normaliser if isinstance(decoder, LogLinearDecoder) else None
         self.counts = normaliser.option if normaliser is not None and normaliser.counts else ""
         return model
@@ -182,7 +182,7 @@ class PriorTask(PluginTask):
         if self.adds_to_loss and name == "cross_entropy":
             raise OptionError(
                 "--criterion cross_entropy: expected a network that adds nothing to the loss, found one that does, by "
-                "its --cell; use --criterion log_linear"
+                "its cell or an option; use --criterion log_linear"
             )
         if self.counts and name == "cross_entropy":
             raise OptionError(

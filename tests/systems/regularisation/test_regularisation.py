@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from dynamic_prior import LINES
+from omegaconf import OmegaConf
 from same_training import resumed_as_whole
 from shell import Shell, assert_says
 from tiny_world import World, batch, build, evaluated
@@ -129,6 +130,12 @@ def test_training_resumes(shell: Shell, world: World, tmp_path: Path, prior: str
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build([*world.train_args(), *options])
+
+
+def test_penalties_need_our_criterion(world: World) -> None:
+    built = build([*world.train_args(), "--change-penalty", "1"])
+    with pytest.raises(OptionError, match="expected a network that adds nothing to the loss, found one"):
+        built.task.build_criterion(OmegaConf.create({"_name": "cross_entropy", "sentence_avg": False}))
 
 
 def test_a_command_refuses_in_one_line(shell: Shell, world: World, translation: TranslationWorld) -> None:
