@@ -89,6 +89,7 @@ TUNED = (
 PENALTIES = ("--activation-penalty", "2", "--change-penalty", "1")
 REGULARISED = {
     "tuned": (),
+    "rate-0.0005": ("--lr", "0.0005"),
     "dropout-0.5": ("--dropout", "0.5"),
     "dropout-0.6": ("--dropout", "0.6"),
     "variational": ("--variational-dropout",),
