@@ -38,6 +38,7 @@ ROWS, LENGTH = 5, 4
 BEST = 3
 LIMITS = 1, 2, 50
 CLOSE = 1e-6
+END = 2  # </s> in a dictionary of fairseq
 LITTLE_LEFT = -6.9  # log of a thousandth
 
 
@@ -151,6 +152,7 @@ class _Laws:
     def __init__(self, background: Background, state: Tensor, history: Tensor) -> None:
         self.background, self.state, self.rows = background, state, len(history)
         self.class_of, self.num_classes = background.class_of, background.num_classes
+        self.ends = torch.full_like(history[:, 0], END)
         self.mass = self._wide(background.log_mass(state))
         self.weights = self._wide(background.log_weights(state))
         self.shares = self._wide(background.log_shares(state))
@@ -254,8 +256,8 @@ class _Laws:
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
         if limited is not self.background and not self.background.constant:
             words = torch.randperm(after.size(1), generator=generator).to(after.device)
-            # each word in one row
-            for tokens in words.repeat(self.rows).split(self.rows)[: -(-len(words) // self.rows)]:
+            # </s>, which limits are about, in all rows, and each word in one row
+            for tokens in (self.ends, *words.repeat(self.rows).split(self.rows)[: -(-len(words) // self.rows)]):
                 expected = after.gather(1, tokens.unsqueeze(1)).squeeze(1)
                 answers = limited.log_share(self.state, tokens)
                 _same("log_share is an entry of log_shares, with a limit, too", answers, expected)

@@ -93,3 +93,18 @@ def test_gradients_that_are_not_finite() -> None:
 
     with pytest.raises(AssertionError, match="law broken: gradients are finite"):
         check_background(Explosive())
+
+
+@pytest.mark.parametrize("row", range(5))
+def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> None:
+    class Limited(oracles.SparseHashBackground):
+        def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+            wrong = (torch.arange(len(tokens)) == row) & tokens.eq(2)
+            return super().log_share(state, tokens) - 0.1 * wrong
+
+    class Whole(oracles.SparseHashBackground):
+        def within(self, remaining: int) -> Background:
+            return Limited(CLASS_OF, 5)
+
+    with pytest.raises(AssertionError, match="log_share is an entry of log_shares, with a limit, too"):
+        check_background(Whole(CLASS_OF, 5))
