@@ -90,10 +90,8 @@ PENALTIES = ("--activation-penalty", "2", "--change-penalty", "1")
 REGULARISED = {
     "tuned": (),
     "rate-0.0005": ("--lr", "0.0005"),
-    "dropout-0.5": ("--dropout", "0.5"),
     "dropout-0.6": ("--dropout", "0.6"),
     "variational": ("--variational-dropout",),
-    "weight-drop-0.2": ("--weight-drop", "0.2"),
     "weight-drop-0.5": ("--weight-drop", "0.5"),
     "penalties": PENALTIES,
     "awd": ("--variational-dropout", "--weight-drop", "0.5", *PENALTIES),
