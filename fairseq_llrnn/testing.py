@@ -38,7 +38,6 @@ ROWS, LENGTH = 5, 4
 BEST = 3
 LIMITS = 1, 2, 50
 CLOSE = 1e-6
-END = 2  # </s> in a dictionary of fairseq
 LITTLE_LEFT = -6.9  # log of a thousandth
 
 
@@ -81,7 +80,7 @@ def check_background(
             laws.mass_without_words_is_what_the_others_weigh(generator)
             laws.masses_are_those_of_all_classes()
             for remaining in LIMITS:
-                laws.a_limit_takes_only_what_is_out_of_reach(remaining, generator)
+                laws.a_limit_takes_only_what_is_out_of_reach(remaining)
     _reordering_commutes(bound, history, states[-1])
     _positions_equal_steps(bound, history)
     _gradients_are_finite(bound, history)
@@ -152,7 +151,6 @@ class _Laws:
     def __init__(self, background: Background, state: Tensor, history: Tensor) -> None:
         self.background, self.state, self.rows = background, state, len(history)
         self.class_of, self.num_classes = background.class_of, background.num_classes
-        self.ends = torch.full_like(history[:, 0], END)
         self.mass = self._wide(background.log_mass(state))
         self.weights = self._wide(background.log_weights(state))
         self.shares = self._wide(background.log_shares(state))
@@ -245,7 +243,7 @@ class _Laws:
         each = torch.stack([masses.of_classes(c) for c in classes.unbind(1)], dim=1)
         _close("masses of one class are an entry of log_mass", each, self.mass)
 
-    def a_limit_takes_only_what_is_out_of_reach(self, remaining: int, generator: torch.Generator) -> None:
+    def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
         limited = self.background.within(remaining)
         after = self._wide(limited.log_shares(self.state))
         _same("no limit changes a mass", self._wide(limited.log_mass(self.state)), self.mass)
@@ -255,12 +253,9 @@ class _Laws:
         reachable = (self.background.steps_to_end(self.state) <= remaining) & ~self.mass.isneginf().all(1)
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
         if limited is not self.background and not self.background.constant:
-            words = torch.randperm(after.size(1), generator=generator).to(after.device)
-            # </s>, which limits are about, in all rows, and each word in one row
-            for tokens in (self.ends, *words.repeat(self.rows).split(self.rows)[: -(-len(words) // self.rows)]):
-                expected = after.gather(1, tokens.unsqueeze(1)).squeeze(1)
-                answers = limited.log_share(self.state, tokens)
-                _same("log_share is an entry of log_shares, with a limit, too", answers, expected)
+            tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
+            each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", each, after)
         self.best_members_are_best(limited)
 
 
