@@ -26,9 +26,10 @@ import math
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import regex  # type: ignore[import-untyped]
 
@@ -187,6 +188,7 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
 
 
 Line = tuple[int, list[str]]  # its number, from 1, and its words
+Item = TypeVar("Item")
 
 
 def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: int) -> Iterator[list[Line]]:
@@ -195,20 +197,25 @@ def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: in
     Args:
         most: lines of a batch. max_tokens: tokens of a batch, with padding and the ends of lines.
     """
-    batch = list[Line]()
-    for number, line in enumerate(lines, start=1):
-        words = line.split()
-        if len(words) > longest:
-            if batch:
-                yield batch
-            batch = []
-            yield [(number, words)]
-            continue
-        width = 1 + max(len(words), *(len(others) for _, others in batch), 0)
+    read = ((number, line.split()) for number, line in enumerate(lines, start=1))
+    return together(read, lambda line: 1 + len(line[1]) if len(line[1]) <= longest else math.inf, most, max_tokens)
+
+
+def together(
+    items: Iterable[Item], tokens: Callable[[Item], float], most: int, max_tokens: float
+) -> Iterator[list[Item]]:
+    """What is read together, in its order.
+
+    Args:
+        tokens: of an item. most: items of a batch. max_tokens: tokens of a batch, with padding, where it has several.
+    """
+    batch = list[Item]()
+    for item in items:
+        width = max(map(tokens, (*batch, item)))
         if batch and (len(batch) == most or width * (len(batch) + 1) > max_tokens):
             yield batch
             batch = []
-        batch.append((number, words))
+        batch.append(item)
     if batch:
         yield batch
 

@@ -4,7 +4,7 @@ The loss of a step is −log p of a group's words and ends of sentences, their m
 mode: no dropout, and backgrounds as they are for a new text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.texts import LineScore
+from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, mean_squares
 
@@ -70,7 +70,7 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
         data = task.dataset(subset)
         drawn = np.random.default_rng(SEED).permutation(len(data))
         order = [i for i in drawn if 0 < data.num_tokens(i) <= scorer.longest]
-        groups = list(islice(_groups(order, data.num_tokens, sentences, scorer.max_tokens), most))
+        groups = list(islice(together(order, data.num_tokens, sentences, scorer.max_tokens), most))
         samples = [data.collater([data[i] for i in group]) for group in groups]
     except ValueError as error:
         raise DataError(
@@ -83,18 +83,3 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
             log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
         if bool(log_probs.isfinite().all()):
             yield -log_probs.mean()
-
-
-def _groups(
-    order: Sequence[int], num_tokens: Callable[[int], int], sentences: int, most: int
-) -> Iterator[list[int]]:
-    """Parts of `order`: so many sentences at the most, and so many tokens once they are padded, or one sentence."""
-    group: list[int] = []
-    for i in order:
-        longest = max(map(num_tokens, (*group, i)))
-        if group and (len(group) == sentences or (len(group) + 1) * longest > most):
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group

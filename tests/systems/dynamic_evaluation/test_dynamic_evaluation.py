@@ -15,9 +15,10 @@ from tiny_world import World, batch
 from translation_world import TranslationWorld, train_stock_lm
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.texts import together
 from fairseq_llrnn.plugin.scoring.text import TextScorer, load_text_scorer
 from fairseq_llrnn.systems.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
-from fairseq_llrnn.systems.dynamic_evaluation.evaluation import _groups, scored_groups, training_squares
+from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
 from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates
 
 NAME = "dynamic-evaluation"
@@ -121,9 +122,23 @@ def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -
 
 def test_groups_have_no_more_tokens_than_they_may() -> None:
     sizes = [3, 5, 2, 9, 2, 2, 2, 1]
-    groups = list(_groups(range(8), sizes.__getitem__, 3, 8))
+    groups = list(together(range(8), sizes.__getitem__, 3, 8))
     assert groups == [[0], [1], [2], [3], [4, 5, 6], [7]]
-    assert list(_groups([], sizes.__getitem__, 3, 8)) == []
+    assert list(together([], sizes.__getitem__, 3, 8)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--sentences", 1], ["--max-tokens", 12], ["--subset", "valid"], ["--groups", 2], ["--epsilon", 0.5]],
+    ids=lambda options: options[0],
+)
+def test_every_option_of_a_step_counts(
+    options: list[object], models: dict[str, Path], llrnn: Llrnn, world: World
+) -> None:
+    usual = [NAME, world.place / "test.txt", "--path", models["prior"], "--json", "--rate", 3e-3, "--decay", 0]
+    found, other = (json.loads(llrnn(*usual, "--sentences", 4, *more).out) for more in ([], options))
+    assert other["static"]["nats"] == pytest.approx(found["static"]["nats"], rel=1e-6)
+    assert other["pairs"][0]["nats"] != pytest.approx(found["pairs"][0]["nats"], rel=1e-6)
 
 
 def test_a_damaged_data_folder_is_one_line(models: dict[str, Path], llrnn: Llrnn, world: World, tmp_path: Path) -> None:
