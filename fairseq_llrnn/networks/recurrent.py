@@ -32,10 +32,11 @@ class Cell:
     """A kind of cell: how a layer of it is made, and what that layer is like."""
 
     build: Callable[[int, int], nn.Module]  # D, H -> a layer
-    states: int  # G; where 2, and biases bias_hh of 4H numbers, its gates lie as LSTM's (`initialise`)
+    states: int  # G
     gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
     constant: str | None = None  # of a cell whose computation varies: the one that computes everything
     about: str = ""  # what --help says of its name
+    forgets: bool = False  # whether the second H numbers of its biases bias_hh are an LSTM's forget gate
 
     def multiplications(self, input_size: int, hidden_size: int) -> int:
         """Those of a step of a layer in which every dimension counts."""
@@ -44,7 +45,7 @@ class Cell:
 
 _CELLS = {
     "gru": Cell(partial(nn.GRU, batch_first=True), states=1, gates=3),
-    "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4),
+    "lstm": Cell(partial(nn.LSTM, batch_first=True), states=2, gates=4, forgets=True),
     "rnn": Cell(partial(nn.RNN, batch_first=True), states=1, gates=1, about="Elman's"),  # Elman 1990
 }
 
@@ -93,7 +94,7 @@ def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
     """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015)."""
     for name, parameter in layers.named_parameters():
         nn.init.uniform_(parameter, -0.1, 0.1)
-        if find_cell(cell).states == 2 and "bias_hh" in name and len(parameter) == 4 * hidden_size:
+        if find_cell(cell).forgets and "bias_hh" in name:
             parameter.data[hidden_size : 2 * hidden_size].fill_(1.0)
 
 

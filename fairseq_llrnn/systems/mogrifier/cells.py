@@ -12,4 +12,5 @@ def _mogrifier(input_size: int, hidden_size: int) -> nn.Module:
 
 
 # five products more than an LSTM, each at most half as large as a gate's: 7 at the most
-register_cell("mogrifier", Cell(_mogrifier, states=2, gates=7, about="an LSTM whose input and state gate each other"))
+GATES = "an LSTM whose input and state gate each other"
+register_cell("mogrifier", Cell(_mogrifier, states=2, gates=7, about=GATES, forgets=True))
