@@ -16,7 +16,7 @@ import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from small_texts import execute
@@ -97,7 +97,7 @@ REGULARISED = {
     "awd": ("--variational-dropout", "--weight-drop", "0.5", *PENALTIES),
     "mogrifier": ("--cell", "mogrifier"),
 }
-ARMS = (
+PLAIN = (
     Arm("softmax", "softmax", ("--softmax",), counts=False),
     Arm("softmax-unigram", "softmax over our unigram", ("--top-words", "all")),
     Arm("adaptive", "fairseq's adaptive softmax", None),
@@ -112,12 +112,15 @@ ARMS = (
         for n in FLOORS
     ),
     Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
+)
+ARMS = (
+    *PLAIN,
     *(
-        Arm(f"{name}-{added}", f"{what}, {' '.join(('tuned', *more))}", prior, splits, (*TUNED, *more))
-        for name, what, prior, splits in (
-            ("softmax-unigram", "softmax over our unigram", ("--top-words", "all"), ()),
-            ("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
+        replace(
+            arm, name=f"{arm.name}-{added}", what=f"{arm.what}, {' '.join(('tuned', *more))}", training=TUNED + more
         )
+        for arm in PLAIN
+        if arm.name in ("softmax-unigram", "guess")
         for added, more in REGULARISED.items()
     ),
 )
