@@ -61,6 +61,8 @@ AWD = (
     *("--variational-dropout", "--weight-drop", "0.5"),
     *("--activation-penalty", "2", "--change-penalty", "1"),
 )
+# The best epoch without the penalties, which the loss of a validation holds
+BY_NATS = ("--best-checkpoint-metric", "nll_loss")
 SURFACE = ("--shapes", "--suffixes")
 # Features of words that training lacks, from their spelling: in honest mode alone, and in models that say so.
 NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
@@ -246,6 +248,13 @@ def further() -> list[Model]:
             narrow,
             (*SMALL_BATCHES, *AWD),
         ),
+        Model(
+            "paper-awd-wide",
+            "best recipe, weights dropped, states penalised, 400 wide",
+            "ablation",
+            narrow,
+            (*WIDE, *AWD, *BY_NATS),
+        ),
         Model("paper-m5000-small", small, "ablation", plain, ("--lr", "0.002", "--max-tokens", "1024")),
         Model("paper-best-m5000", best, "ablation", surface, SMALL_BATCHES),
         Model("paper-large", large, "ablation", plain, LARGE),
@@ -260,6 +269,13 @@ def guessed() -> list[Model]:
     return [
         first,
         *(replace(first, name=f"{first.name}-{seed}", what=f"{best}, seed {seed}", seed=seed) for seed in (2, 3)),
+        Model(
+            "honest-guess-awd",
+            f"{best}, weights dropped, states penalised",
+            "guess",
+            prior,
+            (*SMALL_BATCHES, *AWD, *BY_NATS),
+        ),
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
     ]
 
