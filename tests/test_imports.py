@@ -140,6 +140,43 @@ def test_a_file_that_a_list_lacks_is_found(tmp_path: Path) -> None:
     ]
 
 
+def starting_fairseq(root: Path) -> list[str]:
+    """Tests that `make test-newest` runs where fairseq is absent, and what they share, that import it or plugin."""
+    listed = re.search(r"addprefix tests/,([\w,]+)", (root / "Makefile").read_text(encoding="utf-8"))
+    assert listed
+    shared = {file.stem: file for file in (root / "tests/support").glob("*.py")}
+    waiting = [file for folder in listed[1].split(",") for file in sorted((root / "tests" / folder).glob("*.py"))]
+    found = []
+    for file in waiting:  # which grows by what its files import
+        for line, imported in imports(file, root):
+            if within(imported, *FAIRSEQ, f"{PACKAGE}.plugin"):
+                found.append(f"{file.relative_to(root)}:{line} imports {imported}")
+            if imported in shared and shared[imported] not in waiting:
+                waiting.append(shared[imported])
+    return found
+
+
+def test_what_runs_without_fairseq_imports_none(root: Path) -> None:
+    assert starting_fairseq(root) == []
+
+
+def test_a_test_that_needs_fairseq_is_found_through_what_it_shares(tmp_path: Path) -> None:
+    for file, text in (
+        ("Makefile", "newest:\n\tpytest $(addprefix tests/,head,prior)\n"),
+        ("tests/head/test_a.py", "import worlds\n"),
+        ("tests/prior/test_b.py", "from fairseq_llrnn.plugin.tasks import base\n"),
+        ("tests/support/worlds.py", "import fairseq\n"),
+        ("tests/support/others.py", "import fairseq\n"),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert starting_fairseq(tmp_path) == [
+        "tests/prior/test_b.py:1 imports fairseq_llrnn.plugin.tasks",
+        "tests/prior/test_b.py:1 imports fairseq_llrnn.plugin.tasks.base",
+        "tests/support/worlds.py:1 imports fairseq",
+    ]
+
+
 def test_a_circle_is_found(tmp_path: Path) -> None:
     for package, source in (
         ("a", "from ..b import x"),
