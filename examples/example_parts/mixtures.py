@@ -1,9 +1,23 @@
 """Mixtures of two models, token by token, and their weights. All figures are in nats.
 
-Sizes: N tokens of a text with their ends.
+    p(x | K) = w · p_model(x | K) + (1 − w) · p_ngrams(x | the last words of K)
+
+N-grams are those of `llrnn prior --background "ngram(ORDER, folds=0)"` (interpolated modified Kneser-Ney).
+
+Sizes: T words of a sentence, N tokens of a text with their ends.
 """
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
+import torch
+
+from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.prior.prior import Prior
+
+ORDERS = (3, 5)  # of the n-grams that are tried
 
 
 def loss(log_probs: np.ndarray) -> float:
@@ -21,3 +35,44 @@ def mixed(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
 def best_weight(first: np.ndarray, second: np.ndarray) -> float:
     """That of the first model, in hundredths, with the least loss on a text: both (N,)."""
     return min((loss(mixed(first, second, w / 100)), w / 100) for w in range(101))[1]
+
+
+@torch.inference_mode()
+def ngram_log_probs(prior: Prior, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+    """log b(x | K) of every word, or of <unk> in its place, and of every end: (N,) in nats; b sums to one."""
+    background, end = prior.background(), prior.index(EOS)
+    number = {symbol: i for i, symbol in enumerate(prior.symbols)}
+    found = []
+    for words in sentences:
+        ids = [*(number.get(word, number[UNK]) for word in words), end]
+        targets, previous = torch.tensor(ids), torch.tensor([[end, *ids[:-1]]])  # shape: (T + 1,), (1, T + 1)
+        states, masses = background.along(previous)
+        classes = background.classes(states, targets)
+        of_class = masses.dense().log_softmax(-1).gather(1, classes.unsqueeze(1)).squeeze(1)
+        found.append((of_class + background.log_share(states, targets)).double().numpy())
+    return np.concatenate(found)
+
+
+class Mixture(NamedTuple):
+    order: int  # of the n-grams
+    weight: float  # of the model
+    log_probs: dict[str, np.ndarray]  # of each text: (N,)
+
+
+def with_ngrams(
+    model: Mapping[str, np.ndarray], texts: Mapping[str, Sequence[Sequence[str]]], priors: Mapping[int, Path]
+) -> Mixture:
+    """Mix a model with the n-grams, and by the weight, that have the least loss on the text called valid.
+
+    Args:
+        model: its log-probabilities of each text, (N,).
+        texts: the same texts as words.
+        priors: those of the n-grams, by order.
+    """
+    tried = []
+    for order, place in priors.items():
+        prior = Prior.load(place)
+        ngrams = {name: ngram_log_probs(prior, sentences) for name, sentences in texts.items()}
+        weight = best_weight(model["valid"], ngrams["valid"])
+        tried.append(Mixture(order, weight, {name: mixed(model[name], ngrams[name], weight) for name in texts}))
+    return min(tried, key=lambda one: loss(one.log_probs["valid"]))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts.mixtures import mixed
+from example_parts.mixtures import ORDERS, mixed, ngram_log_probs
 from ngram_oracles import log_prob, table_of
 from shell import Shell
 from tiny_world import World
@@ -199,7 +199,7 @@ def test_a_network_is_mixed_with_ngrams(finished: Path, data: Path, shell: Shell
     found = languages.finish(mixed_row(network), SWAHILI, 1, data, finished, 1.0, executed(shell), pytest.fail)
     alone = json.loads((place / "result.json").read_text(encoding="utf-8"))
     assert found["row"] == f"{network}-mixed" and found["epochs"] == 2 and not found["curve"]
-    assert found["seconds"] == {**alone["seconds"], "llrnn": 1.5 * len(mixtures.ORDERS)}
+    assert found["seconds"] == {**alone["seconds"], "llrnn": 1.5 * len(ORDERS)}
     assert found["valid"]["bits"] < alone["valid"]["bits"]  # for 0 < w < 1
     words, order, weight = load_dictionary(place / "dict.txt"), found["order"], found["weight"]
     ngrams = table_of(estimate(read_sentences([place / "train.txt"], words, 1), words, order))
@@ -226,11 +226,11 @@ def test_a_mixture_is_a_distribution(finished: Path, shell: Shell, tmp_path: Pat
     texts_of = [[*history, word] for word in next_words]
     scorer = load_text_scorer(str(place / "model" / "checkpoint_best.pt"), 500)
     first = np.array([line.log_probs for line in scorer.lines(map(" ".join, texts_of))])
-    second = mixtures.ngram_log_probs(prior, texts_of).reshape(first.shape)
+    second = ngram_log_probs(prior, texts_of).reshape(first.shape)
     for at in (0, 1, 2):  # each is the same in all texts
         assert np.ptp(first[:, at]) < 1e-4 and np.ptp(second[:, at]) < 1e-4
     (end,) = scorer.lines([" ".join(history)])
-    ends = end.log_probs[3], mixtures.ngram_log_probs(prior, [history])[3]
+    ends = end.log_probs[3], ngram_log_probs(prior, [history])[3]
     total = np.exp(mixed(first[:, 3], second[:, 3], 0.3)).sum() + 0.3 * np.exp(ends[0]) + 0.7 * np.exp(ends[1])
     assert total == pytest.approx(1.0, abs=1e-5)
 
@@ -244,7 +244,7 @@ def test_a_mixture_needs_its_network(
     monkeypatch.setattr(sys, "argv", ["languages.py", *options])
     assert languages.main() == 0
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(mixtures.ORDERS)
+    assert len(printed) == len(ORDERS)
     assert "unk-long-1/train.txt --background 'ngram(3, folds=0)'" in printed[0]
 
 
