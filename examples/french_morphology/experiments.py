@@ -157,6 +157,12 @@ def lexical(mode: str, top_words: int) -> Prior:
     return Prior(f"{mode}-m{top_words}", ("--top-words", str(top_words), *NOT_GUESSED), features=mode, counts=mode)
 
 
+def ngrams(order: int) -> Prior:
+    """That of n-grams of the training text, which finished models are mixed with (`run.py mix`)."""
+    background = ("--top-words", "all", "--background", f"ngram({order}, folds=0)")
+    return Prior(f"ngrams-{order}", background, counts=HONEST)
+
+
 def with_surface(prior: Prior) -> Prior:
     return replace(prior, name=f"{prior.name}-surface", arguments=(*prior.arguments, *SURFACE))
 

@@ -4,12 +4,14 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 from agreement import read_pairs
+from example_parts.mixtures import loss, with_ngrams
 from experiments import Model
 from scoring import LanguageModel
 
@@ -60,23 +62,38 @@ def sizes(model: Model, language_model: LanguageModel, out: Path) -> dict[str, i
     return found
 
 
+def asked(model: Model, out: Path) -> tuple[LanguageModel, dict[str, list[str]]]:
+    """The trained model, and the lines that it is asked about."""
+    torch.set_num_threads(1)
+    prior = None if model.prior is None else model.prior.folder(out)
+    language_model = LanguageModel(model.folder(out) / "checkpoint_best.pt", out / "data-bin", prior)
+    return language_model, {
+        subset: (out / "text" / f"{subset}.txt").read_text(encoding="utf-8").splitlines() for subset in SUBSETS
+    }
+
+
+def mixture(model: Model, ngrams: Mapping[int, Path], out: Path) -> dict[str, Any]:
+    """Losses (nats, ends included) of the model mixed with n-grams, whose priors are given by order."""
+    language_model, texts = asked(model, out)
+    scores = {subset: torch.cat(language_model.scores(lines)).numpy() for subset, lines in texts.items()}
+    words = {subset: [line.split() for line in lines] for subset, lines in texts.items()}
+    order, weight, log_probs = with_ngrams(scores, words, ngrams)
+    return {"order": order, "weight": weight, "loss": {subset: loss(of_text) for subset, of_text in log_probs.items()}}
+
+
 def measure(model: Model, out: Path) -> dict[str, Any]:
     """Log-perplexities (nats), sizes and settings. Writes the answers to the agreement pairs beside the
     checkpoint."""
-    torch.set_num_threads(1)
-    folder = model.folder(out)
-    prior = None if model.prior is None else model.prior.folder(out)
-    language_model = LanguageModel(folder / "checkpoint_best.pt", out / "data-bin", prior)
-    texts = {subset: (out / "text" / f"{subset}.txt").read_text(encoding="utf-8").splitlines() for subset in SUBSETS}
+    language_model, texts = asked(model, out)
     pairs = read_pairs(out / "pairs.jsonl")
     ratios = language_model.log_ratios([(pair.prefix, pair.right, pair.wrong) for pair in pairs])
     answers = {
         "pairs_sha256": sha256(out / "pairs.jsonl"),
         "log_ratios": [round(ratio, 5) for ratio in ratios],
     }
-    temporary = folder / "agreement.tmp"
+    temporary = model.folder(out) / "agreement.tmp"
     temporary.write_text(json.dumps(answers) + "\n", encoding="utf-8")
-    os.replace(temporary, folder / "agreement.json")
+    os.replace(temporary, model.folder(out) / "agreement.json")
     return {
         "name": model.name,
         "what": model.what,
@@ -85,7 +102,7 @@ def measure(model: Model, out: Path) -> dict[str, Any]:
         "seed": model.seed,
         "loss": {subset: language_model.loss(lines)._asdict() for subset, lines in texts.items()},
         "sizes": sizes(model, language_model, out),
-        "training": training(folder),
+        "training": training(model.folder(out)),
         "generated": generated(model, language_model, out),
         "versions": versions(),
         "text_sha256": sha256(out / "text" / "all.txt"),

@@ -38,6 +38,10 @@ Honest mode. The treebank has analyses of all words of the training text and of 
 show, so that a model learns that words without analyses never come. `--set words.guess=on` guesses theirs from their
 spelling, and those of words that training shows once as well. Perplexities are from the mean of Test1 and Test2."""
 
+MIXED = """\
+p = w · p_model + (1 − w) · p_ngrams of every token: interpolated modified Kneser-Ney over the training text, in
+both modes. n, of 3 and 5, and w are those with the least loss on the validation text (`run.py mix`)."""
+
 AGREEMENT = """\
 A pair is a prefix from Test1 or Test2, the adjective, participle or verb that follows, and a form of it that
 is wrong in gender or number only; the word that decides stands at a distance to the left
@@ -61,6 +65,8 @@ def document(results: Results, out: Path) -> str:
     parts += ["## What every ingredient gives", tables.ablations(results)]
     if results.group("guess"):
         parts += ["## Unknown words with guessed features", GUESSED, tables.guessed(results)]
+    if any("mixture" in result.facts for result in results.finished.values()):
+        parts += ["## Mixed with n-grams", MIXED, tables.mixtures(results)]
     parts += [f"## Agreement: {headline(BEST_M).name}", AGREEMENT, tables.agreement_headline(results)]
     parts += [
         "### By distance and kind, balanced by training counts",

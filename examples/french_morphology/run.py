@@ -3,6 +3,7 @@
     run.py list                                       the names, and what each model is
     run.py commands --ud FOLDER --out OUT [NAME …]    the command lines
     run.py train --ud FOLDER --out OUT [NAME …]       priors, trainings, measurements
+    run.py mix --ud FOLDER --out OUT NAME …           finished models, mixed with n-grams of the training text
 
 A model is finished when OUT/models/NAME/result.json exists. Started again after an interruption, a training
 goes on from its last epoch. Several of these can run side by side (each takes one thread, at low priority): a
@@ -16,11 +17,15 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from experiments import Model, models, trained_as
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+
+from example_parts.mixtures import ORDERS
+from experiments import Model, Prior, models, ngrams, trained_as
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
@@ -68,13 +73,19 @@ def execute(command: Sequence[str], log: Path) -> None:
         raise DataError(f"{command[0]} failed with status {finished.returncode}; {log} ends with: {last}")
 
 
+def build(prior: Prior, ud: Path, out: Path, log: Path) -> Path:
+    """The folder of the prior, which is made unless it is there."""
+    place = prior.folder(out)
+    with locked(place.with_suffix(".lock"), wait=True):
+        if not (place / "prior.json").exists():
+            execute(prior.command(ud, out), log)
+    return place
+
+
 def build_and_train(model: Model, ud: Path, out: Path) -> None:
     folder = model.folder(out)
     if model.prior is not None:
-        place = model.prior.folder(out)
-        with locked(place.with_suffix(".lock"), wait=True):
-            if not (place / "prior.json").exists():
-                execute(model.prior.command(ud, out), folder / "train.log")
+        build(model.prior, ud, out, folder / "train.log")
     log, trained = folder / "train.log", folder / "trained"
     if not trained.exists():
         execute(model.command(out, USER_DIR), log)
@@ -87,31 +98,58 @@ def build_and_train(model: Model, ud: Path, out: Path) -> None:
         )
 
 
-def work(chosen: Sequence[Model], ud: Path, out: Path) -> int:
-    """Finish every model that nobody else is working on; the exit status."""
+def finish(model: Model, ud: Path, out: Path) -> str:
+    """Train and measure a model that is not finished; says what it found."""
     from measure import measure  # fairseq takes seconds to import
 
+    result = model.folder(out) / "result.json"
+    if result.exists():
+        return "finished"
+    print(f"{model.name}: training; see {model.folder(out) / 'train.log'}", flush=True)
+    build_and_train(model, ud, out)
+    facts = measure(model, out)
+    write(result, facts)
+    test1, test2 = (facts["loss"][subset]["with_ends"] for subset in ("test1", "test2"))
+    return f"Test1 {test1:.3f}, Test2 {test2:.3f} nats"
+
+
+def mix(model: Model, ud: Path, out: Path) -> str:
+    """Mix a finished model with n-grams, which its result.json then says, too; says what it found."""
+    from measure import mixture
+
+    result = model.folder(out) / "result.json"
+    if not result.exists():
+        raise DataError(f"{result}: expected a finished model, found none; run.py train {model.name} makes it")
+    facts = json.loads(result.read_text(encoding="utf-8"))
+    log = model.folder(out) / "ngrams.log"
+    found = mixture(model, {order: build(ngrams(order), ud, out, log) for order in ORDERS}, out)
+    write(result, facts | {"mixture": found})
+    return (
+        f"with {found['order']}-grams, {found['weight']:.2f} of the model: "
+        f"Test1 {found['loss']['test1']:.3f}, Test2 {found['loss']['test2']:.3f} nats"
+    )
+
+
+def write(result: Path, facts: dict[str, Any]) -> None:
+    temporary = result.with_suffix(".tmp")
+    temporary.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, result)
+
+
+def work(chosen: Sequence[Model], ud: Path, out: Path, step: Callable[[Model, Path, Path], str] = finish) -> int:
+    """Do a step with every model that nobody else is working on; the exit status."""
     failures = 0
     for model in chosen:
         with locked(model.folder(out) / "lock", wait=False) as alone:
-            result = model.folder(out) / "result.json"
-            if not alone or result.exists():
-                print(f"{model.name}: {'finished' if alone else 'another process is at it'}", flush=True)
-                continue
-            print(f"{model.name}: training; see {model.folder(out) / 'train.log'}", flush=True)
             try:
-                build_and_train(model, ud, out)
-                facts = measure(model, out)
+                print(f"{model.name}: {step(model, ud, out) if alone else 'another process is at it'}", flush=True)
             except LLRNNError as error:
                 print(f"run.py: error: {model.name}: {error}", file=sys.stderr, flush=True)
                 failures += 1
-                continue
-            temporary = result.with_suffix(".tmp")
-            temporary.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-            os.replace(temporary, result)
-            test1, test2 = (facts["loss"][subset]["with_ends"] for subset in ("test1", "test2"))
-            print(f"{model.name}: Test1 {test1:.3f}, Test2 {test2:.3f} nats", flush=True)
     return 2 if failures else 0
+
+
+STEPS = {"train": finish, "mix": mix}
 
 
 def choose(names: Sequence[str]) -> list[Model]:
@@ -126,7 +164,7 @@ def choose(names: Sequence[str]) -> list[Model]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="train and measure the models of experiments.py")
-    parser.add_argument("action", choices=("list", "commands", "train"))
+    parser.add_argument("action", choices=("list", "commands", *STEPS))
     parser.add_argument("names", nargs="*", metavar="NAME", help="models or groups (default: all)")
     parser.add_argument("--ud", type=Path, default=Path("UD"), help="the folder given to prepare.py")
     parser.add_argument("--out", type=Path, default=Path("OUT"), help="what prepare.py wrote")
@@ -144,7 +182,7 @@ def main() -> int:
                 if not folder.is_dir():
                     raise OptionError(f"{folder}: expected a folder with {needed}, found none; see --ud and --out")
             os.nice(10)
-            return work(chosen, args.ud.resolve(), args.out.resolve())
+            return work(chosen, args.ud.resolve(), args.out.resolve(), STEPS[args.action])
     except LLRNNError as error:
         print(f"run.py: error: {error}", file=sys.stderr)
         return 2

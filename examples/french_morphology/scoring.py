@@ -76,17 +76,22 @@ class LanguageModel:
         for row, number in enumerate(numbers):
             yield number, log_probs[row, : lengths[row]]
 
+    def scores(self, lines: Sequence[str]) -> list[Tensor]:
+        """log p of every word and of the end of each line, a sentence a line: (T + 1,), float64."""
+        sentences = [self.encode(line) for line in lines]
+        found = [torch.empty(0)] * len(lines)
+        for number, log_probs in self.log_probs(sentences):
+            targets = torch.cat([sentences[number], sentences[number].new_tensor([self.dictionary.eos()])])
+            found[number] = log_probs.gather(1, targets[:, None]).squeeze(1).double()
+        return found
+
     def loss(self, lines: Sequence[str]) -> Loss:
         """Log-perplexity of a text, a sentence a line."""
-        sentences = [self.encode(line) for line in lines]
-        words, ends = [], []
-        for number, log_probs in self.log_probs(sentences):
-            target = sentences[number]
-            words.append(log_probs[:-1].gather(1, target[:, None]).double().sum().item())
-            ends.append(log_probs[-1, self.dictionary.eos()].item())
-        count = sum(len(sentence) for sentence in sentences)
-        total, total_ends = math.fsum(words), math.fsum(ends)
-        return Loss(-(total + total_ends) / (count + len(lines)), -total / count, count + len(lines), count)
+        scores = self.scores(lines)
+        words = math.fsum(score[:-1].sum().item() for score in scores)
+        ends = math.fsum(score[-1].item() for score in scores)
+        count = sum(len(score) for score in scores)
+        return Loss(-(words + ends) / count, -words / (count - len(lines)), count, count - len(lines))
 
     def log_ratios(self, questions: Sequence[tuple[str, str, str]]) -> list[float]:
         """log p(right | prefix) − log p(wrong | prefix) for each (prefix, right, wrong)."""

@@ -111,6 +111,26 @@ def guessed(results: Results) -> str:
     return markdown(["model", "name", *SUBSETS.values(), *against, "epochs"], rows)
 
 
+def mixtures(results: Results) -> str:
+    """Models mixed with n-grams, each beside the model alone."""
+    rows: list[list[object]] = []
+    for result in results.finished.values():
+        if "mixture" in result.facts:
+            found = result.facts["mixture"]
+            mixed = [f"{found['loss'][subset]:.3f}" for subset in SUBSETS]
+            name, mode = result.model.name, result.model.mode or "-"
+            rows.append([name, mode, *losses(result)[:3], found["order"], f"{found['weight']:.2f}", *mixed])
+    head = [
+        "model",
+        "mode",
+        *SUBSETS.values(),
+        "n",
+        "weight of the model",
+        *(f"mixed, {name}" for name in SUBSETS.values()),
+    ]
+    return markdown(head, rows)
+
+
 def cell(estimate: Estimate) -> str:
     return str(estimate).replace(" [", "&nbsp;[")
 

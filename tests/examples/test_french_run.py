@@ -1,6 +1,7 @@
 """The experiment from treebank to tables, on a tiny treebank: a log-linear model and fairseq's own softmax."""
 
 import json
+import math
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 from example_modules import load
+from example_parts.mixtures import ngram_log_probs
 from french_treebank import FOLDER, write_treebank
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.prior.prior import Prior
 
 experiments, run, scoring, results, report, pairs, prepare, paradigms = load(
     FOLDER, *"experiments run scoring results report pairs prepare paradigms".split()
@@ -136,6 +139,42 @@ def test_a_model_that_another_process_works_on_is_left_to_it(
         assert alone
         assert run.work(run.choose(["honest-m10"]), world.ud, world.out) == 0
     assert capsys.readouterr().out == "honest-m10: another process is at it\n"
+
+
+def test_a_finished_model_is_mixed_with_ngrams(
+    world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(world.out, out)
+    before = facts(world, "softmax-stock")
+    chosen = run.choose(["softmax-stock", "softmax-strong"])
+    assert run.work(chosen, world.ud, out, run.mix) == 2
+    printed = capsys.readouterr()
+    assert "softmax-stock: with " in printed.out
+    assert "softmax-strong: " in printed.err and "expected a finished model, found none; run.py train" in printed.err
+
+    after = json.loads((out / "models" / "softmax-stock" / "result.json").read_text(encoding="utf-8"))
+    mixture = after.pop("mixture")
+    assert after == before
+    model, prior = checkpoint(world, "softmax-stock"), Prior.load(out / "priors" / f"ngrams-{mixture['order']}")
+    for subset, found in mixture["loss"].items():
+        lines = (out / "text" / f"{subset}.txt").read_text(encoding="utf-8").splitlines()
+        (alone, ngrams), w = (
+            (torch.cat(model.scores(lines)), ngram_log_probs(prior, [line.split() for line in lines])),
+            mixture["weight"],
+        )
+        by_hand = [
+            math.log(w * math.exp(p) + (1 - w) * math.exp(q))
+            for p, q in zip(alone.tolist(), ngrams.tolist(), strict=True)
+        ]
+        assert found == pytest.approx(-sum(by_hand) / len(by_hand), rel=1e-9)
+        assert before["loss"][subset]["with_ends"] == pytest.approx(-alone.mean().item(), rel=1e-9)
+    assert mixture["loss"]["valid"] <= before["loss"]["valid"]["with_ends"]
+    row = tables.mixtures(results.read_results(out)).splitlines()[-1]
+    assert row.startswith(f"| softmax-stock | - | {before['loss']['valid']['with_ends']:.3f} |")
+    assert row.endswith(
+        f"| {mixture['order']} | {w:.2f} | " + " | ".join(f"{nats:.3f}" for nats in mixture["loss"].values()) + " |"
+    )
 
 
 def test_a_failed_command_is_told_and_the_others_go_on(
