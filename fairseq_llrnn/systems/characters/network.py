@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
@@ -117,6 +118,28 @@ class Highway(nn.Module):
         return gate * torch.relu(self.change(y)) + (1.0 - gate) * y
 
 
+class _Maxima(torch.autograd.Function):
+    """The maximum of each word's windows. Windows with the same letters tie, and share its gradient.
+
+    torch's own gradient of `segment_reduce` (2.13) shares a positive one, and gives a negative one whole to each.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, windows: Tensor, word: Tensor) -> Tensor:
+        """maps (M, n), windows (N,) of each word, word (M,) of each window -> (N, n)."""
+        maxima = torch.segment_reduce(maps, "max", lengths=windows, unsafe=True)
+        ctx.save_for_backward(maps, maxima, word)
+        return maxima
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        maps, maxima, word = ctx.saved_tensors
+        highest = maps == maxima[word]
+        many = torch.zeros_like(maxima).index_add_(0, word, highest.to(maxima.dtype))
+        return (grad / many)[word].masked_fill_(~highest, 0.0), None, None
+
+
 class Filters(nn.Module):
     """All filters of one width, as one product with every window of every word (eq. 2.1, 2.2)."""
 
@@ -134,7 +157,7 @@ class Filters(nn.Module):
         index = first.unsqueeze(1) + torch.arange(self.width, device=word.device)  # shape: (M, w)
         maps = self.linear(functional.embedding(index, columns.flatten(0, 1)).flatten(1))  # shape: (M, n)
         # tanh rises, so the maximum is taken first
-        return torch.tanh(torch.segment_reduce(maps, "max", lengths=windows, unsafe=True))
+        return torch.tanh(_Maxima.apply(maps, windows, word))
 
 
 class CharacterNetwork(nn.Module):

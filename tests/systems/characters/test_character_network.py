@@ -72,6 +72,19 @@ def test_values_and_gradients_are_those_of_the_equations(options: dict[str, obje
         assert one.abs().sum() > 0
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_letters_that_come_again_share_the_gradient_of_a_maximum(sign: float) -> None:
+    """Whether it is positive or negative."""
+    torch.manual_seed(1)
+    filters, letters = Filters(2, 1, 5).double(), torch.randn(3, 2).double().requires_grad_()
+    words, lengths = torch.tensor([[1, 1, 2], [0, 0, 0]]), torch.tensor([3, 3])
+
+    def loss(values: Tensor) -> Tensor:
+        return sign * filters(values[words], lengths).sum()
+
+    assert torch.autograd.gradcheck(loss, letters)
+
+
 def test_padding_never_counts() -> None:
     model = network()
     alone = torch.cat([model(*padded([word])) for word in WORDS])
