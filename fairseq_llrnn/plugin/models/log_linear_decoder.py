@@ -252,7 +252,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         targets = sample.get("strings", sample["target"])
         of_targets = self.head.target_log_probs(batch, targets)
         refuse_forbidden(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
-        return TargetProbs(of_targets if log_probs else of_targets.exp(), sample["target"])
+        # of several models the scorer takes the mean of probabilities, and leaves out of a perplexity what is 0 then
+        return TargetProbs(of_targets if log_probs else of_targets.double().exp(), sample["target"])
 
     def _some_positions(self, hidden: Tensor) -> Batch:
         """The batch of --softmax-batch: hidden states (1, n, H), of positions that are not given."""
