@@ -20,7 +20,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.search import BeamSearch, Sampling, Search
+from fairseq.search import BeamSearch, DiverseBeamSearch, Sampling, Search
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
@@ -58,6 +58,36 @@ def choose_generator(
         return None
     alignment = getattr(args, "print_alignment", None)
     return partial(AligningColumnGenerator, print_alignment=alignment) if alignment else ColumnGenerator
+
+
+def count_groups_by_rows(generator: object) -> None:
+    """Let diverse beams find a sentence by its row in the batch.
+
+    fairseq has a row for each sentence in what it keeps of its groups, but looks there for the sentence's number in the
+    data: beyond the first batch that is an IndexError.
+    """
+    search = getattr(generator, "search", None)
+    search = search.search if isinstance(search, ColumnSearch) else search
+    if not isinstance(search, DiverseBeamSearch):
+        return
+    by_number, first = search.step, torch.empty(0)
+
+    def step(
+        step: int,
+        lprobs: Tensor,
+        scores: Tensor | None,
+        prev_output_tokens: Tensor | None = None,
+        original_batch_idxs: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As fairseq's."""
+        nonlocal first
+        if original_batch_idxs is not None:
+            first = original_batch_idxs if step == 0 else first
+            original_batch_idxs = (original_batch_idxs.unsqueeze(1) == first).long().argmax(1)
+        answer: tuple[Tensor, Tensor, Tensor] = by_number(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        return answer
+
+    search.step = step
 
 
 class Exhausted(Exception):

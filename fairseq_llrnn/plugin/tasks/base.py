@@ -34,7 +34,7 @@ from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
-from fairseq_llrnn.plugin.search.generator import choose_generator
+from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
@@ -213,6 +213,7 @@ class PriorTask(PluginTask):
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
         make = seq_gen_cls or choose_generator(models, args, prefix_allowed_tokens_fn is None and not by_index)
         generator = super().build_generator(models, args, make, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        count_groups_by_rows(generator)
         if isinstance(generator, SequenceScorer) and any(map(has_slots, models)):
             return ColumnScorer(self.target_dictionary, compute_alignment=generator.compute_alignment)
         return generator
