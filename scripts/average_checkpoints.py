@@ -5,8 +5,8 @@
     python scripts/average_checkpoints.py a.pt b.pt --out FILE
 
 The mean of what is floating-point, computed in float64; everything else (options, dictionaries' sizes, the state of
-training) is the last one's. A log-linear model's checkpoints must be of one prior. They are read as data, never run
-(fairseq's own scripts/average_checkpoints.py is not in its package, and unpickles).
+training) is the last one's. A log-linear model's checkpoints must be of one prior, and of one output tree. They are
+read as data, never run (fairseq's own scripts/average_checkpoints.py is not in its package, and unpickles).
 """
 
 import argparse
@@ -30,7 +30,8 @@ from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E
 from fairseq_llrnn.plugin.compat.task_checkpoints import write_whole  # noqa: E402
 
 EPOCH = re.compile(r"checkpoint(\d+)\.pt")
-FINGERPRINT = "prior_fingerprint"  # of plugin/models/log_linear_decoder.py
+FINGERPRINT = "prior_fingerprint"  # of head/head.py
+TREE = (".parent", ".row_of")  # of an output tree: which row of weights is for which words
 
 
 def last_epochs(folder: Path, count: int) -> list[Path]:
@@ -89,6 +90,11 @@ def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights:
             )
         if name.endswith(FINGERPRINT) and not torch.equal(one, other):
             raise DataError(f"{path}: expected a model over the prior of {last}, found one over another prior")
+        if name.endswith(TREE) and not torch.equal(one, other):
+            raise DataError(
+                f"{path}: expected the output tree of {last}, found another one, whose rows of weights are for other "
+                "words; average epochs in which a learned tree stayed as it was"
+            )
 
 
 def write(state: dict[str, Any], out: Path) -> None:

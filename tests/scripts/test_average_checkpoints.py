@@ -103,6 +103,11 @@ def test_what_does_not_belong_together(
     )
     odd = save(tmp_path / "odd.pt", 1.0, **{"decoder.head.prior_fingerprint": torch.tensor([7.0, 254.0])})
     assert said(odd, good) == f"{odd}: expected a model over the prior of {good}, found one over another prior"
+    trees = [save(tmp_path / f"{n}.pt", 1.0, **{"decoder.head.tree.parent": torch.tensor([n, 7])}) for n in (4, 6)]
+    assert said(*trees) == (
+        f"{trees[0]}: expected the output tree of {trees[1]}, found another one, whose rows of weights are for other "
+        "words; average epochs in which a learned tree stayed as it was"
+    )
     odd = save(tmp_path / "odd.pt", 1.0, weight=torch.full((2, 3), math.nan))
     assert said(odd, good).startswith(f"{odd}: expected finite weights, found NaN or infinity in weight: ")
     torch.save({"weights": 1}, odd)
