@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # The module of each is its name with "_" for "-" and "." for a blank; those of fairseq's share one. Others are found by
 # registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
+AGAIN_AFTER = 0.1  # seconds, after which an interruption that was forgotten is raised anew
 COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
     *("user-dir", "completion"),
@@ -219,21 +220,36 @@ def _run(argv: Sequence[str]) -> int:
 
 @contextmanager
 def _stopped_as_if_interrupted() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files go; what is ignored (nohup) stays so."""
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files go; what is ignored (nohup) stays so.
+
+    Python prints and forgets what is raised in a destructor, as in that of a data loader, which waits there for its processes to
+    end. An interruption that meets one is raised anew a little later, until it is heard.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone may say so
+        yield
+        return
+    forgotten: list[tuple[object, ...]] = []
 
     def stop(number: int, _: object) -> NoReturn:
-        raise KeyboardInterrupt(number)
+        raise KeyboardInterrupt(*(forgotten.pop() if forgotten else (number,)))
+
+    def hear(lost: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            hook_before(lost)
+            return
+        forgotten[:] = [lost.exc_value.args if lost.exc_value else ()]
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_AFTER)
 
     ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
-    if threading.current_thread() is not threading.main_thread():  # which alone may say so
-        ours = []
-    for number in ours:
-        signal.signal(number, stop)
+    before = {number: signal.signal(number, stop) for number in (*ours, signal.SIGALRM)}
+    hook_before, sys.unraisablehook = sys.unraisablehook, hear
     try:
         yield
     finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = hook_before
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,6 +210,29 @@ def test_a_signal_leaves_nothing(
     assert llrnn.main(["probe", "elle"]) == status
     assert capsys.readouterr().err == "llrnn: interrupted\n"
     assert not list(tmp_path.iterdir()) and signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_heard_while_an_object_is_destroyed(
+    number: signal.Signals, status: int, command: Install, capsys: Streams
+) -> None:
+    """Python forgets what is raised there. A training that waits for its data loader to end went on for hours."""
+
+    class Loader:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+            time.sleep(1)
+
+    def run(args: argparse.Namespace) -> int:
+        Loader()
+        time.sleep(5)
+        raise AssertionError("it went on")
+
+    command(run)
+    before = (sys.unraisablehook, signal.getsignal(signal.SIGALRM))
+    assert llrnn.main(["probe", "elle"]) == status
+    assert capsys.readouterr().err == "llrnn: interrupted\n"
+    assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
 
 
 def test_a_signal_that_is_ignored_stays_so(command: Install, monkeypatch: pytest.MonkeyPatch) -> None:
