@@ -222,8 +222,8 @@ def _run(argv: Sequence[str]) -> int:
 def _stopped_as_if_interrupted() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files go; what is ignored (nohup) stays so.
 
-    Python prints and forgets what is raised in a destructor, as in that of a data loader, which waits there for its processes to
-    end. An interruption that meets one is raised anew a little later, until it is heard.
+    Python prints and forgets what is raised in a destructor, as in that of a data loader, which waits there for its
+    processes to end. An interruption that meets one is raised anew a little later, until it is heard.
     """
     if threading.current_thread() is not threading.main_thread():  # which alone may say so
         yield

@@ -34,6 +34,8 @@ def what_is_wrong(name: str) -> str | None:
     group, colon, value = name.partition(":")
     if not (group and colon and value):
         return f"{name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
+    if group.startswith('"'):
+        return f"{name!r} begins with a quotation mark; save the table without quotes around cells"
     if group in RESERVED_GROUPS:
         return (
             f"feature {name!r} is of a group that is kept for word identity and evidence; give it another name"
@@ -107,8 +109,8 @@ def united(lexicon: Lexicon, more: Mapping[str, Mapping[str, float]]) -> Lexicon
 
 
 # One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
-# what would make the result ambiguous is refused.
-ONE_FEATURE = re.compile(r"([^\s=|,:]+)=([^\s=|,]+(?:,[^\s=|,]+)*)")
+# what would make the result ambiguous is refused, and a quotation mark before the key, which is one around the cell.
+ONE_FEATURE = re.compile(r"([^\s=|,:\"][^\s=|,:]*)=([^\s=|,]+(?:,[^\s=|,]+)*)")
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
     "VERB", "X",

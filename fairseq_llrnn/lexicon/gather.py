@@ -64,6 +64,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     elif isinstance(options.lexicon, (Lexicon, Mapping)):
         for row in _of_mapping(options.lexicon, PYTHON):
             table.add(row)
+    table.notes.update(_likely_mistakes(table))
     text_words = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
     for row in morpheme_rows(options, text_words, text is not None, table.notes):
         table.add(row)
@@ -75,6 +76,24 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
             for row in Lemmas.of_table(table).guessed(dict.fromkeys((*text.counts, *text.others))):
                 table.add(row)
     return table
+
+
+def _likely_mistakes(table: Table) -> Counter[str]:
+    """What people and their tools write into tables: a feature in other letters, and quotes around words."""
+    mistakes: Counter[str] = Counter()
+    rows_with = Counter(name for row in table.rows for name, _ in row.features)
+    usual: dict[str, str] = {}
+    for name, _ in sorted(rows_with.items(), key=lambda item: (-item[1], item[0])):
+        first = usual.setdefault(name.lower(), name)
+        if name != first:
+            mistakes[f"rows with {name}, where others have {first}: two features; spell them alike"] = rows_with[name]
+    quoted = {row.form for row in table.rows if len(row.form) > 2 and row.form[0] == row.form[-1] == '"'}
+    if quoted:
+        mistakes[
+            f"words in quotes, such as {min(quoted)}, where the quotes belong to the word; if a spreadsheet put them "
+            "there, save the table without"
+        ] = len(quoted)
+    return mistakes
 
 
 def places(options: LexiconOptions, name: str) -> list[str]:

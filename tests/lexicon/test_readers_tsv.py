@@ -88,6 +88,7 @@ def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path)
         (["chat"], "found 1: 'chat'"),
         (["chat chat NOUN _ 3", "chien chien NOUN _"], "line 2: expected 5 columns, as in the rows before, separated"),
         (["chat chat NOUN _", "chien chien NOUN _ 2"], "line 2: expected 4 columns, as in the rows before, .* found 5"),
+        (['chat chat NOUN "Gender=Fem,Masc"'], "line 1: expected FEATS that are _ or Key=Value .*found '\"Gender"),
         (["chat chat NOUN Fem"], "line 1: expected FEATS that are _ or Key=Value pairs .*found 'Fem'"),
         ([" chat NOUN _"], r"line 1: column 1 \(form\) is empty; expected a word"),
         ([], "a.tsv: expected rows with form, lemma, UPOS, FEATS, found none; is the file empty?"),

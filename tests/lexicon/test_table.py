@@ -20,7 +20,7 @@ from fairseq_llrnn.lexicon.table import HEADER, Row, Table, as_features, parsed,
 ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
 ODD = st.text(st.sampled_from("ab\\|=,@:\t\n_.é"), min_size=1, max_size=4)
-GROUP = (TEXT | ODD).filter(lambda text: ":" not in text and text not in RESERVED_GROUPS)
+GROUP = (TEXT | ODD).filter(lambda text: ":" not in text and text[0] != '"' and text not in RESERVED_GROUPS)
 VALUES = st.floats(-1e6, 1e6) | st.sampled_from([1.0, 0.25, 0.0])
 NAMES = st.builds("{}:{}".format, GROUP | st.sampled_from(["POS", "Case"]), TEXT | ODD | st.sampled_from(["NOUN", "x"]))
 FEATURES = st.dictionaries(NAMES, VALUES, max_size=4).map(as_features)
@@ -83,6 +83,7 @@ def test_it_is_as_a_person_reads_it() -> None:
         (ROW.replace("Masc", "Masc@often"), "expected a finite number of at most 1,000,000 as value of 'Gender:Masc',"),
         (ROW.replace("Masc", "Masc@nan"), "found 'nan'; fix the row"),
         (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' is of a group that is kept for word identity and evidence"),
+        (ROW.replace("Gender=Masc|Number=Plur", '"Gender=Fem,Masc"'), "begins with a quotation mark; save the table"),
         (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
         (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix the row"),
     ],
@@ -137,3 +138,14 @@ def test_python_s_words_are_rows() -> None:
     table = gather(LexiconOptions(lexicon={"chat": ["POS:NOUN", "Sense:to go"]}))
     assert list(table.rows) == [Row("chat", features=as_features(["POS:NOUN", "Sense:to go"]), source="python")]
     assert gather(LexiconOptions(lexicon=table)).rows == table.rows
+
+
+def test_what_is_likely_a_mistake_is_said() -> None:
+    """Features in other letters are features of their own, and quotes of a spreadsheet letters of the word."""
+    words = {"la": ["Gender:Fem"], "une": ["Gender:Fem"], "elle": ["gender:fem"], '"a "" b"': [], '"': [], '""': []}
+    table = gather(LexiconOptions(lexicon=words))
+    assert table.notes == {
+        "rows with gender:fem, where others have Gender:Fem: two features; spell them alike": 1,
+        'words in quotes, such as "a "" b", where the quotes belong to the word; if a spreadsheet put them there, save '
+        "the table without": 1,
+    }
