@@ -39,6 +39,7 @@ from fairseq_llrnn.systems.terms.tsv_file import (
 logger = logging.getLogger(__name__)
 
 ARROW = " => "
+OTHER_ARROWS = ("->", "-->", "→", "⇒")  # which people write for it
 BAR = "|"
 IN_CELLS = f"behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
 CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
@@ -254,6 +255,9 @@ class Terms:
         source, arrow, target = cell.partition(ARROW.strip())
         source, target = (source, target) if arrow else ("", source)
         where = f"the column {cell.strip()!r}"
+        other = next((word for word in cell.split()[1:-1] if word in OTHER_ARROWS), None)
+        if other is not None and not arrow:
+            raise DataError(f"{where}: found `{other}` in place of `{ARROW.strip()}`; expected {CELL}")
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
         target, bar, upos = target.rstrip().partition(f" {BAR} ")

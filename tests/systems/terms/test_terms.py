@@ -175,6 +175,7 @@ def test_a_term_of_the_sentence_goes_before_one_of_the_run() -> None:
         (["dog => chien", "dog => chat"], "cannot be required to become both"),
         (["</s>"], "'</s>' is a special symbol"),
         (["dog => chien => chat"], "found a second `=>`; expected `term`, or `source phrase => term`, and behind it"),
+        *(([f"dog {arrow} chien"], f"found `{arrow}` in place of `=>`; expected") for arrow in ("->", "→")),
         (["dog => chien |"], "found nothing behind the `|`; expected `term`, or `source phrase => term`"),
         (["chien | "], "found nothing behind the `|`; expected"),
         (["dog => chien,chat"], "expected one target in tokens, as the text has them, found 'chien,chat'; write a row"),
