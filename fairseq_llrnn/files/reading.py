@@ -35,7 +35,9 @@ def reading(path: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = f"cannot be read: {error.strerror or error}; check the path and its rights"
+        is_dash = str(path).rpartition(" ")[2] == "-"
+        fix = "for stdin say /dev/stdin" if is_dash else "check the path and its rights"
+        reason = f"cannot be read: {error.strerror or error}; {fix}"
         raise DataError(f"{path}: {reason}", path) from error
 
 

@@ -106,7 +106,8 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     if name != "train" and path:
         prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
     else:
-        task = task or _task_of(data, _value_of(arguments, "--prior"))
+        if task is None:
+            task = _task_of(data or _refuse_no_data(arguments), _value_of(arguments, "--prior"))
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
@@ -142,13 +143,18 @@ def _is_ours(task: str) -> bool:
     return kind is None or issubclass(kind, PluginTask)  # fairseq says that there is none
 
 
-def _task_of(data: str | None, prior: str | None) -> str:
-    """The task of a data folder and its prior. Raises OptionError: it is not one. PriorError: a damaged prior."""
-    if data is None:
-        raise OptionError(
-            "expected DATA, a folder that fairseq-preprocess made, found none among the arguments (with dict.txt, or "
-            "with two of dict.LANGUAGE.txt); give it"
-        )
+def _refuse_no_data(arguments: Sequence[str]) -> NoReturn:
+    """Raise OptionError: no argument is a data folder; the first one was perhaps meant to be."""
+    expected = "expected DATA, a folder of fairseq-preprocess (with dict.txt, or two of dict.LANGUAGE.txt), found"
+    first = next(iter(arguments), "-")
+    if first.startswith("-"):
+        raise OptionError(f"{expected} none among the arguments; give it")
+    found = "a folder without" if os.path.isdir(utils.split_paths(first)[0]) else "no such folder"
+    raise OptionError(f"{first}: {expected} {found}; check the path, or preprocess the text first")
+
+
+def _task_of(data: str, prior: str | None) -> str:
+    """The task of a data folder and its prior. Raises PriorError: a damaged prior."""
     folder = Path(prior_folder(prior, data))
     settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
     if isinstance(settings, dict):

@@ -149,6 +149,15 @@ def test_unknown_words_are_scored_as_unk_and_said(explain: Explain) -> None:
     assert [(w["word"], w["token"]) for w in sentence["words"]] == [("Le", "<unk>"), ("chat", "chat"), ("</s>", "</s>")]
 
 
+def test_what_is_no_sentence_is_said(explain: Explain, tmp_path: Path) -> None:
+    (path := tmp_path / "my text").write_text("le chat\n", encoding="utf-8")
+    file = f"note: {str(path)!r} is explained as a sentence; for the lines of that file give - < {str(path)!r}"
+    assert explain(path).err.splitlines()[0] == file
+    words = "note: 2 sentences of one word each; put quotes around the words of a sentence\n"
+    assert explain("le", "chat").err == words
+    assert explain("le").err == explain("le chat", "la").err == ""
+
+
 def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
     text = explain("le " + "anticonstitutionnellement" * 3).out
     (line,) = (line for line in text.splitlines() if line.startswith("anti"))

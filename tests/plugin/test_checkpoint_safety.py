@@ -337,10 +337,15 @@ def test_a_training_begins_from_weights_that_fit(tmp_path: Path) -> None:
         layer.load_state_dict(smaller.state_dict())
     expected = (
         r"a.pt: expected weights that fit the model of this training, found size mismatch for weight: .*; give --arch "
-        "and the sizes with which the checkpoint was trained, or another checkpoint"
+        "and the sizes with which the checkpoint was trained, or another "
     )
-    with pytest.raises(DataError, match=expected):
-        start(found=misfit.value)
+    for options, another in (
+        ((None,), "--save-dir, to begin anew$"),
+        ((None, "other.pt"), "checkpoint$"),
+        ((str(tmp_path / "a.pt"),), "checkpoint$"),
+    ):
+        with pytest.raises(DataError, match=expected + another):
+            start(*options, found=misfit.value)
     with pytest.raises(Exception, match="Cannot load model parameters") as kept:
         start(found=DataError("another prior"))
     assert isinstance(kept.value.__context__, DataError), "our own errors, and bugs, are left as they are"

@@ -291,9 +291,17 @@ def test_a_checkpoint_that_is_none_of_ours(
 
 
 def test_data_that_is_none(shell: Shell, tmp_path: Path) -> None:
-    for words in ([], [tmp_path], [tmp_path / "nowhere"], ["x" * 5000]):
+    expected = "expected DATA, a folder of fairseq-preprocess (with dict.txt, or two of dict.LANGUAGE.txt), found "
+    for words, found in (
+        ([], "none among the arguments; give it"),
+        (["--prior", tmp_path], "none among the arguments; give it"),
+        ([tmp_path], "a folder without; check the path"),
+        ([tmp_path / "nowhere"], "no such folder; check the path, or preprocess the text first"),
+        (["data", "--prior", tmp_path], "no such folder"),
+        (["x" * 5000], "no such folder"),  # in a message that is cut
+    ):
         done = shell.run("llrnn", "train", *words, code=2)
-        fails(done, "expected DATA, a folder that fairseq-preprocess made, found none")
+        fails(done, f"{expected}{found}")
 
 
 def test_what_a_checkpoint_says_is_no_other_option(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:

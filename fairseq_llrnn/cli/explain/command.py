@@ -13,6 +13,8 @@ import argparse
 import difflib
 import json
 import math
+import os
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
         _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
+    _note_no_sentences(args.sentences)
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 
@@ -170,6 +173,17 @@ def _check_sentence(text: str, if_empty: str) -> None:
         raise OptionError(if_empty)
     if any("\ud800" <= c <= "\udfff" for c in text):  # how Python hands on bytes that are not UTF-8
         raise OptionError(f"sentence {text!r}: expected UTF-8, found other bytes; convert it to UTF-8")
+
+
+def _note_no_sentences(arguments: Sequence[str]) -> None:
+    """Say what was likely meant by names of files, and by words without quotes around them."""
+    for argument in arguments:
+        if argument != "-" and os.path.isfile(argument):
+            lines = f"- < {shlex.quote(argument)}"
+            note(f"{argument!r} is explained as a sentence; for the lines of that file give {lines}")
+            return
+    if len(arguments) > 1 and not any(map(str.isspace, "".join(arguments))):
+        note(f"{len(arguments):,} sentences of one word each; put quotes around the words of a sentence")
 
 
 def _sentences(arguments: Sequence[str]) -> Iterator[str]:

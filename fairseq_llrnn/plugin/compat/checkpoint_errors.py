@@ -137,6 +137,9 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+DEFAULT = "checkpoint_last.pt"  # of --restore-file: in --save-dir
+
+
 def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
     weights that do not fit the model DataError. That the first one is there, option_checks.py has seen."""
@@ -144,7 +147,7 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load)
     def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         first = cfg.finetune_from_model
-        if first is not None and cfg.restore_file != "checkpoint_last.pt":
+        if first is not None and cfg.restore_file != DEFAULT:
             raise OptionError(
                 f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
                 f"{cfg.restore_file} beside it; leave one of them out"
@@ -157,10 +160,11 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
             if not (is_misfit and str(error).startswith("Cannot load model parameters")):
                 raise
             path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
+            another = "checkpoint" if first or cfg.restore_file != DEFAULT else "--save-dir, to begin anew"
             others = f" (and {len(lines) - 2} more)" if len(lines) > 2 else ""
             raise DataError(
                 f"{path}: expected weights that fit the model of this training, found {lines[1].strip()}{others}; give "
-                "--arch and the sizes with which the checkpoint was trained, or another checkpoint"
+                f"--arch and the sizes with which the checkpoint was trained, or another {another}"
             ) from None
 
     return wrapper
