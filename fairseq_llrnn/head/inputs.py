@@ -60,6 +60,11 @@ class Marks(Protocol):
         ...
 
 
+def _refuse_one_sentence(lines: Sequence[str]) -> None:
+    if isinstance(lines, str):  # each of whose letters is a string, too
+        raise TypeError(f"expected a list of sentences, found the string {lines[:40]!r}; put it into a list")
+
+
 def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = None) -> Tensor:
     """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
 
@@ -68,7 +73,11 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
     Args:
         source: of `encode_source`, (B, L), where several words or pieces may be one string of the source: its token
             then stands for them.
+
+    Raises:
+        TypeError: a single string.
     """
+    _refuse_one_sentence(lines)
     words = head.prior.session.target
     is_open = head.brings_strings or any(each.opens for each in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
@@ -90,8 +99,9 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
         terms: to be marked in the sentences; those of a single line stand behind it, with tabs.
 
     Raises:
-        DataError: the prior knows no source words.
+        DataError: the prior knows no source words. TypeError: a single string.
     """
+    _refuse_one_sentence(lines)
     prior = head.prior
     if not prior.source_symbols:
         raise DataError(
@@ -109,7 +119,13 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
 
 
 def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
-    """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out."""
+    """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out.
+
+    Raises DataError: tokens of another shape.
+    """
+    if tokens.dim() != 2:
+        shape = tuple(tokens.shape)
+        raise DataError(f"decode: expected tokens (B, T), found {shape}; for one sentence give tokens.unsqueeze(0)")
     return strings(tokens, head.prior.session.target)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 from few_words import PRIOR as EVIDENCE
 from few_words import SOURCE_WORDS, TARGET_WORDS
 from small_priors import make_prior, open_prior
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head import LogLinearHead
 
 H = 3
@@ -23,6 +25,15 @@ def test_words_of_the_dictionary_and_padding() -> None:
     assert head.decode(torch.tensor([[4, 8], [2, 4]])) == ["le chat", "le"], "cut off"
     assert head.encode([]).shape == (0, 0)
     assert head.double().encode(["le"]).dtype == torch.int64
+
+
+def test_one_sentence_is_no_list_of_sentences() -> None:
+    head = LogLinearHead(replace(EVIDENCE), H, source_size=2)
+    for encode in (head.encode, head.encode_source):
+        with pytest.raises(TypeError, match="expected a list of sentences, found the string 'le chat'; put it"):
+            encode("le chat")
+    with pytest.raises(DataError, match=r"expected tokens \(B, T\), found \(2,\); for one sentence give tokens"):
+        head.decode(torch.tensor([4, 2]))
 
 
 def test_strings_of_an_open_vocabulary_keep_their_numbers() -> None:
