@@ -82,11 +82,16 @@ def _likely_mistakes(table: Table) -> Counter[str]:
     """What people and their tools write into tables: a feature in other letters, and quotes around words."""
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
-    usual: dict[str, str] = {}
+    usual: dict[str, str] = {}  # the most frequent way to write a name
+    others = []
     for name, _ in sorted(rows_with.items(), key=lambda item: (-item[1], item[0])):
-        first = usual.setdefault(name.lower(), name)
-        if name != first:
-            mistakes[f"rows with {name}, where others have {first}: two features; spell them alike"] = rows_with[name]
+        if usual.setdefault(name.lower(), name) != name:
+            others.append(name)
+    if others:
+        pair = f"{others[0]} beside {usual[others[0].lower()]}"
+        mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(
+            rows_with[name] for name in others
+        )
     quoted = {row.form for row in table.rows if len(row.form) > 2 and row.form[0] == row.form[-1] == '"'}
     if quoted:
         mistakes[
