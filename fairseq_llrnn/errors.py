@@ -128,8 +128,10 @@ def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], 
     if choice is not None:
         searched, among = choice[2], re.findall(r"'([^']*)'", choice[3])
         message = message if len(among) <= MOST_CHOICES else choice[1]
-    near = difflib.get_close_matches(searched, among, n=1)
-    advice = f"did you mean {near[0]}?" if near else f"{parser.prog} --help shows what there is"
+    # --hidden-size is meant as --decoder-hidden-size or one of its like
+    longer = [name for name in among if searched.startswith("--") and name.endswith(searched[1:])]
+    near = longer[:3] or difflib.get_close_matches(searched, among, n=1)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"{parser.prog} --help shows what there is"
     advice = lost(searched) or advice
     parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")
 

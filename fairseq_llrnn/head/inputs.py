@@ -65,6 +65,12 @@ def _refuse_one_sentence(lines: Sequence[str]) -> None:
         raise TypeError(f"expected a list of sentences, found the string {lines[:40]!r}; put it into a list")
 
 
+def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
+    if tokens.dim() != 2:
+        shape = tuple(tokens.shape)
+        raise DataError(f"expected {name} (B, T), found {shape}; for one sentence give {name}.unsqueeze(0)")
+
+
 def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = None) -> Tensor:
     """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
 
@@ -123,14 +129,16 @@ def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
 
     Raises DataError: tokens of another shape.
     """
-    if tokens.dim() != 2:
-        shape = tuple(tokens.shape)
-        raise DataError(f"decode: expected tokens (B, T), found {shape}; for one sentence give tokens.unsqueeze(0)")
+    _refuse_other_shapes("tokens", tokens)
     return strings(tokens, head.prior.session.target)
 
 
 def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
-    """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T)."""
+    """The tokens before each target, which a network reads: `</s>`, then all but the last; (B, T) -> (B, T).
+
+    Raises DataError: targets of another shape.
+    """
+    _refuse_other_shapes("targets", targets)
     return torch.cat([torch.full_like(targets[:, :1], head.eos), targets[:, :-1]], dim=1)
 
 

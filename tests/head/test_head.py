@@ -194,6 +194,8 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         head.loss(hidden[..., :2], TARGETS)
     with pytest.raises(DataError, match=r"expected targets \(B, T\) = \(3, 4\), .* found \(3, 3\)"):
         head.loss(hidden, TARGETS[:, 1:], previous=TARGETS)
+    with pytest.raises(DataError, match=r"expected targets \(B, T\), found \(4,\); for one sentence give targets"):
+        head.loss(hidden[0], TARGETS[0])
     with pytest.raises(OptionError, match="reduction: expected mean, sum or none, found 'all'"):
         head.loss(hidden, TARGETS, reduction="all")
 
