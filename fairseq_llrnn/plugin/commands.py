@@ -149,8 +149,8 @@ def _refuse_no_data(arguments: Sequence[str]) -> NoReturn:
     first = next(iter(arguments), "-")
     if first.startswith("-"):
         raise OptionError(f"{expected} none among the arguments; give it")
-    found = "a folder without" if os.path.isdir(utils.split_paths(first)[0]) else "no such folder"
-    raise OptionError(f"{first}: {expected} {found}; check the path, or preprocess the text first")
+    what = "a folder without" if os.path.isdir(utils.split_paths(first)[0]) else "no such folder"
+    raise OptionError(f"{first}: {expected} {what}; check the path, or preprocess the text first")
 
 
 def _task_of(data: str, prior: str | None) -> str:
