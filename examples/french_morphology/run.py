@@ -117,10 +117,16 @@ def mix(model: Model, ud: Path, out: Path) -> str:
     """Mix a finished model with n-grams, which its result.json then says, too; says what it found."""
     from measure import mixture
 
-    result = model.folder(out) / "result.json"
-    if not result.exists():
-        raise DataError(f"{result}: expected a finished model, found none; run.py train {model.name} makes it")
-    facts = json.loads(result.read_text(encoding="utf-8"))
+    result, checkpoint = (model.folder(out) / name for name in ("result.json", "checkpoint_best.pt"))
+    for needed in (result, checkpoint):  # the records that a checkout holds have no checkpoints
+        if not needed.exists():
+            raise DataError(
+                f"{needed}: expected a finished model, found none; run.py train {model.name}, without a result.json"
+            )
+    try:
+        facts = json.loads(result.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{result}: expected JSON, found damage ({error}); remove it and run.py train again") from error
     log = model.folder(out) / "ngrams.log"
     found = mixture(model, {order: build(ngrams(order), ud, out, log) for order in ORDERS}, out)
     write(result, facts | {"mixture": found})

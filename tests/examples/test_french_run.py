@@ -153,6 +153,15 @@ def test_a_finished_model_is_mixed_with_ngrams(
     assert "softmax-stock: with " in printed.out
     assert "softmax-strong: " in printed.err and "expected a finished model, found none; run.py train" in printed.err
 
+    (out / "models" / "paper-m10" / "checkpoint_best.pt").unlink()
+    assert run.work(run.choose(["paper-m10"]), world.ud, out, run.mix) == 2
+    assert "paper-m10/checkpoint_best.pt: expected a finished model" in capsys.readouterr().err
+    (out / "models" / "paper-m10" / "checkpoint_best.pt").touch()
+    (out / "models" / "paper-m10" / "result.json").write_text("{", encoding="utf-8")
+    assert run.work(run.choose(["paper-m10"]), world.ud, out, run.mix) == 2
+    assert "paper-m10/result.json: expected JSON, found damage" in capsys.readouterr().err
+    shutil.copy(world.out / "models" / "paper-m10" / "result.json", out / "models" / "paper-m10")
+
     after = json.loads((out / "models" / "softmax-stock" / "result.json").read_text(encoding="utf-8"))
     mixture = after.pop("mixture")
     assert after == before
