@@ -83,10 +83,8 @@ def _likely_mistakes(table: Table) -> Counter[str]:
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
     usual: dict[str, str] = {}  # the most frequent way to write a name
-    others = []
-    for name, _ in sorted(rows_with.items(), key=lambda item: (-item[1], item[0])):
-        if usual.setdefault(name.lower(), name) != name:
-            others.append(name)
+    by_count = sorted(rows_with, key=lambda name: (-rows_with[name], name))
+    others = [name for name in by_count if usual.setdefault(name.lower(), name) != name]
     if others:
         pair = f"{others[0]} beside {usual[others[0].lower()]}"
         mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(

@@ -25,6 +25,7 @@ from fairseq.utils import reset_logging
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
 FORMAT = logging.Formatter("%(asctime)s | %(levelname)s | %(name)s | %(message)s", "%Y-%m-%d %H:%M:%S")  # fairseq's
@@ -116,7 +117,7 @@ class Report:
 
     def stopped(self) -> str:
         """The line to print where the user, or the machine, stops it."""
-        path = self.save_dir / "checkpoint_last.pt"
+        path = self.save_dir / LAST
         if not os.path.isfile(path):
             return "stopped; nothing was saved yet, the same command begins anew"
         return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")

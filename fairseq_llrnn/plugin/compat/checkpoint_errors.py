@@ -137,7 +137,7 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-DEFAULT = "checkpoint_last.pt"  # of --restore-file: in --save-dir
+LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
 
 
 def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,7 +147,7 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load)
     def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         first = cfg.finetune_from_model
-        if first is not None and cfg.restore_file != DEFAULT:
+        if first is not None and cfg.restore_file != LAST:
             raise OptionError(
                 f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
                 f"{cfg.restore_file} beside it; leave one of them out"
@@ -160,7 +160,7 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
             if not (is_misfit and str(error).startswith("Cannot load model parameters")):
                 raise
             path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
-            another = "checkpoint" if first or cfg.restore_file != DEFAULT else "--save-dir, to begin anew"
+            another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
             others = f" (and {len(lines) - 2} more)" if len(lines) > 2 else ""
             raise DataError(
                 f"{path}: expected weights that fit the model of this training, found {lines[1].strip()}{others}; give "

@@ -18,6 +18,7 @@ from typing import Any
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments, refuse_idle
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
 Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
 
@@ -164,7 +165,7 @@ CHECKS: dict[str, Check] = {
     "log_file": (lambda path: os.path.isdir(os.path.dirname(path) or "."), "a file in a folder that is there"),
     "finetune_from_model": FILE,
     "restore_file": (
-        lambda path: path == "checkpoint_last.pt" or _is_file(path),
+        lambda path: path == LAST or _is_file(path),
         "a checkpoint that is there (fairseq would begin anew without a word)",
     ),
 }

@@ -43,14 +43,13 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
 from fairseq_llrnn.plugin.announced import find_task
-from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_misfit, explain_start
+from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explain_misfit, explain_start
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
 from fairseq_llrnn.plugin.compat.loading import Loaded, Places, read_if_there, take_places
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
 
-LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file
 OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # what fairseq calls them beside LAST
 ATTEMPTS, PAUSE = 3, 2.5  # as fairseq's, for disks that fail for a moment
 GO_ON = (
