@@ -283,6 +283,13 @@ def guessed() -> list[Model]:
             (*SMALL_BATCHES, *AWD, *BY_NATS),
         ),
         Model("honest-guess-wide", f"{best}, 400 wide", "guess", prior, WIDE),
+        Model(
+            "honest-guess-awd-wide",
+            f"{best}, weights dropped, states penalised, 400 wide",
+            "guess",
+            prior,
+            (*WIDE, *AWD, *BY_NATS),
+        ),
     ]
 
 

@@ -68,7 +68,7 @@ def run_translate(args: argparse.Namespace) -> None:
             if args.nbest:
                 list_best(args.out, name, which, recipe, path, args.nbest, args.extra)
             else:
-                translate(args.out, name, which, recipe, path, args.extra)
+                translate(args.out, name, which, recipe, path, args.extra, args.gpu)
 
 
 def run_copy(args: argparse.Namespace) -> None:
@@ -151,6 +151,7 @@ def parsers() -> argparse.ArgumentParser:
         made.add_argument("--out", type=Path, default=Path("runs/multi30k"), help="(default: runs/multi30k)")
         return made
 
+    gpu = "on the GPU that there is (default: on one thread of a CPU)"
     made = stage("prepare", run_prepare, "texts, pieces, data folders, priors")
     made.add_argument("--data", type=Path, nargs="+", required=True, help="folders of train.tok.en.gz and its sisters")
     made.add_argument("--target", choices=PAIRS, default="fr", help="target language (default: fr)")
@@ -163,7 +164,7 @@ def parsers() -> argparse.ArgumentParser:
     made = stage("train", run_train, "train a model, or go on; OPTIONS after -- are fairseq-train's")
     made.add_argument("name", choices=RECIPES, metavar="NAME")
     made.add_argument("--seed", type=int, default=1, help="others than 1 make the model NAME-seedN")
-    made.add_argument("--gpu", action="store_true", help="on the GPU that there is (default: on one thread of a CPU)")
+    made.add_argument("--gpu", action="store_true", help=gpu)
     made = stage("average", run_average, "the mean of the last five epochs")
     made.add_argument("names", nargs="+", metavar="NAME")
     made = stage("translate", run_translate, "with beam 5, or n-best lists; OPTIONS after -- are fairseq-generate's")
@@ -171,6 +172,7 @@ def parsers() -> argparse.ArgumentParser:
     made.add_argument("--set", nargs="+", choices=TEXTS, default=["valid", "test"], help="(default: valid test)")
     made.add_argument("--nbest", type=int, metavar="N", help="lists of the N best in place of translations")
     made.add_argument("--recipe", choices=RECIPES, help="whose data and prior the model has (default: its name says)")
+    made.add_argument("--gpu", action="store_true", help=gpu)
     made.add_argument(
         "--checkpoint", metavar="FILE", help="in place of the mean of the last five epochs; A:B for an ensemble"
     )

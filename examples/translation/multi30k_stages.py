@@ -205,7 +205,9 @@ def average(out: Path, name: str) -> str:
     return path
 
 
-def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str]) -> None:
+def translate(
+    out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str], gpu: bool = False
+) -> None:
     """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr (or .cs …), a sentence a line."""
     place, target = f"results/{name}/{which}", Pair.of(out).target
     source = out / f"{TEXTS[which]}.en"
@@ -213,7 +215,10 @@ def translate(out: Path, name: str, which: str, recipe: Recipe, path: str, extra
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
     if not is_made(out / f"{place}.out", _files(out, path)):
         print(f"{name}: translating {which}", flush=True)
-        execute(out, [*_search(out, which, recipe, path), *extra], f"results/{name}/log", f"{place}.out")
+        command = [*_search(out, which, recipe, path), *extra]
+        if gpu:
+            command.remove("--cpu")
+        execute(out, command, f"results/{name}/log", f"{place}.out")
     _write_translations(out, place, target, len(lines_of(source)))
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():

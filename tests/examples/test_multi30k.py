@@ -257,7 +257,14 @@ def test_a_gpu_is_used_where_it_is_asked_for(
     (tmp_path / "text").mkdir()
     monkeypatch.setattr(sys, "argv", ["multi30k.py", "train", "ll-word", "--out", str(tmp_path), *options])
     assert multi30k.main() == 0
-    assert ("--cpu" in found[0]) == (not options)
+    assert ("--cpu" in found[0]) == (not options) == ("--bf16-products" in found[0])
+    checkpoint = ["--checkpoint", str(tmp_path / "model.pt")]
+    (tmp_path / "text/val.en").write_text("a man\n", encoding="utf-8")
+    monkeypatch.setattr(stages, "_write_translations", lambda *place: None)
+    translating = ["multi30k.py", "translate", "softmax-word", "--set", "valid", *checkpoint, "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", [*translating, *options])
+    assert multi30k.main() == 0
+    assert ("--cpu" in found[1]) == (not options)
 
 
 def test_command_lines() -> None:
@@ -265,7 +272,9 @@ def test_command_lines() -> None:
     line = shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1))
     assert "--task translation" in line and "--adam-betas '(0.9, 0.98)'" in line
     assert line.endswith("--cpu --seed 1 --save-dir models/softmax-word")
-    assert shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1, gpu=True)) == line.replace(" --cpu", "")
+    assert shlex.join(recipes.train(FRENCH, softmax, "softmax-word", 1, gpu=True)) == line.replace(
+        " --cpu", " --num-workers 2"
+    )
     line = shlex.join(recipes.train(FRENCH, ours, "ll-word-seed3", 3))
     assert "--task llrnn_translation --prior word/prior" in line and "--seed 3" in line
     pieces = recipes.find("ll-piece")

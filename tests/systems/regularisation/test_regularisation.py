@@ -16,6 +16,7 @@ from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
+from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.systems.regularisation.plugin.state_penalties import state_penalties, with_dropped_weights
 
 CELLS = ["lstm", "gru", "rnn", "mogrifier"]
@@ -111,6 +112,17 @@ def test_training_resumes(shell: Shell, world: World, tmp_path: Path, prior: str
     last = said.json_lines("train")[-1]
     assert last["train_loss"] > last["train_nll_loss"] and last["train_activation_penalty"] > 0
     assert said.json_lines("valid")[-1]["valid_nll_loss"] > 0
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_a_gpu_trains_a_cpu_scores_alike(
+    gpu: torch.device, shell: Shell, world: World, tmp_path: Path, cell: str
+) -> None:
+    training = [option for option in world.train_args(save_dir=tmp_path) if option != "--cpu"]
+    done = shell.run("fairseq-train", *training, *ALL, "--cell", cell, "--max-epoch", 2)
+    scored = load_text_scorer(str(tmp_path / "checkpoint_last.pt"), 4000).score(world.text("valid"))
+    bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
+    assert bits == pytest.approx(done.json_lines("valid")[-1]["valid_nll_loss"], abs=2e-3)
 
 
 @pytest.mark.parametrize(
