@@ -57,6 +57,7 @@ class Mixture(NamedTuple):
     order: int  # of the n-grams
     weight: float  # of the model
     log_probs: dict[str, np.ndarray]  # of each text: (N,)
+    ngrams: dict[str, np.ndarray]  # of each text by the n-grams alone: (N,)
 
 
 def with_ngrams(
@@ -74,5 +75,6 @@ def with_ngrams(
         prior = Prior.load(place)
         ngrams = {name: ngram_log_probs(prior, sentences) for name, sentences in texts.items()}
         weight = best_weight(model["valid"], ngrams["valid"])
-        tried.append(Mixture(order, weight, {name: mixed(model[name], ngrams[name], weight) for name in texts}))
+        log_probs = {name: mixed(model[name], ngrams[name], weight) for name in texts}
+        tried.append(Mixture(order, weight, log_probs, ngrams))
     return min(tried, key=lambda one: loss(one.log_probs["valid"]))

@@ -73,12 +73,14 @@ def asked(model: Model, out: Path) -> tuple[LanguageModel, dict[str, list[str]]]
 
 
 def mixture(model: Model, ngrams: Mapping[int, Path], out: Path) -> dict[str, Any]:
-    """Losses (nats, ends included) of the model mixed with n-grams, whose priors are given by order."""
+    """Losses (nats, ends included) of the model mixed with n-grams, whose priors are given by order, and of those."""
     language_model, texts = asked(model, out)
     scores = {subset: torch.cat(language_model.scores(lines)).numpy() for subset, lines in texts.items()}
     words = {subset: [line.split() for line in lines] for subset, lines in texts.items()}
-    order, weight, log_probs = with_ngrams(scores, words, ngrams)
-    return {"order": order, "weight": weight, "loss": {subset: loss(of_text) for subset, of_text in log_probs.items()}}
+    found = with_ngrams(scores, words, ngrams)
+    of_texts = {"loss": found.log_probs, "ngrams": found.ngrams}
+    losses = {what: {subset: loss(one) for subset, one in texts.items()} for what, texts in of_texts.items()}
+    return {"order": found.order, "weight": found.weight, **losses}
 
 
 def measure(model: Model, out: Path) -> dict[str, Any]:

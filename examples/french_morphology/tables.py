@@ -112,14 +112,17 @@ def guessed(results: Results) -> str:
 
 
 def mixtures(results: Results) -> str:
-    """Models mixed with n-grams, each beside the model alone."""
+    """Models mixed with n-grams, each beside the model alone, and those n-grams alone."""
     rows: list[list[object]] = []
+    alone: dict[int, list[object]] = {}
     for result in results.finished.values():
         if "mixture" in result.facts:
             found = result.facts["mixture"]
             mixed = [f"{found['loss'][subset]:.3f}" for subset in SUBSETS]
             name, mode = result.model.name, result.model.mode or "-"
             rows.append([name, mode, *losses(result)[:3], found["order"], f"{found['weight']:.2f}", *mixed])
+            ngrams = [f"{found['ngrams'][subset]:.3f}" for subset in SUBSETS]
+            alone[found["order"]] = [f"{found['order']}-grams", "-", *ngrams, found["order"], "0.00", *ngrams]
     head = [
         "model",
         "mode",
@@ -128,7 +131,7 @@ def mixtures(results: Results) -> str:
         "weight of the model",
         *(f"mixed, {name}" for name in SUBSETS.values()),
     ]
-    return markdown(head, rows)
+    return markdown(head, [*rows, *alone.values()])
 
 
 def cell(estimate: Estimate) -> str:

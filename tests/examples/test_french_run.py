@@ -178,8 +178,10 @@ def test_a_finished_model_is_mixed_with_ngrams(
         ]
         assert found == pytest.approx(-sum(by_hand) / len(by_hand), rel=1e-9)
         assert before["loss"][subset]["with_ends"] == pytest.approx(-alone.mean().item(), rel=1e-9)
+        assert mixture["ngrams"][subset] == pytest.approx(-ngrams.mean(), rel=1e-9)
     assert mixture["loss"]["valid"] <= before["loss"]["valid"]["with_ends"]
-    row = tables.mixtures(results.read_results(out)).splitlines()[-1]
+    row, last = tables.mixtures(results.read_results(out)).splitlines()[-2:]
+    assert last.startswith(f"| {mixture['order']}-grams | - | {mixture['ngrams']['valid']:.3f} |")
     assert row.startswith(f"| softmax-stock | - | {before['loss']['valid']['with_ends']:.3f} |")
     assert row.endswith(
         f"| {mixture['order']} | {w:.2f} | " + " | ".join(f"{nats:.3f}" for nats in mixture["loss"].values()) + " |"

@@ -25,7 +25,7 @@ def test_the_gradient_of_a_feature_that_all_rows_have(gpu: torch.device, dtype: 
     rows = SparseRows(FeatureTable.from_rows([{"Shape:lower": 1.0}] * 20_000)).to(gpu)
     each = torch.rand(20_000, 32, generator=torch.Generator().manual_seed(1)).to(dtype)
     expected = each.double().sum(0, keepdim=True)
-    close = max(torch.finfo(dtype).eps, 1e-6)
+    close = max(torch.finfo(dtype).eps, 2e-5)  # the order of 20,000 sums is not fixed: √20,000 roundings of float32
     torch.testing.assert_close(rows.transposed(each.to(gpu)).double().cpu(), expected, rtol=close, atol=0.0)
 
 
