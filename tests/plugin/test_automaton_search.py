@@ -8,13 +8,21 @@ import pytest
 import torch
 from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
+from fairseq.data import Dictionary
+from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, evaluated, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.search.generator import AligningColumnGenerator, ColumnGenerator, choose_generator
+from fairseq_llrnn.plugin.search.columns import SearchSession, StepColumns
+from fairseq_llrnn.plugin.search.generator import (
+    AligningColumnGenerator,
+    ColumnGenerator,
+    ColumnSearch,
+    choose_generator,
+)
 from fairseq_llrnn.prior.prior import Prior
 
 GENERATORS = [partial(ColumnGenerator, over_candidates=True), ColumnGenerator]
@@ -199,6 +207,42 @@ def test_translations_are_strings_of_the_grammar(translation: TranslationWorld, 
             assert strings(setting, one) == strings(setting, other)
             scores = [h["score"].item() for h in other]
             assert [h["score"].item() for h in one] == pytest.approx(scores, abs=1e-4)
+
+
+def test_translations_as_long_as_their_sources(translation: TranslationWorld) -> None:
+    """--match-source-len of a batch of unequal sources: as of each by itself, and all are strings of the grammar."""
+    setting = evaluated(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")), scale=0.3)
+    dictionary, lines = setting.task.target_dictionary, ["le chat voit la mer", "le chat voit", "la verte mer voit"]
+
+    def matched(lines: list[str]) -> list[Any]:
+        """By a search as --match-source-len has it made."""
+        sample, strategy = pairs(setting.task, lines), LengthConstrainedBeamSearch(dictionary, 1, 0, 1, 0)
+        options = {"beam_size": 8, "match_source_len": True, "search_strategy": strategy}
+        found = search(setting, ColumnGenerator, sample, **options)
+        return [found[row] for row in sample["id"].argsort().tolist()]
+
+    together = matched(lines)
+    for line, hypotheses in zip(lines, together, strict=True):
+        words = len(line.split()) + 1  # fairseq counts </s> among those of the source
+        assert set(strings(setting, hypotheses)) <= {" ".join(one) for one in accepted(9) if len(one) == words}
+        (alone,) = matched([line])
+        assert strings(setting, hypotheses) == strings(setting, alone)
+        for one, other in zip(hypotheses, alone, strict=True):
+            torch.testing.assert_close(one["positional_scores"], other["positional_scores"], atol=1e-4, rtol=0)
+
+
+def test_what_cannot_end_does_not_end_at_the_length_of_its_source() -> None:
+    dictionary = Dictionary()
+    inner = LengthConstrainedBeamSearch(dictionary, 1, 0, 1, 0)
+    inner.set_src_lengths(torch.tensor([1]))
+    session = SearchSession(longest=2)
+    session.columns = StepColumns(torch.arange(len(dictionary)).expand(2, -1), step=None)  # type: ignore[arg-type]
+    lprobs = torch.full((1, 2, len(dictionary)), -math.inf)
+    lprobs[0, 1, dictionary.eos()] = -0.5
+    scores = torch.tensor([[[-1.0], [-2.0]]])
+    values, tokens, beams = ColumnSearch(inner, session).step(1, lprobs, scores, torch.zeros(2, 2))
+    assert (values[0, 0], tokens[0, 0], beams[0, 0]) == (-2.0, dictionary.eos(), 1)
+    assert values[0, 1:].isneginf().all()
 
 
 @pytest.mark.parametrize("bigrams", [False, True])

@@ -7,7 +7,9 @@ hypothesis: no step needs a tensor of the vocabulary's size. Sampling, diverse b
 at every word. Where a string may not end anywhere (a grammar), three things of fairseq's search go wrong: hypotheses
 run into the limit of length where they may not end; --min-len forbids `</s>` to one that can do nothing else; and where
 all hypotheses are finished or dead before there are k of them, fairseq goes on with nothing. So every model of ours is
-told how many tokens are left (`Background.within`), `</s>` is given back, and a search without hypotheses ends.
+told how many tokens are left (`Background.within`), `</s>` is given back, and a search without hypotheses ends. And
+under --match-source-len fairseq ends each hypothesis at its source's length, allowed or not: there, sources of equal
+length are searched for together, so that all of them have one limit.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from fairseq.search import BeamSearch, DiverseBeamSearch, Sampling, Search
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.search.columns import (
     EnsembleColumns,
@@ -34,7 +36,7 @@ from fairseq_llrnn.plugin.search.columns import (
     is_ours,
     may_not_end,
 )
-from fairseq_llrnn.plugin.search.length import refuse_no_hypothesis, refuse_unreachable
+from fairseq_llrnn.plugin.search.length import refuse_no_hypothesis, refuse_unreachable, search_by_length
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
@@ -125,6 +127,8 @@ class ColumnSearch:
         columns, limited = self.session.under_way, self.session.longest is not None
         if columns.only_end is not None:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
+        if limited and scores is not None:  # --match-source-len would let the dead ones end
+            scores = scores.masked_fill(lprobs.isneginf().all(2, keepdim=True), NEGATIVE_INFINITY)
         values, chosen, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
         if limited and bool(values.isneginf().all()):
             raise Exhausted
@@ -208,6 +212,8 @@ class ColumnGenerator(SequenceGenerator):
             DataError: there is no complete string within the limit, or the search has found none.
         """
         net_input, longest = sample["net_input"], None
+        if self.limited and self.match_source_len and len(net_input["src_lengths"].unique()) > 1:
+            return search_by_length(partial(self._generate, bos_token=bos_token), sample, prefix_tokens, constraints)
         if constraints is not None:
             constraints = self._background(net_input).column_of(constraints)
         if self.limited:

@@ -1,7 +1,8 @@
 """Lengths of searches: sources without words, and whether any complete string is within the limit of length.
 
 The translation of an empty line is an empty line, without a search: fairseq's models would translate `</s>` alone into
-some likely sentence.
+some likely sentence. A search has one limit of length; where each sentence has its own, equal ones are searched for
+together.
 
 Sizes: B sentences of a batch, L source length, t prefix length.
 """
@@ -48,6 +49,25 @@ def search_where_there_are_words(
         else ()
     )
     return [[_nothing(source, eos)] if is_empty else next(searched) for is_empty in empty.tolist()]
+
+
+def search_by_length(
+    search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None
+) -> Hypotheses:
+    """What `search` finds for the sentences of a batch, those whose sources are of equal length together.
+
+    Args:
+        search, prefix, constraints: as above.
+    """
+    lengths = sample["net_input"]["src_lengths"]
+    hypotheses: Hypotheses = [[] for _ in range(len(lengths))]
+    for length in lengths.unique():
+        rows = (lengths == length).nonzero().flatten()
+        equal = _rows(sample, rows, len(lengths))
+        results = search(equal, *(_row(tensor, rows) for tensor in (prefix, constraints)))
+        for row, result in zip(rows.tolist(), results, strict=True):
+            hypotheses[row] = result
+    return hypotheses
 
 
 def _nothing(source: Tensor, eos: int) -> dict[str, Tensor]:
