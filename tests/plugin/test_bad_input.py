@@ -1,11 +1,13 @@
 """What a user can get wrong around training: one line on stderr that says what, where, and how to fix it."""
 
 import copy
+import gc
 import math
 import re
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,26 @@ def test_an_error_beside_a_thread_that_reads_ahead_is_one_line(root: Path) -> No
     hook = root / "fairseq_llrnn" / "plugin" / "compat" / "user_errors.py"  # alone: without waiting for fairseq
     found = subprocess.run([sys.executable, "-c", THREADS, str(hook)], capture_output=True, text=True, cwd=root)
     assert (found.returncode, found.stderr) == (1, "fairseq_llrnn: error: a mistake\n")
+
+
+def test_batches_of_before_are_gone_when_workers_are_forked(setting: Setting) -> None:
+    """Workers that have an iterator of before in a cycle would end its workers: `can only test a child process`."""
+
+    class Cycle:
+        itself: "Cycle"
+
+    setting.task.load_dataset("valid")
+    gc.disable()  # it would come by itself, sooner or later
+    try:
+        before = Cycle()
+        before.itself = before
+        left = weakref.ref(before)
+        del before
+        for workers, gone in ((0, False), (1, True)):
+            setting.task.get_batch_iterator(setting.task.dataset("valid"), max_tokens=200, num_workers=workers)
+            assert (left() is None) == gone
+    finally:
+        gc.enable()
 
 
 OPTIONS = [

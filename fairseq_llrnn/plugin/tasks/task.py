@@ -1,5 +1,6 @@
 """The base of all tasks of ours, with a prior or without: it checks its options, and resumes exactly."""
 
+import gc
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -133,6 +134,8 @@ class PluginTask(FairseqTask):
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+        if options.get("num_workers"):  # a forked worker that finds an earlier iterator in a cycle prints a trace
+            gc.collect()
         try:
             batches = super().get_batch_iterator(*args, **options)
             if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
