@@ -351,6 +351,49 @@ def test_a_training_begins_from_weights_that_fit(tmp_path: Path) -> None:
     assert isinstance(kept.value.__context__, DataError), "our own errors, and bugs, are left as they are"
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (AssertionError("Optimizer does not match; please reset the optimizer (--reset-optimizer). FairseqAdam vs SGD"),
+         r"^--optimizer: expected that of the checkpoint b/c.pt, found another one \(SGD, not FairseqAdam\); give that "
+         "one, or another checkpoint; or begin with a new one, with --reset-optimizer$"),
+        (AssertionError("Criterion does not match; please reset the optimizer (--reset-optimizer). A vs B"),
+         r"^--criterion: expected .* found another one \(B, not A\); .* with --reset-optimizer$"),
+        (KeyError("best"), "^--lr-scheduler: expected .* found another one; .* with --reset-lr-scheduler$"),
+    ],
+)  # fmt: skip
+def test_a_training_goes_on_with_the_kinds_of_before(found: Exception, said: str) -> None:
+    def load(cfg: argparse.Namespace, trainer: object) -> None:
+        raise found
+
+    with pytest.raises(OptionError, match=said):
+        explain_start(load)(argparse.Namespace(finetune_from_model=None, restore_file="b/c.pt", save_dir="a"), None)
+
+
+def test_errors_of_fairseqs_own_stay(tmp_path: Path) -> None:
+    for error in (AssertionError("a bug"), KeyError("model")):
+
+        def load(cfg: argparse.Namespace, trainer: object, error: Exception = error) -> None:
+            raise error
+
+        with pytest.raises(type(error)):
+            explain_start(load)(argparse.Namespace(finetune_from_model=None, restore_file="checkpoint_last.pt"), None)
+
+
+def test_a_training_does_not_go_on_with_another_optimizer(world: World, shell: Shell, tmp_path: Path) -> None:
+    begin = ["llrnn", "train", world.data, "--decoder-embed-dim", 8, "--decoder-hidden-size", 8, "--cpu"]
+    begin += ["--num-workers", 0, "--save-dir", tmp_path]
+    shell.run(*begin, "--max-update", 1)
+    for words, option in (
+        (["--optimizer", "sgd", "--lr", "0.1"], "--optimizer"),
+        (["--criterion", "cross_entropy"], "--criterion"),
+        (["--lr-scheduler", "reduce_lr_on_plateau"], "--lr-scheduler"),
+    ):
+        refused = shell.run(*begin, "--max-update", 2, *words, code=2)
+        assert f"error: {option}: expected that of the checkpoint {tmp_path}/checkpoint_last.pt" in refused.err
+        assert "Traceback" not in refused.err
+
+
 def test_fine_tuning(world: World, trained: Path, shell: Shell, tmp_path: Path) -> None:
     """fairseq-train --finetune-from-model with the prior of the checkpoint's training, and with other sizes."""
     begun = ("--finetune-from-model", trained / "checkpoint_best.pt", "--max-update", 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -138,11 +140,15 @@ def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
+# What fairseq's trainer asserts, and what the states of some of its schedulers lack that others read.
+OTHER_KIND = re.compile(r"(Optimizer|Criterion) does not match; .*\. (\S+) vs (\S+)")
+OF_SCHEDULERS = ("best", "last_epoch")
 
 
 def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
-    weights that do not fit the model DataError. That the first one is there, option_checks.py has seen."""
+    weights that do not fit the model DataError, another optimizer, criterion or scheduler than that of
+    the checkpoint OptionError. That the first one is there, option_checks.py has seen."""
 
     @functools.wraps(load)
     def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
@@ -152,15 +158,24 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
                 f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
                 f"{cfg.restore_file} beside it; leave one of them out"
             )
+        another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
         try:
             return load(cfg, trainer, **passed_on)
+        except (AssertionError, KeyError) as error:
+            if (differing := _differing(error)) is None:
+                raise
+            option, reset, found = differing
+            path = os.path.join(cfg.save_dir, LAST) if cfg.restore_file == LAST else cfg.restore_file
+            raise OptionError(
+                f"--{option}: expected that of the checkpoint {path}, found {found}; give that one, or another "
+                f"{another}; or begin with a new one, with --reset-{reset}"
+            ) from None
         except Exception as error:
             lines = str(error.__context__).splitlines()
             is_misfit = len(lines) > 1 and lines[0].startswith("Error(s) in loading state_dict")
             if not (is_misfit and str(error).startswith("Cannot load model parameters")):
                 raise
             path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
-            another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
             others = f" (and {len(lines) - 2} more)" if len(lines) > 2 else ""
             raise DataError(
                 f"{path}: expected weights that fit the model of this training, found {lines[1].strip()}{others}; give "
@@ -168,3 +183,11 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
             ) from None
 
     return wrapper
+
+
+def _differing(error: AssertionError | KeyError) -> tuple[str, str, str] | None:
+    """The option that another checkpoint was trained with, which option begins anew with it, and what was found."""
+    if isinstance(error, KeyError):
+        return ("lr-scheduler", "lr-scheduler", "another one") if error.args[0] in OF_SCHEDULERS else None
+    other = OTHER_KIND.fullmatch(str(error))
+    return other and (other[1].lower(), "optimizer", f"another one ({other[3]}, not {other[2]})")
