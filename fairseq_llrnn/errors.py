@@ -118,7 +118,8 @@ def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], 
 
     names = [name for action in parser._actions for name in action.option_strings]
     begins = (lambda word: any(name.startswith(word) for name in names)) if parser.allow_abbrev else names.__contains__
-    words = message.partition("unrecognized arguments: ")[2].split() or arguments
+    among_all = [] if message.startswith("argument ") else arguments  # of a known option, none is sought
+    words = message.partition("unrecognized arguments: ")[2].split() or among_all
     options = (word.partition("=")[0] for word in words if word.startswith("--"))
     searched, among = next((word for word in options if not begins(word)), ""), names
     if searched and "required" in message:  # which argparse says first

@@ -95,7 +95,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     """The options that are put before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task tell the task; a command for other models.
+        OptionError: neither data nor --task tell the task; a command for other models; several for eval-lm.
         DataError: the checkpoint is none of ours, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
@@ -103,6 +103,8 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     if task is not None and not _is_ours(task):
         return prepended
     prepended.append(ANY_SIZE)
+    if name == "eval-lm" and len(utils.split_paths(path or "")) > 1:
+        raise OptionError(f"--path {path}: expected one checkpoint, found several; measure each by itself")
     if name != "train" and path:
         prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
     else:

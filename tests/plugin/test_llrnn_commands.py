@@ -261,8 +261,9 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
         (["--criterion", "log_liner"], "did you mean log_linear?"),
         (["--sample-break-mode", "eoss"], "did you mean eos?"),
         (["--embed-dim", "8"], "did you mean --decoder-embed-dim or --"),
-        (["--lr", "fast"], "argument --lr: invalid value: 'fast'"),
-        (["--max-epoch", "three"], "argument --max-epoch: invalid int value: 'three'"),
+        (["--lr", "fast"], "argument --lr: invalid value: 'fast'; llrnn train --help shows"),
+        (["--prior", "p", "--max-epoch", "three"],
+         "argument --max-epoch: invalid int value: 'three'; llrnn train --help shows"),
         (["stray"], "unrecognized arguments: stray"),
         (["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
          "--best-checkpoint-metric blue: expected a number of the validation, found another name; there are loss, "),
@@ -289,6 +290,19 @@ def test_a_checkpoint_that_is_none_of_ours(
     ):
         done = shell.run("llrnn", command, world.data, "--path", path, code=2)
         fails(done, f"llrnn {command}: error: --path {path}: ", *words)
+
+
+def test_several_models_for_a_command_of_one(shell: Shell, world: World, model: Path) -> None:
+    both = f"{model}:{model}"
+    done = shell.run("llrnn", "eval-lm", world.data, "--path", both, code=2)
+    fails(done, f"llrnn eval-lm: error: --path {both}: expected one checkpoint, found several; measure each by itself")
+
+
+def test_a_translator_and_data_of_one_language(shell: Shell, world: World, translator: Path) -> None:
+    for command in ("generate", "interactive"):
+        done = shell.run("llrnn", command, world.data, "--path", translator, stdin="le chat\n", code=2)
+        assert f"llrnn {command}: error: {world.data}: expected the data of a translation, with files" in done.err
+        assert "Traceback" not in done.err
 
 
 def test_data_that_is_none(shell: Shell, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq.criterions import FairseqCriterion
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -16,7 +17,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders, data_folder
@@ -77,7 +78,8 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
-        """Raises OptionError for --left-pad-target and wrong numbers, PriorError for a prior that does not fit."""
+        """Raises OptionError for --left-pad-target and wrong numbers, PriorError for a prior that does not fit,
+        DataError for data of one language."""
         if cfg.left_pad_target:
             raise OptionError(
                 "--left-pad-target: not supported by llrnn_translation (a recurrent decoder would read the padding); "
@@ -86,11 +88,18 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         check_evidence_options(cfg)
         languages = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
         check_first_folder(cfg.data, [f"dict.{language}.txt" for language in languages])
+        folder = data_folder(cfg.data)
+        if len(languages) < 2 and None in infer_language_pair(folder):
+            raise DataError(
+                f"{folder}: expected the data of a translation, with files such as train.en-cs.en.bin that name its "
+                "two languages, found none; give the folder of a bitext, or --source-lang and --target-lang",
+                folder,
+            )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
         task.warned_of = set()
         check_folders(cfg.data, [f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)])
         task.prior = load_task_prior(cfg, task.target_dictionary, f"dict.{cfg.target_lang}.txt")
-        source_file = os.path.join(data_folder(cfg.data), f"dict.{cfg.source_lang}.txt")
+        source_file = os.path.join(folder, f"dict.{cfg.source_lang}.txt")
         task.prior.check_source_dictionary(task.source_dictionary.symbols, source_file, dictionary_advice(cfg))
         task.read_source_prior(cfg.source_prior)
         if task.prior.offered_kinds:
