@@ -132,7 +132,8 @@ class Background(ExactBuffers):
         `tokens` (B, T), padded: the start symbol, then the text, as `previous` of a batch is. Sentences end with
         `</s>`, and the last one of a row where the row ends (whether or not its </s> is there).
 
-        What it returns lives as long as the batch, and its `start(B)` gives row i the state of row i.
+        What it returns lives as long as the batch, and its `start(B)` gives row i the state of row i. The `previous`
+        that it is asked for may be shorter, of rows with one sentence: where training has changed what the text has.
         """
         return self
 

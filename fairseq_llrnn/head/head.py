@@ -185,11 +185,13 @@ class LogLinearHead(nn.Module):
 
     # ---- a batch: before the network reads it, and after ------------------------------------------------------------
 
-    def condition(self, previous: Tensor, source: Tensor | None = None) -> Condition:
+    def condition(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
         """What is known of a batch before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
+            text: what training has changed, one sentence a row, as it is in the text that backgrounds are estimated
+                from, (B, T'), T' ≥ T, `</s>` first; None: `previous`.
 
         Raises:
             DataError: there is no position.
@@ -200,9 +202,10 @@ class LogLinearHead(nn.Module):
         for rows in [slice(None)] if whole else spans(previous, self.background):
             background, leave_out = self.background, None
             if self.training:
-                leave_out = tokens[rows]
+                words = previous[rows] if text is None else text[rows]
+                leave_out = self.for_background(words)
                 for each in self.sources:
-                    leave_out = each.in_text(previous[rows], leave_out)
+                    leave_out = each.in_text(words, leave_out)
                 leave_out = leave_out.masked_fill(leave_out >= self.num_words, self.unk)
             of_rows = None if source is None else source[rows]
             if of_rows is not None:

@@ -2,16 +2,22 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
+from shell import Shell
 from tiny_world import build
 
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.ngrams.folds import folds_of
+from fairseq_llrnn.ngrams.ngrams import Sentences
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -112,6 +118,50 @@ def aliases_of_nothing(evidence: EvidenceWorld) -> Any:
     task = build([*evidence.train_args(), "--evidence-dropout", "0"]).task
     task.load_dataset("train", combine=True)
     return task.dataset("train")
+
+
+def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> AutomatonBackground:
+    """Those by which a batch is trained, whose targets are so many words shorter than they are in the text."""
+    net_input = batch["net_input"]
+    previous = net_input["prev_output_tokens"]
+    previous = previous[:, : previous.size(1) - shorter]
+    (_, background), *_ = head.condition(previous, net_input["src_tokens"], batch["text"]).backgrounds
+    return next(part for part in background.base.each() if isinstance(part, AutomatonBackground))
+
+
+FOLDS = 3
+
+
+def test_changed_targets_are_trained_by_the_n_grams_that_lack_their_text(
+    shell: Shell, evidence: EvidenceWorld, tmp_path: Path
+) -> None:
+    """Invented words have taken the place of words by which a sentence would be found in the text."""
+    bitext = ("--lexical-translation", evidence.data, "--set", "translations.aligner=ibm1")
+    text = ("--dict", evidence.data / "dict.tgt.txt", "--count-text", evidence.place / "train.tgt")
+    shell.run(
+        "llrnn", "prior", *text, *bitext, "--evidence", "numbers,names,copies", "--background",
+        f"ngram(3, folds={FOLDS}) plus translations", "--out", tmp_path / "prior",
+    )  # fmt: skip
+    setting = build([*evidence.train_args(), "--prior", tmp_path / "prior", "--invented-evidence", "0.9"])
+    setting.task.load_dataset("train", combine=True)
+    data = setting.task.dataset("train")
+    changed = [i for i in range(len(data)) if not torch.equal(data[i]["target"], data.text[i]["target"])]
+    assert len(changed) > 30
+    batch, head = data.collater([data[i] for i in changed]), setting.model.decoder.head.train()
+    sentences = Sentences.of([data.text[i]["target"][:-1].tolist() for i in batch["id"].tolist()])
+    folds = folds_of(sentences, FOLDS)
+    assert len({*folds.tolist()}) == FOLDS
+    for shorter in (0, 2):
+        ngrams = ngrams_of(batch, head, shorter)
+        starts = ngrams.start(len(changed))
+        assert starts.squeeze(1).tolist() == ngrams.starts[1 + torch.from_numpy(folds)].tolist()
+        read = with_unk(batch["net_input"]["prev_output_tokens"], setting.task.target_dictionary)
+        read = read[:, : read.size(1) - shorter]
+        states = [starts]
+        for tokens in read[:, 1:].unbind(1):
+            states.append(ngrams.advance(states[-1], tokens))
+        words = read.ne(head.pad)
+        assert ngrams.flat_states(read).view_as(read)[words].tolist() == torch.cat(states, 1)[words].tolist()
 
 
 def test_an_alias_offers_what_an_unknown_word_would(evidence: EvidenceWorld) -> None:

@@ -11,7 +11,7 @@ from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
 from example_modules import SCRIPTS, load
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
-from tiny_world import EVERY_SENTENCE, World, read_checkpoint
+from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
@@ -94,6 +94,19 @@ def test_a_slot_is_one_token_and_the_text_is_whole_again(pieces: Pieces) -> None
     some = [token for tokens in targets.values() for token in tokens if token in {f"{mark}{word}" for word in UNKNOWN}]
     assert set(some) >= {f"{mark}4711", f"{mark}Karim"}
     assert {n: t.split() for n, [t] in whole.printed("T").items()} == dict(enumerate(pieces.text("tgt")))
+
+
+def test_training_has_the_text_beside_targets_with_slots(pieces: Pieces) -> None:
+    """By which the background leaves out what it knows of a sentence."""
+    task = build(pieces.world.train_args("llrnn_lstm", "lexical", raw=True)).task
+    task.load_dataset("train", combine=True)
+    data, lines = task.dataset("train"), pieces.world.text("train", "tgt")
+    batch, pad = data.collater([data[i] for i in range(len(data))]), task.target_dictionary.pad()
+    shorter = 0
+    for number, text, target in zip(batch["id"].tolist(), batch["text"], batch["target"], strict=True):
+        assert [task.target_dictionary[token] for token in text[text != pad]] == ["</s>", *lines[number].split()]
+        shorter += int((target != pad).sum()) < int((text != pad).sum())
+    assert shorter > 20
 
 
 def test_typed_text_is_translated_as_files_are(pieces: Pieces) -> None:

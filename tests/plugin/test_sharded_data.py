@@ -54,7 +54,7 @@ def test_with_evidence(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) ->
     for epoch in (1, 2):
         task.load_dataset("train", epoch=epoch, combine=True)
         data = task.dataset("train")
-        assert type(data).__name__ == "InventedEvidence"
+        assert type(data.dataset).__name__ == "InventedEvidence"
         sizes.append(len(data))
     assert sizes == [len(evidence.text("train", "src")), 9]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
+from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset, data_utils
 from torch import Tensor
 
 from fairseq_llrnn.evidence.slots import merged_target
@@ -92,6 +92,27 @@ def warn_of_lost_evidence(
             "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
             "--dataset-impl raw"
         )
+
+
+class TextBeside(BaseWrapperDataset):
+    """Batches of changed pairs with the targets as the text has them, of which backgrounds were estimated.
+
+    What a background leaves out in training, n-grams of a part of the text or links of a sentence pair, it finds by the
+    words of the text. A batch's `text` is (B, T'), `</s>` first, padded on the right.
+    """
+
+    def __init__(self, dataset: FairseqDataset, text: FairseqDataset, dictionary: Dictionary) -> None:
+        """text: the pairs before they were changed. dictionary: of the target."""
+        super().__init__(dataset)
+        self.text, self.dictionary = text, dictionary
+
+    def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = super().collater(samples)
+        if not batch:
+            return batch
+        targets = [self.text[index]["target"] for index in batch["id"].tolist()]
+        pad, eos = self.dictionary.pad(), self.dictionary.eos()
+        return batch | {"text": data_utils.collate_tokens(targets, pad, eos, move_eos_to_beginning=True)}
 
 
 class ChangedPairs(BaseWrapperDataset):

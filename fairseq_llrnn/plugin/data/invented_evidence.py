@@ -30,7 +30,13 @@ from fairseq_llrnn.evidence.slots import merged_target
 from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.subwords import Convention
-from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, MergedTargets, UnknownAliases, warn_of_lost_evidence
+from fairseq_llrnn.plugin.data.evidence_data import (
+    ChangedPairs,
+    MergedTargets,
+    TextBeside,
+    UnknownAliases,
+    warn_of_lost_evidence,
+)
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -221,7 +227,7 @@ class OfferedStrings:
         """
         self.prior, self.cfg = task.prior, task.cfg
         self.table = evidence_table(self.prior, self.cfg.max_slots, self.cfg.evidence_once)
-        self.unk = task.source_dictionary.unk()
+        self.unk, self.dictionary = task.source_dictionary.unk(), task.target_dictionary
         # Where a slot may be several tokens of a target, targets are read with slots for them.
         self.are_long = isinstance(self.table, PieceTable) or bool(self.table.rules.asked)
 
@@ -236,6 +242,11 @@ class OfferedStrings:
     def merged(self, pairs: FairseqDataset) -> FairseqDataset:
         """Pairs whose targets have slots as single tokens."""
         return MergedTargets(pairs, self.table) if self.are_long else pairs
+
+    def with_text(self, pairs: FairseqDataset, text: FairseqDataset) -> FairseqDataset:
+        """Changed pairs; beside them the targets of the text, where the background was estimated from sentences."""
+        knows_text = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
+        return TextBeside(pairs, text, self.dictionary) if knows_text else pairs
 
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""

@@ -116,6 +116,8 @@ class Search:
 class LogLinearDecoder(FairseqIncrementalDecoder):
     """Hidden states, which a subclass supplies (`hidden`), -> log-linear head."""
 
+    text: Tensor | None = None  # of the batch to come, (B, T') as of LogLinearHead.condition; None: as it is read
+
     def __init__(self, dictionary: Dictionary, head: LogLinearHead, bf16_products: bool = False) -> None:
         """bf16_products: train with bfloat16 products; the head takes over the dtype of the hidden states."""
         super().__init__(dictionary)
@@ -155,7 +157,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
     def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
         """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
-        condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0])
+        text, self.text = self.text, None
+        condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0], text)
         with short_products(self, prev_output_tokens) as short:
             states = self.hidden(condition.readable, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden

@@ -177,6 +177,7 @@ class LogLinearCriterion(FairseqCriterion):
 
             if not isinstance(head.normaliser, SampledSum):
                 head.normalise(Sampled(self.sampled_classes))
+        decoder.text = sample.get("text")
         _, extra = model(**sample["net_input"])
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)

@@ -140,6 +140,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         data = self.extended(data, split, epoch, training, read)
         if self.offered is not None:
             data = self.offered.merged(data)
+            data = self.offered.with_text(data, pairs) if training else data
         self.datasets[split] = data
 
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
