@@ -164,10 +164,10 @@ def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
         except (AssertionError, KeyError) as error:
             if (differing := _differing(error)) is None:
                 raise
-            option, reset, found = differing
+            option, reset, value = differing
             path = os.path.join(cfg.save_dir, LAST) if cfg.restore_file == LAST else cfg.restore_file
             raise OptionError(
-                f"--{option}: expected that of the checkpoint {path}, found {found}; give that one, or another "
+                f"--{option}: expected that of the checkpoint {path}, found {value}; give that one, or another "
                 f"{another}; or begin with a new one, with --reset-{reset}"
             ) from None
         except Exception as error:

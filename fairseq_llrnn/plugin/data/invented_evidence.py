@@ -245,8 +245,8 @@ class OfferedStrings:
 
     def with_text(self, pairs: FairseqDataset, text: FairseqDataset) -> FairseqDataset:
         """Changed pairs; beside them the targets of the text, where the background was estimated from sentences."""
-        knows_text = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
-        return TextBeside(pairs, text, self.dictionary) if knows_text else pairs
+        leaves_out = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
+        return TextBeside(pairs, text, self.dictionary) if leaves_out else pairs
 
     def as_written(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
