@@ -133,6 +133,18 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
     return Forbidden(row, position + 1, int(words[row, position]), near[near.ne(pad)], int(impossible.sum()))
 
 
+def refuse_negative(targets: Tensor, pad: int) -> None:
+    """Raise DataError for a target below 0, which would be read as a word from the dictionary's end.
+
+    torch's own losses leave −100 out. As of targets without mass, nobody looks in a compiled loss.
+    """
+    if not torch.compiler.is_compiling() and bool((targets < 0).any()):
+        raise DataError(
+            f"targets: expected numbers of words, from 0 on, found {int(targets.min())}; what is to be left out of the "
+            f"loss is padding, head.pad ({pad})"
+        )
+
+
 def refuse_forbidden(
     head: LogLinearHead, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:

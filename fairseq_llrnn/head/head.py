@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import torch
@@ -47,6 +48,7 @@ from fairseq_llrnn.head.checks import (
     check_numbers,
     fingerprint_of,
     refuse_forbidden,
+    refuse_negative,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
@@ -109,8 +111,10 @@ class LogLinearHead(nn.Module):
             normaliser: how log Z is summed.
 
         Raises:
-            OptionError: what excludes each other, or what the prior cannot have.
+            OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior.
         """
+        if isinstance(prior, (str, Path)):
+            raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
         super().__init__()
         self.prior = prior
         self.num_words, self.hidden_size, self.source_size = len(prior.symbols), hidden_size, source_size
@@ -487,12 +491,13 @@ class LogLinearHead(nn.Module):
 
         Raises:
             OptionError: a number out of its range. DataError: shapes that do not fit, or have no position; a target
-            to which the background gives no mass.
+            below 0, or to which the background gives no mass.
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
         previous = self.previous(targets) if previous is None else previous
         self._check_shapes(hidden, previous, targets)
+        refuse_negative(targets, self.pad)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
 

@@ -60,9 +60,12 @@ class Marks(Protocol):
         ...
 
 
-def _refuse_one_sentence(lines: Sequence[str]) -> None:
+def _refuse_no_sentences(lines: Sequence[str]) -> None:
     if isinstance(lines, str):  # each of whose letters is a string, too
         raise TypeError(f"expected a list of sentences, found the string {lines[:40]!r}; put it into a list")
+    other = next((line for line in lines if not isinstance(line, str)), None)
+    if other is not None:
+        raise TypeError(f"expected sentences, words with blanks between them, found {other!r:.60}; join its words")
 
 
 def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
@@ -83,7 +86,7 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
     Raises:
         TypeError: a single string.
     """
-    _refuse_one_sentence(lines)
+    _refuse_no_sentences(lines)
     words = head.prior.session.target
     is_open = head.brings_strings or any(each.opens for each in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
@@ -107,7 +110,7 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
     Raises:
         DataError: the prior knows no source words. TypeError: a single string.
     """
-    _refuse_one_sentence(lines)
+    _refuse_no_sentences(lines)
     prior = head.prior
     if not prior.source_symbols:
         raise DataError(

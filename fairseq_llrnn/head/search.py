@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
 
@@ -92,7 +93,16 @@ def top_k(
 
     Args:
         temperature: divides aᵀφ; the background is not tempered.
+
+    Raises:
+        OptionError: k below 1. DataError: hidden states of another shape.
     """
+    check_least("k", k, 1)
+    if hidden.dim() != 2 or hidden.size(1) != head.hidden_size:
+        raise DataError(
+            f"top_k: expected the hidden state of each hypothesis, (N, {head.hidden_size}), found "
+            f"{tuple(hidden.shape)}; of (B, T, H) give one position, hidden[:, -1]"
+        )
     return head.step(hidden, state).tempered(temperature).top_k(k)
 
 

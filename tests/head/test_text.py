@@ -10,7 +10,7 @@ from few_words import PRIOR as EVIDENCE
 from few_words import SOURCE_WORDS, TARGET_WORDS
 from small_priors import make_prior, open_prior
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import LogLinearHead
 
 H = 3
@@ -34,6 +34,22 @@ def test_one_sentence_is_no_list_of_sentences() -> None:
             encode("le chat")
     with pytest.raises(DataError, match=r"expected tokens \(B, T\), found \(2,\); for one sentence give tokens"):
         head.decode(torch.tensor([4, 2]))
+
+
+def test_what_another_loss_or_search_would_take() -> None:
+    """torch's losses leave −100 out, where an index of −100 would be a word from the end."""
+    head, hidden = LogLinearHead(make_prior(), H), torch.randn(1, 3, H)
+    with pytest.raises(DataError, match=r"targets: expected numbers of words, .* found -100; .* head.pad \(1\)"):
+        head.loss(hidden, torch.tensor([[4, 2, -100]]))
+    assert head.loss(hidden, torch.tensor([[4, 2, head.pad]])).isfinite()
+    with pytest.raises(DataError, match=rf"top_k: expected .* \(N, {H}\), found \(1, 3, {H}\); .* hidden\[:, -1\]"):
+        head.top_k(hidden, head.start(1), k=2)
+    with pytest.raises(OptionError, match="k 0: expected a number of at least 1"):
+        head.top_k(hidden[:, -1], head.start(1), k=0)
+    with pytest.raises(TypeError, match="found the path 'my-prior'; read it with Prior.load"):
+        LogLinearHead("my-prior", H)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"expected sentences, .* found \['le', 'chat'\]; join"):
+        head.encode([["le", "chat"]])  # type: ignore[list-item]
 
 
 def test_strings_of_an_open_vocabulary_keep_their_numbers() -> None:
