@@ -181,3 +181,12 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
     )
     assert "no such folder" in llrnn(*given, "--out", tmp_path / "none" / "dict.txt").error
     assert not (tmp_path / "dict.fr.txt").exists()
+
+
+def test_a_treebank_is_no_text(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    """Its columns would be words."""
+    treebank = tmp_path / "train.conllu"
+    treebank.write_text("# text = le\n1\tle\tle\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
+    done = llrnn(*given[:2], treebank, *given[3:])
+    assert done.code == 2 and "Traceback" not in done.err
+    assert f"{treebank}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with" in done.err
