@@ -16,7 +16,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
-from fairseq_llrnn.cli.tables import drop_output, has_place, note, notes_of_readers, open_output, output_error
+from fairseq_llrnn.cli.tables import (
+    drop_output,
+    has_place,
+    note,
+    notes_of_readers,
+    open_output,
+    output_error,
+    plain_warnings,
+)
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
 if TYPE_CHECKING:
@@ -200,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        with _stopped_as_if_interrupted(), notes_of_readers():
+        with _stopped_as_if_interrupted(), plain_warnings(), notes_of_readers():
             status = dispatch(argv)
     except LLRNNError as error:
         print(f"llrnn: error: {error}", file=sys.stderr)

@@ -152,6 +152,29 @@ class _Kept(logging.Handler):
         self.messages[record.getMessage()] = None
 
 
+class _Warnings(logging.Handler):
+    """As fairseq's commands print them (plugin/command_lines.py)."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"{record.levelname.lower()}: {' '.join(record.getMessage().split())}", file=sys.stderr)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print what is logged as a warning in one line without the module's name, unless somebody else prints it."""
+    handler = None if logging.root.handlers else _Warnings()
+    if handler is not None:
+        logging.root.addHandler(handler)
+    try:
+        yield
+    finally:
+        if handler is not None:
+            logging.root.removeHandler(handler)
+
+
 @contextmanager
 def notes_of_readers() -> Iterator[None]:
     """Say at the end on stderr what was read and left out (files/text_lines.py); where something fails, only that."""

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import logging
 import os
 import re
 import signal
@@ -114,6 +115,21 @@ def test_a_users_error_is_one_line_without_a_stack_trace(command: Install, capsy
     streams = capsys.readouterr()
     assert streams.err == "llrnn: error: elle: expected ten columns, found nine\n"
     assert streams.out == ""
+
+
+def test_a_warning_that_is_logged_is_one_line(
+    command: Install, capsys: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        logging.getLogger("fairseq_llrnn.systems").warning("the folder moved:\nanother is used")
+        logging.getLogger("fairseq_llrnn.systems").info("nothing")
+        return 0
+
+    command(run)
+    monkeypatch.setattr(logging.root, "handlers", [])  # pytest's
+    assert llrnn.main(["probe", "elle"]) == 0
+    assert capsys.readouterr().err == "warning: the folder moved: another is used\n"
+    assert logging.root.handlers == []
 
 
 def test_wrong_arguments_exit_2_and_name_the_sub_command(command: Install, capsys: Streams) -> None:
