@@ -5,7 +5,6 @@ From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` wr
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS, count_words
-from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form, iter_lines
+from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
@@ -74,7 +73,6 @@ def run(args: argparse.Namespace) -> int:
     options = replace(settings_of(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
     files = [place for kind in FILES for place in places(options, kind)]
     check_not_read(args.out, [*args.text, *files])
-    _refuse_treebanks(args.text)
     code = None if args.language is None else language_code(args.language)
     spelling = options.spelling
     shown, _ = count_words([path for path in args.text if path != STDIN])
@@ -144,14 +142,3 @@ def _frequencies(code: str, spelling: Spelling) -> Mapping[str, float] | None:
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
             return spelled
     return None
-
-
-def _refuse_treebanks(texts: Sequence[str]) -> None:
-    """Raise DataError for a file, no pipe, whose first line without a comment has the ten columns of CoNLL-U."""
-    for path in filter(os.path.isfile, texts):
-        first = next((line for _, line in iter_lines(path) if not line.startswith("#")), "")
-        if first.count("\t") == 9:
-            raise DataError(
-                f"{path}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn text "
-                f"--conllu {path}`, and give these"
-            )

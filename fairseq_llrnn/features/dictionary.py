@@ -17,6 +17,7 @@ as its different words, with their counts, or with the place of each word among 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from codecs import BOM_UTF8
 from collections import Counter
@@ -29,7 +30,15 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
-from fairseq_llrnn.files.text_lines import is_blank, iter_sentences, opened, place, warn_of_blanks, warn_of_forms
+from fairseq_llrnn.files.text_lines import (
+    is_blank,
+    iter_lines,
+    iter_sentences,
+    opened,
+    place,
+    warn_of_blanks,
+    warn_of_forms,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -233,7 +242,8 @@ def ids_of_block(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 def count_blocks(paths: Sequence[Path | str], workers: int | None) -> Iterator[tuple[dict[str, int], int]]:
-    """What `counts_of_block` says of each block of some files. Raises DataError."""
+    """What `counts_of_block` says of each block of some files. Raises DataError, also for treebanks."""
+    _refuse_treebanks(paths)
     return map_blocks(counts_of_block, paths, "counting words", workers)
 
 
@@ -245,6 +255,17 @@ def count_words(paths: Sequence[Path | str], workers: int | None = None) -> tupl
         counts.update(of_block)
         lines += many
     return counts, lines
+
+
+def _refuse_treebanks(paths: Sequence[Path | str]) -> None:
+    """Raise DataError for a file, no pipe, whose first line without a comment has the ten columns of CoNLL-U."""
+    for path in filter(os.path.isfile, paths):
+        first = next((line for _, line in iter_lines(path) if not line.startswith("#")), "")
+        if first.count("\t") == 9:
+            raise DataError(
+                f"{path}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn text "
+                f"--conllu {path}`, and give these"
+            )
 
 
 def read_ids(

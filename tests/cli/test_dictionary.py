@@ -187,6 +187,9 @@ def test_a_treebank_is_no_text(llrnn: Llrnn, given: list[object], tmp_path: Path
     """Its columns would be words."""
     treebank = tmp_path / "train.conllu"
     treebank.write_text("# text = le\n1\tle\tle\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
-    done = llrnn(*given[:2], treebank, *given[3:])
-    assert done.code == 2 and "Traceback" not in done.err
-    assert f"{treebank}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with" in done.err
+    llrnn("dictionary", "--text", given[2], "--out", tmp_path / "dict.txt")
+    counting = ["prior", "--dict", tmp_path / "dict.txt", "--count-text", treebank, "--out", tmp_path / "prior"]
+    for line in ([*given[:2], treebank, *given[3:]], counting):
+        done = llrnn(*line)
+        assert done.code == 2 and "Traceback" not in done.err
+        assert f"{treebank}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences" in done.err

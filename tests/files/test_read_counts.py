@@ -17,7 +17,6 @@ OTHERS = {
     "cli.places:_of_stdin": "texts whose lines are answered, each by one",
     "cli.places:check_text": "opens a text, and reads nothing",
     "cli.places:text_lines": "texts whose lines are answered, each by one",
-    "cli.dictionary:_refuse_treebanks": "asks whether a text is a treebank",
     "systems.discourse.data:load_strings": "what `llrnn discourse` wrote",
     "plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
