@@ -22,7 +22,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.search import BeamSearch, DiverseBeamSearch, Sampling, Search
+from fairseq.search import BeamSearch, DiverseBeamSearch, LengthConstrainedBeamSearch, Sampling, Search
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
@@ -127,7 +127,7 @@ class ColumnSearch:
         columns, limited = self.session.under_way, self.session.longest is not None
         if columns.only_end is not None:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
-        if limited and scores is not None:  # --match-source-len would let the dead ones end
+        if limited and scores is not None and isinstance(self.search, LengthConstrainedBeamSearch):  # dead ones end
             scores = scores.masked_fill(lprobs.isneginf().all(2, keepdim=True), NEGATIVE_INFINITY)
         values, chosen, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
         if limited and bool(values.isneginf().all()):
