@@ -66,7 +66,7 @@ def run_translate(args: argparse.Namespace) -> None:
         path = given if args.checkpoint else average(args.out, name)
         for which in args.set:
             if args.nbest:
-                list_best(args.out, name, which, recipe, path, args.nbest, args.extra)
+                list_best(args.out, name, which, recipe, path, args.nbest, args.extra, args.gpu)
             else:
                 translate(args.out, name, which, recipe, path, args.extra, args.gpu)
 

@@ -202,8 +202,9 @@ def build_tables(pair: Pair) -> list[list[str]]:
 def train(pair: Pair, recipe: Recipe, name: str, seed: int, gpu: bool = False) -> list[str]:
     options = recipe.options.format(target=pair.target)
     own = shlex.split(f"--source-lang en --target-lang {pair.target} {TRAINING} {options}")
-    # on a GPU, products in float32: what its time goes into are starts of operations
-    own += ["--num-workers", "2"] if gpu else ["--cpu"] if recipe.prior is None else ["--cpu", "--bf16-products"]
+    own += ["--num-workers", "2"] if gpu else ["--cpu"]
+    if recipe.prior is not None and not gpu:  # what the time of a GPU goes into are starts of operations
+        own.append("--bf16-products")
     return ["fairseq-train", recipe.data, *recipe.task(), *own, "--seed", str(seed), "--save-dir", f"models/{name}"]
 
 

@@ -215,10 +215,8 @@ def translate(
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
     if not is_made(out / f"{place}.out", _files(out, path)):
         print(f"{name}: translating {which}", flush=True)
-        command = [*_search(out, which, recipe, path), *extra]
-        if gpu:
-            command.remove("--cpu")
-        execute(out, command, f"results/{name}/log", f"{place}.out")
+        command = _placed(_search(out, which, recipe, path), gpu)
+        execute(out, [*command, *extra], f"results/{name}/log", f"{place}.out")
     _write_translations(out, place, target, len(lines_of(source)))
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():
@@ -262,14 +260,19 @@ def _write_translations(out: Path, place: str, target: str, count: int) -> None:
 
 
 def list_best(
-    out: Path, name: str, which: str, recipe: Recipe, path: str, count: int, extra: Sequence[str]
+    out: Path, name: str, which: str, recipe: Recipe, path: str, count: int, extra: Sequence[str], gpu: bool = False
 ) -> None:
     """The n-best list of a set: results/NAME/SET.nbest."""
     place = f"results/{name}/{which}.nbest"
     if not is_made(out / place, _files(out, path)):
         print(f"{name}: {count}-best list of {which}", flush=True)
-        command = [*recipes.generate_nbest(Pair.of(out), recipe, path, which, count), *extra]
-        execute(out, command, f"results/{name}/log", place)
+        command = _placed(recipes.generate_nbest(Pair.of(out), recipe, path, which, count), gpu)
+        execute(out, [*command, *extra], f"results/{name}/log", place)
+
+
+def _placed(command: list[str], gpu: bool) -> list[str]:
+    """A search on a CPU, or on a GPU."""
+    return [word for word in command if not gpu or word != "--cpu"]
 
 
 def keep(out: Path, name: str, docs: Path) -> None:

@@ -264,7 +264,9 @@ def test_a_gpu_is_used_where_it_is_asked_for(
     translating = ["multi30k.py", "translate", "softmax-word", "--set", "valid", *checkpoint, "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*translating, *options])
     assert multi30k.main() == 0
-    assert ("--cpu" in found[1]) == (not options)
+    monkeypatch.setattr(sys, "argv", [*translating, "--nbest", "5", *options])
+    assert multi30k.main() == 0
+    assert ("--cpu" in found[1]) == ("--cpu" in found[2]) == (not options)
 
 
 def test_command_lines() -> None:
