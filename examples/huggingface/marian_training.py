@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
 IGNORED = -100  # as transformers marks labels that are no targets
-Example = dict[str, list[int]]  # input_ids and labels
+Example = dict[str, list[int]]  # input_ids, labels and, where these are not the text's, text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,10 @@ def padded(examples: Sequence[Example], pad: int, start: int) -> dict[str, Tenso
     labels = pad_sequence([torch.tensor(one["labels"]) for one in examples], True, IGNORED)
     read = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], dim=1)
     read = read.masked_fill(read == IGNORED, pad)  # the Trainer's label smoothing keeps labels from the model
-    mask = (source != pad).long()
-    return {"input_ids": source, "attention_mask": mask, "decoder_input_ids": read, "labels": labels}
+    batch = {"input_ids": source, "attention_mask": (source != pad).long(), "decoder_input_ids": read, "labels": labels}
+    if "text" in examples[0]:
+        batch["text"] = pad_sequence([torch.tensor(one["text"]) for one in examples], True, IGNORED)
+    return batch
 
 
 class SortedBatches:

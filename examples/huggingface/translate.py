@@ -135,7 +135,7 @@ class WithTerms(Sequence[Example]):
         source, target = np.array(self.examples[number]["input_ids"]), self.targets[number]
         made = self.invented.of(source, target, self.read[number], number)
         said = merged_target(self.invented.table, torch.from_numpy(made), torch.from_numpy(target))
-        return {"input_ids": made.tolist(), "labels": said.tolist()}
+        return {"input_ids": made.tolist(), "labels": said.tolist(), "text": target.tolist()}
 
 
 @torch.inference_mode()

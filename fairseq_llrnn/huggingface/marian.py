@@ -110,6 +110,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        text: Tensor | None = None,
         encoder_outputs: BaseModelOutput | None = None,
         past_key_values: Any = None,
         use_cache: bool | None = None,
@@ -122,11 +123,13 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         Args:
             input_ids: (B, L), the source. decoder_input_ids: (B, T), `</s>` first; from `labels`, if there are any.
             labels: (B, T), `</s>` behind the last word; −100 (or `<pad>`) at padding.
+            text: the labels as the text has them, (B, T'), T' ≥ T, where training changes them (slots in the place of
+                several pieces or words): what backgrounds leave out is found by them. None: by the labels.
             state, ended: of hypotheses in a search, (N,) each; `generate` gives them.
             return_dict: of transformers; what is returned has names in any case.
         """
         head = self.head
-        targets = None if labels is None else labels.masked_fill(labels == IGNORED, head.pad)
+        targets, of_text = (None if one is None else one.masked_fill(one == IGNORED, head.pad) for one in (labels, text))
         previous = decoder_input_ids if targets is None else head.previous(targets)
         if previous is None or (input_ids is None and state is None):
             raise DataError(
@@ -140,7 +143,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         if encoder_outputs is None:
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
-        condition = head.condition(previous, input_ids) if state is None else None
+        left_out = None if of_text is None else head.previous(of_text)
+        condition = head.condition(previous, input_ids, left_out) if state is None else None
         decoded = self.model.decoder(
             input_ids=previous if condition is None else condition.readable,
             encoder_hidden_states=read,

@@ -77,6 +77,7 @@ def test_what_is_trained_says_required_terms(
     assert all(said[:2]), lines
     marked = [bool((torch.tensor(one["input_ids"]) >> SHIFT).any()) for one in sources]
     assert any(marked) == ("--invented-terms" in output)
+    assert all(("text" in one) == ("--invented-terms" in output) for one in sources)
 
 
 def test_a_training_begins_with_given_weights_in_sorted_batches(

@@ -199,6 +199,27 @@ def test_the_loss_is_of_the_words_with_and_without_padding_and_smoothing(tmp_pat
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
 
 
+def test_training_leaves_out_what_n_grams_know_of_the_text_and_not_of_changed_labels(tmp_path: Path) -> None:
+    """A slot stands in the place of two words, by which the sentence is found in the text."""
+    model = made(build(tmp_path, "ngram(3, folds=3)"), dropout=0.0)
+    for lines in zip(LANGUAGE, LANGUAGE[1:], strict=False):
+        source, text = english(model, *ENGLISH[:2]), model.head.encode(list(lines))
+        labels = torch.cat([text[:, :1], text[:, 2:]], dim=1)
+        model.eval()
+        asked = {"input_ids": source, "labels": labels.masked_fill(labels == 1, -100)}
+        beside = {"text": text.masked_fill(text == 1, -100)}
+        torch.testing.assert_close(model(**asked, **beside).loss, model(**asked).loss)
+        model.train()
+        mask = (source != 1).long()
+        previous = model.head.previous(labels)
+        read = model.model.encoder(input_ids=source, attention_mask=mask)[0]
+        state = model.model.decoder(previous, encoder_hidden_states=read, encoder_attention_mask=mask)[0]
+        condition = model.head.condition(previous, source, model.head.previous(text))
+        expected = model.head.loss_of(model.head.batch(state, condition, read), labels)
+        torch.testing.assert_close(model(**asked, **beside).loss, expected)
+        assert not torch.isclose(model(**asked).loss, expected)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM
