@@ -133,6 +133,8 @@ def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], 
     longer = [name for name in among if searched.startswith("--") and name.endswith(searched[1:])]
     near = longer[:3] or difflib.get_close_matches(searched, among, n=1)
     advice = f"did you mean {' or '.join(near)}?" if near else f"{parser.prog} --help shows what there is"
+    if words and not any(word.startswith("-") for word in words) and words is not arguments:
+        advice = f"a value with blanks needs quotes around it; {parser.prog} --help shows what there is"
     advice = lost(searched) or advice
     parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")
 

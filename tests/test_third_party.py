@@ -409,5 +409,5 @@ def test_a_background_without_a_source_is_named_alone(package: Path) -> None:
         assert Prior.build(symbols, replace(options(package), background=text)).names == ["next_days"]
     with pytest.raises(OptionError, match=r"found next_days, which changes the one below it; say it alone"):
         Prior.build(symbols, replace(options(package), background="uniform times next_days"))
-    with pytest.raises(OptionError, match=r"--background days: expected a file behind the name, found nothing"):
+    with pytest.raises(OptionError, match=r"--background days: expected something behind the name, found nothing"):
         Prior.build(symbols, replace(options(package), background="days"))

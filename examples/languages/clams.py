@@ -22,7 +22,7 @@ from language_rows import ROWS, Row, score_command, unit_writer
 from language_texts import LANGUAGES
 from languages import score
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -160,6 +160,7 @@ def act(args: argparse.Namespace) -> int:
     """Do what the command line says. Raises LLRNNError."""
     if args.language not in LANGUAGES:
         raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
+    check_least("--most", args.most, 1, "pairs")
     open_rows = [row.name for row in ROWS.values() if row.units != "unk" and not row.network]
     for name in args.rows:
         if name not in open_rows:

@@ -14,15 +14,18 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
+from example_parts.command_line import exit_status
 from open_systems import Sizes
 from open_vocabulary import compare, run
+
+from fairseq_llrnn.errors import OptionError
 
 Fact = dict[str, Any]  # row, words, seed, seconds, and bits per character of valid and test
 LONGEST = 100  # words of a sentence
@@ -140,6 +143,17 @@ def draw(facts: Sequence[Fact], path: Path) -> None:
     figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
+def change_of(word: str) -> tuple[str, Any]:
+    """What SIZE=VALUE says. Raises OptionError."""
+    name, _, value = word.partition("=")
+    kinds = {field.name: type(field.default) for field in fields(Sizes)}
+    try:
+        return name, kinds[name](value)
+    except (KeyError, ValueError):
+        known = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items())
+        raise OptionError(f"--set {word}: expected SIZE=VALUE, SIZE one of {known}") from None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -152,7 +166,12 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="write the facts there, as JSON")
     parser.add_argument("--picture", type=Path, help="draw the curve")
     args = parser.parse_args()
-    changes = {name: float(value) if "." in value else int(value) for name, value in (c.split("=") for c in args.set)}
+    return exit_status("growth.py", lambda: act(args))
+
+
+def act(args: argparse.Namespace) -> int:
+    """Do what the command line says. Raises LLRNNError."""
+    changes = dict(change_of(word) for word in args.set)
     if args.novels is not None:
         for words in args.words:
             prepare(args.novels, words, args.out / str(words) / "text")

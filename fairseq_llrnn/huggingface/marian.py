@@ -129,7 +129,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             return_dict: of transformers; what is returned has names in any case.
         """
         head = self.head
-        targets, of_text = (None if one is None else one.masked_fill(one == IGNORED, head.pad) for one in (labels, text))
+        targets = None if labels is None else labels.masked_fill(labels == IGNORED, head.pad)
         previous = decoder_input_ids if targets is None else head.previous(targets)
         if previous is None or (input_ids is None and state is None):
             raise DataError(
@@ -143,8 +143,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         if encoder_outputs is None:
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
-        left_out = None if of_text is None else head.previous(of_text)
-        condition = head.condition(previous, input_ids, left_out) if state is None else None
+        in_text = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
+        condition = head.condition(previous, input_ids, in_text) if state is None else None
         decoded = self.model.decoder(
             input_ids=previous if condition is None else condition.readable,
             encoder_hidden_states=read,

@@ -134,7 +134,7 @@ def file_of(text: str, option: str = "--background") -> str | None:
         return None
     if not source and ":" in named.example:
         raise OptionError(
-            f"{option} {text}: expected a file behind the name, found nothing; say e.g. {named.example}"
+            f"{option} {text}: expected something behind the name, found nothing; say e.g. {named.example}"
         )
     try:
         return source if named.is_file(source) else None

@@ -156,6 +156,8 @@ def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> No
         (["score", "--zzz", "text"], "required: --path; there is no --zzz; llrnn score --help shows what"),
         (["score", "--max-tokens", "-3"], "required: --path"),
         (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
+        (["prior", "--dict", "d", "--background", "ngram:3", "plus", "cache:5", "--out", "p"],
+         "unrecognized arguments: plus cache:5; a value with blanks needs quotes around it; llrnn prior --help shows"),
     ],
 )
 def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str], message: str, capsys: Streams) -> None:

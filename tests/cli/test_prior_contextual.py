@@ -162,7 +162,7 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--background", "ngram:"], "--background ngram:: expected a file behind the name, found nothing; say e.g."),
+        (["--background", "ngram:"], "--background ngram:: expected something behind the name, found nothing; say"),
         (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
         (["--background", "ngram(2, text=absent)"], "absent: cannot be read: No such file"),
         (["--background", "ngram(small.arpa, folds=3)"], "folds is of ngram(N), n-grams that are estimated here"),

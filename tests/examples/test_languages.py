@@ -313,6 +313,7 @@ def test_verses_that_are_none(tmp_path: Path) -> None:
         (clams, ("unk", "--language", "french"), "there is no row 'unk' that spells every word; there are: bpe-500"),
         (clams, ("--language", "french"), "expected either rows or --path and --dict; give one of them"),
         (clams, ("--language", "french", "--path", "x"), "expected either rows or --path and --dict"),
+        (clams, ("spelling", "--language", "french", "--most", "0"), "--most 0: expected a number of pairs"),
         (clams, ("spelling", "--language", "x"), "--language x: expected one of hungarian, "),
         (clams, ("spelling", "--language", "french"), "clams: expected files named like fr.simple_agrmt.txt.gz"),
     ],

@@ -19,6 +19,7 @@ from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")
 example, _ = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
+Streams = pytest.CaptureFixture[str]
 STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
 
 
@@ -104,6 +105,15 @@ def test_the_curve_over_sizes_of_text(text: Path, tmp_path: Path, monkeypatch: p
     assert "| pieces+dropout=0.2 | 2.000 / 2.000 (1) |" in growth.table(kept)
 
 
+def test_sizes_that_there_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
+    for said in ("pieces", "piece=3", "dropout=much"):
+        monkeypatch.setattr(sys, "argv", ["growth.py", "--out", str(tmp_path), "--set", said])
+        assert growth.main() == 2
+        printed = capsys.readouterr().err
+        assert printed.startswith(f"growth.py: error: --set {said}: expected SIZE=VALUE, SIZE one of width (int), ")
+
+
 def test_sizes_of_training_are_in_the_command(text: Path, tmp_path: Path) -> None:
     """Larger batches, another first rate, a part of a pass, and a GPU in the place of a CPU's short products."""
     example.prepare("characters", text, tmp_path, example.Sizes())
@@ -125,7 +135,7 @@ def test_sizes_of_training_are_in_the_command(text: Path, tmp_path: Path) -> Non
         assert {"--cpu", "--bf16-products"}.isdisjoint(command) == bool(gpu)
 
 
-def test_a_text_that_is_too_short_is_taken_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_is_too_short_is_taken_whole(tmp_path: Path, capsys: Streams) -> None:
     (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
     path = tmp_path / "train.txt.gz"
     with gzip.open(path, "wt", encoding="utf-8") as stream:

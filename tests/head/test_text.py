@@ -46,6 +46,9 @@ def test_what_another_loss_or_search_would_take() -> None:
         head.top_k(hidden, head.start(1), k=2)
     with pytest.raises(OptionError, match="k 0: expected a number of at least 1"):
         head.top_k(hidden[:, -1], head.start(1), k=0)
+    for size in (0, -3, 2.5, "8"):
+        with pytest.raises(OptionError, match=f"hidden_size {size!r}: expected a whole number of at least 1"):
+            LogLinearHead(make_prior(), size)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="found the path 'my-prior'; read it with Prior.load"):
         LogLinearHead("my-prior", H)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"expected sentences, .* found \['le', 'chat'\]; join"):
