@@ -26,6 +26,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.systems.markov_field.potentials import Potentials
 from fairseq_llrnn.systems.markov_field.pseudo_likelihood import batches
@@ -71,7 +72,7 @@ def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor)
 
 
 class MarkovBackground(Background):
-    """Its state is the rows of the last K words, the last one first: (N, K)."""
+    """Its state is the rows of the last K words of a sentence, the last one first, separators before it: (N, K)."""
 
     row_of: Tensor  # (V,) int64
     log_shares_of_rows: Tensor  # (V,) −inf forbids
@@ -95,7 +96,8 @@ class MarkovBackground(Background):
         return self.row_of.new_full((n, len(self.left)), self.separator)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return torch.cat([self.row_of[tokens].unsqueeze(1), state[:, :-1]], dim=1)
+        after = torch.cat([self.row_of[tokens].unsqueeze(1), state[:, :-1]], dim=1)
+        return after.masked_fill((tokens == END).unsqueeze(1), self.separator)
 
     def log_weights(self, state: Tensor) -> Tensor:
         right = None if self.right is None else tuple(self.right)

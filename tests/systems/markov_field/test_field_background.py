@@ -30,6 +30,17 @@ def test_it_obeys_the_laws_of_backgrounds(order: int, width: int) -> None:
     check_background(MarkovBackground(torch.tensor([0, 1, 1, 2, 2, 3]), 4, row_of, share, field, 0))
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_sentence_begins_anew_behind_the_end_of_another(order: int) -> None:
+    """The field is trained with as many separators between sentences."""
+    row_of, share = torch.tensor([0, 0, 1, 2, 2, 3]), torch.zeros(6).double()
+    background = MarkovBackground(row_of, 4, row_of, share, random_potentials(4, order), 1)
+    state = background.start(1)
+    for token in (3, 5, 4):
+        state = background.advance(state, torch.tensor([token]))
+    assert torch.equal(background.advance(state, torch.tensor([2])), background.start(1))
+
+
 def built(field_folder: Path, expression: str) -> Prior:
     return Prior.build(SYMBOLS, Recipe(counts=np.arange(1, len(SYMBOLS) + 1), background=expression))
 
