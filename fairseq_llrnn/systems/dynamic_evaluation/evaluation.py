@@ -1,7 +1,7 @@
 """A text, scored by a model that takes a step (updates.py) after each group of sentences; gradients of training data.
 
 The loss of a step is −log p of a group's words and ends of sentences, their mean in nats. The model is in evaluation
-mode: no dropout, and backgrounds as they are for a new text.
+mode: no dropout, and backgrounds as they are for a new text; of the training text, too, whose sentences they leave out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, together
+from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, mean_squares
 
@@ -77,9 +78,15 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
             f"--subset {subset}: expected what fairseq-preprocess wrote, found a damaged file ({error}); write the "
             "data folder again"
         ) from None
+    # the head's own flag alone: what n-grams know of these sentences is left out, and nothing is dropped
+    head = scorer.model.decoder.head if isinstance(scorer.model.decoder, LogLinearDecoder) else torch.nn.Module()
     for sample in tqdm(samples, "gradients of training", unit=" groups", leave=False, disable=None):
         previous, target = (x.to(scorer.device) for x in (sample["net_input"]["src_tokens"], sample["target"]))
-        with torch.backends.cudnn.flags(enabled=False):
-            log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
+        head.training = subset.startswith("train")
+        try:
+            with torch.backends.cudnn.flags(enabled=False):
+                log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
+        finally:
+            head.training = False
         if bool(log_probs.isfinite().all()):
             yield -log_probs.mean()

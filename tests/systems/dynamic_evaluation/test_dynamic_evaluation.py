@@ -120,6 +120,19 @@ def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -
         training_squares(scorer, weights_of(scorer), "test", 5, 1)
 
 
+def test_gradients_are_of_a_text_that_the_background_has_not_seen(
+    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was estimated from the training text leaves its sentences out; the network drops nothing."""
+    scorer = scorer_of(models["prior"])
+    head, asked = scorer.model.decoder.head, []
+    monkeypatch.setattr(head.background, "cross_fitted", lambda tokens: asked.append(len(tokens)) or head.background)
+    for subset, expected in (("train", [2] * 5), ("test1", [])):
+        training_squares(scorer, weights_of(scorer), subset, 5, 2)
+        assert (asked, any(module.training for module in scorer.model.modules())) == (expected, False)
+        asked.clear()
+
+
 def test_groups_have_no_more_tokens_than_they_may() -> None:
     sizes = [3, 5, 2, 9, 2, 2, 2, 1]
     groups = list(together(range(8), sizes.__getitem__, 3, 8))
