@@ -129,8 +129,8 @@ def as_table(total: "TextScore", is_open: bool) -> str:
         ("  that an unknown word comes", f"{total.unknown_bits:,.1f}"),
         *([("  which one it is", f"{total.spelling_bits:,.1f}")] if is_open else []),
         ("  line ends", f"{total.end_bits:,.1f}"),
-        ("bits per word", f"{facts['bits_per_word']:.4f}"),
-        ("bits per character", f"{facts['bits_per_character']:.4f}"),
     ]
+    per_unit = {unit: facts[f"bits_per_{unit}"] for unit in ("word", "character")}
+    rows += [(f"bits per {unit}", f"{per:.4f}") for unit, per in per_unit.items() if per is not None]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value:>14}" for name, value in rows)

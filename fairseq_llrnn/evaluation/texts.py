@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import regex  # type: ignore[import-untyped]
 
@@ -289,15 +289,11 @@ class TextScore:
         """Of the whole text."""
         return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
 
-    def facts(self) -> dict[str, float]:
-        """The sums, and what they are per word, per character, and per token, the ends being tokens, too."""
-        per = {
-            "bits": self.bits,
-            "bits_per_word": self.bits / max(1, self.words),
-            "bits_per_character": self.bits / max(1, self.characters),
-            "bits_per_token": self.bits / max(1, self.words + self.sentences),
-        }
-        return asdict(self) | per
+    def facts(self) -> dict[str, Any]:
+        """The sums, and what they are per word, per character, and per token, the ends being tokens, too; None of 0."""
+        numbers = {"word": self.words, "character": self.characters, "token": self.words + self.sentences}
+        per = {f"bits_per_{unit}": self.bits / number if number else None for unit, number in numbers.items()}
+        return {**asdict(self), "bits": self.bits, **per}
 
 
 def sum_of(lines: Iterable[LineScore]) -> TextScore:

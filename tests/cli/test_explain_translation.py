@@ -274,6 +274,9 @@ def test_an_empty_source(explain: Explain, source: str) -> None:
     assert explain("--source", source, TARGET).error == (
         "--source: expected a sentence, found an empty one; give the words to translate"
     )
+    assert explain("--source", "-", TARGET).error == (
+        "--source -: expected a sentence, found the sign for stdin; give the sentence in quotes"
+    )
 
 
 def test_an_empty_translation(explain: Explain) -> None:

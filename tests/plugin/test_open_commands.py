@@ -264,6 +264,15 @@ def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
     assert scored["empty_lines"] == 1
 
 
+def test_lines_without_a_word_have_no_bits_a_word(shell: Shell, model: Path) -> None:
+    score = ("llrnn", "score", "--path", model)
+    scored = json.loads(shell.run(*score, "--json", stdin="\n\n").out)
+    assert (scored["words"], scored["bits_per_word"], scored["empty_lines"]) == (0, None, 2)
+    assert scored["bits_per_character"] == scored["bits_per_token"] == scored["bits"] / 2
+    table = shell.run(*score, stdin="\n\n").out
+    assert "bits per character" in table and "bits per word" not in table
+
+
 def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stops the sums; among the lines it stands in its place, whatever batch the others are of."""
     scorer = TextScorer.__new__(TextScorer)

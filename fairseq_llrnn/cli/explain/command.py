@@ -145,6 +145,8 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
         raise OptionError(
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
+    if args.source == "-":
+        raise OptionError("--source -: expected a sentence, found the sign for stdin; give the sentence in quotes")
     text, *cells = args.source.split("\t")
     loaded.require(cells)
     words = text.split()
