@@ -40,7 +40,7 @@ class Automaton:
     offsets: np.ndarray  # (Q + 1,) int64, the arcs of state q are offsets[q] … offsets[q + 1] − 1
     tokens: np.ndarray  # (A,) int64, rising inside a state
     nexts: np.ndarray  # (A,) int64
-    log_weights: np.ndarray  # (A,) float64, finite
+    log_weights: np.ndarray  # (A,) float64, finite; −inf only in a product (backgrounds/mixture.py)
     fail: np.ndarray  # (Q,) int64, a state, NOTHING or ROOT
     back_off: np.ndarray  # (Q,) float64, log weight that failing costs; 0 for NOTHING
     root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where it is never needed

@@ -88,11 +88,11 @@ def trim(automaton: Automaton) -> Automaton:
         raise ValueError("the automaton accepts no string: no path from its start ends")
     rooted = automaton.chain_end == ROOT
     going_on = (automaton.tokens == END) | (steps[automaton.nexts] < NO_END) | rooted[automaton.arc_states]
-    keep = reachable(_with_arcs(automaton, going_on))
+    keep = reachable(with_arcs(automaton, going_on))
     if keep.all() and going_on.all():
         return automaton
     new = np.where(keep, keep.cumsum() - 1, -1)
-    used = _with_arcs(automaton, going_on & keep[automaton.arc_states])
+    used = with_arcs(automaton, going_on & keep[automaton.arc_states])
     return replace(
         used,
         starts=new[automaton.starts],
@@ -104,7 +104,7 @@ def trim(automaton: Automaton) -> Automaton:
     )
 
 
-def _with_arcs(automaton: Automaton, kept: np.ndarray) -> Automaton:
+def with_arcs(automaton: Automaton, kept: np.ndarray) -> Automaton:
     """The automaton with some of its arcs: (A,) bool."""
     many = np.bincount(automaton.arc_states[kept], minlength=automaton.num_states)
     return replace(

@@ -128,6 +128,9 @@ class AutomatonBackground(AutomatonTables):
             all_keys, order = torch.cat(keys).sort(stable=True)
             first = all_keys.diff(prepend=all_keys[:1] - 1) > 0  # what fails less comes first, and overrules
             all_keys, log_weights = all_keys[first], torch.cat(weights)[order[first]]
+        if self.forbids:
+            allowed = ~log_weights.isneginf()
+            all_keys, log_weights = all_keys[allowed], log_weights[allowed]
         rooted = None if self.all_rooted else self.rooted[states]
         return ExplicitWeights(len(self.class_of), all_keys, log_weights, self.costs[states, -1], rooted)
 
@@ -158,7 +161,7 @@ class AutomatonBackground(AutomatonTables):
         return weights
 
     def _all_nexts(self, states: Tensor) -> Tensor:
-        """The states after all words, somewhere for those without weight: (N, V)."""
+        """The states after all words, somewhere for those that neither an arc nor the root has: (N, V)."""
         words = torch.arange(len(self.class_of), device=states.device)
         after = self.after_root(states.unsqueeze(1), words).clone()
         for level in reversed(range(self.chain.size(1))):

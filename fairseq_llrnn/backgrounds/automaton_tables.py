@@ -16,8 +16,11 @@ The shares s = b(f, x) / B_f(σ) of the words on arcs are summed, and 1 − Σ s
 little is left of it, its digits are gone, and the members without an arc are summed themselves.
 
 `AutomatonTables` look up arcs, steps, masses and shares. A word is looked up in all states of its chain at once, by
-one binary search over the keys state · V + token; a class likewise, over the keys state · S + class. A word without
-weight leads to the start.
+one binary search over the keys state · V + token; a class likewise, over the keys state · S + class.
+
+Where a word leads does not depend on its weight: an arc of weight −inf, of a word that a factor forbids in every state,
+counts in no mass, but the word may come by another part of a mixture, or as a slot. A word that neither an arc nor the
+root has leads to the start of the same of the F models.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton, ranges
-from fairseq_llrnn.automata.trimming import steps_to_end
+from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 
 LITTLE = 1e-4  # a share that is summed from its members: as 1 − Σ it would have lost four of its sixteen digits
@@ -223,15 +226,20 @@ class AutomatonTables(Background):
         """class_of, log_weights: (V,) as in StaticBackground, log b₀. automaton: one that `Automaton.check` passed."""
         super().__init__(class_of, num_classes)
         exact = log_weights.double().cpu().numpy()
-        tables = class_tables(automaton, class_of.cpu().numpy(), num_classes, exact)
+        allowed = np.isfinite(automaton.log_weights)
+        weighed = automaton if allowed.all() else with_arcs(automaton, allowed)
+        tables = class_tables(weighed, class_of.cpu().numpy(), num_classes, exact)
         self.root = StaticBackground(class_of, num_classes, log_weights)
         self.memory, self.block_size = automaton.memory, automaton.block_size
-        steps = steps_to_end(automaton, exact)
+        steps = steps_to_end(weighed, exact)
+        if weighed is not automaton:  # where only forbidden words lead to an end
+            steps = np.where(steps < NO_END, steps, steps_to_end(automaton, exact))
+        self.forbids = weighed is not automaton  # whether an arc has no weight
         root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
         ints = {
             "chain": tables.chain,
             "starts": automaton.starts,
-            "arc_keys": np.append(tables.arc_keys, LAST_KEY),
+            "arc_keys": np.append(automaton.keys, LAST_KEY),
             "arc_tokens": np.append(automaton.tokens, 0),
             "arc_nexts": np.append(automaton.nexts, 0),
             "arc_offsets": automaton.offsets,
@@ -240,7 +248,7 @@ class AutomatonTables(Background):
             "entry_classes": np.append(tables.entry_keys % num_classes, 0),
             "entry_offsets": tables.entry_offsets,
             "entry_arcs": np.append(tables.entry_arcs, tables.entry_arcs[-1:]),
-            "by_class": np.append(tables.by_class, len(tables.by_class)),
+            "by_class": np.append(np.flatnonzero(allowed)[tables.by_class], automaton.num_arcs),
             "steps": steps,
         }
         for name, integers in ints.items():
@@ -274,8 +282,9 @@ class AutomatonTables(Background):
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
         weight, arc, some = self._look_up(states, tokens)
-        after = torch.where(some, self.arc_nexts[arc], self.after_root(states, tokens))
-        return weight, torch.where(weight.isneginf(), self.starts[0], after)
+        begin = self.starts[states // self.block_size]
+        after = torch.where(self.rooted[states], self.after_root(states, tokens), begin)
+        return weight, torch.where(some, self.arc_nexts[arc], after)
 
     def _look_up(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log b(q, x), the arc that says so, and whether there is one: (M,) each."""

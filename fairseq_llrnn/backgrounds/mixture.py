@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -321,15 +320,8 @@ def _reweighed(part: Background, log_weights: Tensor) -> Background:
         return Mixture([product([each, static]) for each in part.each()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
     automaton, factors = part.automaton, log_weights.double().cpu().numpy()
-    kept = np.isfinite(factors[automaton.tokens])  # an arc on a forbidden word goes
-    before = np.concatenate([[0], kept.cumsum()])
-    changed = replace(
-        automaton,
-        offsets=before[automaton.offsets],
-        tokens=automaton.tokens[kept],
-        nexts=automaton.nexts[kept],
-        log_weights=(automaton.log_weights + factors[automaton.tokens])[kept],
-    )
+    # an arc on a forbidden word stays: it says where the word leads that another part, or a slot, may give
+    changed = replace(automaton, log_weights=automaton.log_weights + factors[automaton.tokens])
     return _on_root(part, changed, part.root.word_log_weight + log_weights)
 
 

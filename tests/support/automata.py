@@ -120,18 +120,19 @@ def ngram_like(seed: int, num_words: int = 8, order: int = 3) -> tuple[Automaton
 
 
 def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token: int) -> tuple[float, int]:
-    """log b(q, x) and the next state, by the definition; −inf and the start where it is forbidden."""
-    cost, block = 0.0, state // automaton.block_size * automaton.block_size
+    """log b(q, x) and the next state, by the definition; −inf and the model's start where nothing gives the word."""
+    cost, model = 0.0, state // automaton.block_size
     while state >= 0:
         row = automaton.row(state)
         if token in row:
             return cost + row[token][0], row[token][1]
         cost += float(automaton.back_off[state])
         state = int(automaton.fail[state])
-    weight = -math.inf if state == NOTHING else cost + float(root[token])
-    if math.isinf(weight) or token == END:
-        return weight, int(automaton.starts[0])
-    return weight, block + int(automaton.root_next[token])
+    if state == NOTHING:
+        return -math.inf, int(automaton.starts[model])
+    after = int(automaton.root_next[token])
+    after = int(automaton.starts[0]) if after < 0 else after
+    return cost + float(root[token]), after + (0 if token == END else model * automaton.block_size)
 
 
 def string_weights(
