@@ -41,15 +41,16 @@ class ExplicitBackground(Background):
         raise NotImplementedError
 
     def listed(self, state: Tensor) -> ListedClasses | None:
-        """The answer for N states, kept for the next question about the same tensor (while nothing is trained)."""
+        """The answer for N states, kept for the next question about the same tensor (without gradients)."""
         if self.root is None:
             return None
-        if self._last is not None and self._last[0] is state:
+        keeps = not torch.is_grad_enabled()
+        if keeps and self._last is not None and self._last[0] is state:
             return self._last[1]
         weights = self.explicit(state)
         assert weights is not None
         answer = ListedClasses(self.root, weights)
-        if not torch.is_grad_enabled():
+        if keeps:
             self._last = state, answer
         return answer
 

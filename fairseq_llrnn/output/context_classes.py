@@ -186,7 +186,8 @@ class ContextClasses(Background):
         self._remaining: int | None = None
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
-        self._asked: dict[str, StateClasses] = {}  # those of the states that were asked for last, and of all contexts
+        # those of the states that were asked for last, and of all contexts, with gradients and without
+        self._asked: dict[tuple[str, bool], StateClasses] = {}
         self._reached: dict[StateClasses, dict[str, Any]] | None = None  # what depends on a limit
         self._ranked: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of `best_members`, by k
         self._grow()
@@ -196,6 +197,9 @@ class ContextClasses(Background):
         self.sparse = self.base.sparse and not self.source.width
 
     # ---- in front of another background -----------------------------------------------------------------------------
+
+    def possible_words(self) -> Tensor:
+        return self.base.possible_words()
 
     def _over(self, base: Background) -> Background:
         """The same in front of another background, that of the same sentences; itself where it is the same."""
@@ -280,7 +284,8 @@ class ContextClasses(Background):
 
     def state_classes(self, state: Tensor) -> StateClasses:
         """The context classes of each state."""
-        last, width = self._asked.get("last"), self.source.width
+        key = "last", torch.is_grad_enabled()
+        last, width = self._asked.get(key), self.source.width
         if last is not None and last.width == width and last.state is state:
             return last
         contexts = self.contexts_of(state)
@@ -290,15 +295,16 @@ class ContextClasses(Background):
                 last.state = state
                 return last
         classes = StateClasses(state, contexts, width, self._every(width) if self.by_context else None)
-        self._asked["last"] = classes
+        self._asked[key] = classes
         return classes
 
     def _every(self, width: int) -> StateClasses:
         """Those of all contexts that a batch begins with."""
-        every = self._asked.get("every")
+        key = "every", torch.is_grad_enabled()
+        every = self._asked.get(key)
         if every is None or every.width != width:
             state = self._start_columns(self.source.rows)
-            every = self._asked["every"] = StateClasses(state, self.contexts_of(state), width)
+            every = self._asked[key] = StateClasses(state, self.contexts_of(state), width)
         return every
 
     def below(self, state: Tensor) -> Tensor:
