@@ -200,6 +200,9 @@ class Tempered(Combined):
         ((part, substate),) = self.of_parts(state)
         return part.log_weights_at(substate, rows, tokens) / self.temperature
 
+    def possible_words(self) -> Tensor:
+        return self.each()[0].possible_words()
+
     def steps_to_end(self, state: Tensor) -> Tensor:
         ((part, substate),) = self.of_parts(state)
         return part.steps_to_end(substate)
@@ -268,6 +271,9 @@ class Product(Combined):
         weights = [part.log_weights(substate) for part, substate in self.of_parts(state)]
         return sum(weights[1:], weights[0]).expand(len(state), -1)
 
+    def possible_words(self) -> Tensor:
+        return torch.stack([part.possible_words() for part in self.each()]).all(0)
+
     # ---- limits of length -------------------------------------------------------------------------------------------
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -305,6 +311,9 @@ class BySource(Background):
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.base.log_weights(state)
+
+    def possible_words(self) -> Tensor:
+        return self.base.possible_words()
 
     def with_hidden(self, hidden: Tensor) -> Background:
         """As `within`: what `base` is."""

@@ -206,6 +206,11 @@ class Background(ExactBuffers):
         """The weights in N states as a factor of the root and exceptions; None where there is no root."""
         return None
 
+    def possible_words(self) -> Tensor:
+        """Whether each word may have weight in some state, (V,) bool; True, too, where that is not known."""
+        root = self.root_log_weights()
+        return torch.ones_like(self.class_of, dtype=torch.bool) if root is None else root.isfinite()
+
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         """log b(K, x) of words in some of N states: rows (M,), tokens (M,) -> (M,)."""
         weights = self.log_weights(state)

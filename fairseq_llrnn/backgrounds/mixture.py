@@ -131,6 +131,9 @@ class Mixture(Combined):
 
     # ---- words ------------------------------------------------------------------------------------------------------
 
+    def possible_words(self) -> Tensor:
+        return torch.stack([part.possible_words() for part in self.each()]).any(0)
+
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None

@@ -26,6 +26,7 @@ translations leave the sentence at hand out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
+from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head import inputs, search
 from fairseq_llrnn.head.checks import (
@@ -182,9 +183,17 @@ class LogLinearHead(nn.Module):
             self.embedding.sparse_gradients = module.sparse_gradients
 
     def static_log_mass(self) -> Tensor:
-        """That of the signatures in the background without context, (S,); none of one that a source replaces."""
-        weights = torch.from_numpy(self.prior.log_weights.copy()).unsqueeze(0)
-        log_mass = class_log_sums(weights, self.output.class_of.cpu(), self.output.rows.num_rows).squeeze(0)
+        """That of the signatures in the background without context, (S,); none of one that a source replaces.
+
+        A word that b₀ forbids, but another part of a mixture gives, counts as much as the words of b₀ do in the mean.
+        """
+        weights = torch.from_numpy(self.prior.log_weights.copy())
+        given = weights.isfinite()
+        others = self.background.possible_words().cpu() & ~given
+        others[[self.prior.index(BOS), self.pad]] = False
+        weights[others] = weights[given].logsumexp(0) - math.log(int(given.sum()))
+        classes = self.output.class_of.cpu(), self.output.rows.num_rows
+        log_mass = class_log_sums(weights.unsqueeze(0), *classes).squeeze(0)
         if self.replaced is not None:
             log_mass[self.replaced] = NEGATIVE_INFINITY  # it is summed apart
         return log_mass
