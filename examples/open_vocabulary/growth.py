@@ -146,7 +146,7 @@ def draw(facts: Sequence[Fact], path: Path) -> None:
 def change_of(word: str) -> tuple[str, Any]:
     """What SIZE=VALUE says. Raises OptionError."""
     name, _, value = word.partition("=")
-    kinds = {field.name: type(field.default) for field in fields(Sizes)}
+    kinds = {field.name: type(getattr(Sizes(), field.name)) for field in fields(Sizes)}
     try:
         return name, kinds[name](value)
     except (KeyError, ValueError):

@@ -137,6 +137,13 @@ def read_directory(directory: Path) -> SavedPrior:
         return SavedPrior(description, symbols, source_symbols, read_arrays(directory / ARRAYS_FILE, raw))
 
 
+def saved_fingerprint(directory: Path) -> str | None:
+    """That of the prior in a folder, as it says itself; None where there is none, or a damaged one."""
+    with suppress(PriorError):
+        return str(read_description(directory).get(FINGERPRINT))
+    return None
+
+
 def read_description(directory: Path) -> dict[str, Any]:
     """What prior.json holds.
 

@@ -31,9 +31,9 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
     from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table, warning
-    from fairseq_llrnn.cli.tables import say_notes
+    from fairseq_llrnn.cli.tables import note, say_notes
     from fairseq_llrnn.prior.building import build
-    from fairseq_llrnn.prior.directory import check_place
+    from fairseq_llrnn.prior.directory import check_place, saved_fingerprint
     from fairseq_llrnn.prior.leaves import named_in, read_background
 
     if language.is_list(getattr(args, "words.language")):
@@ -53,8 +53,11 @@ def run(args: argparse.Namespace) -> int:
     # before anything is written: a pattern can take too long
     symbols = built.prior.source_symbols
     counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}
+    earlier = saved_fingerprint(Path(args.out))
     built.prior.save(args.out)
     say_notes(built.notes)
+    if earlier not in (None, built.prior.fingerprint):
+        note(f"{args.out} held another prior; models that were trained with that one need it, and cannot use this one")
     if counted.get("names") == 0:
         print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
     if built.table.completed is not None and (doubt := warning(built.table.completed)) is not None:

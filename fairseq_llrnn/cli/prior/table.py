@@ -68,7 +68,12 @@ def guess_lines(completed: Completed) -> list[str]:
             why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
         lines.append(f"analyses of --language are left out: {why}")
     if not completed.guessed:
-        return [*lines, f"guessed: the features of {completed.added:,} words"] if completed.added else lines
+        lacks = any(part < every for part, every in (coverage.text, coverage.others))
+        if completed.added:
+            lines.append(f"guessed: the features of {completed.added:,} words")
+        elif lacks:
+            lines.append("guessed: nothing of the words that it lacks; --set words.guess=on guesses their features")
+        return lines
     many = len(completed.guessed)
     lines.append(f"guessed: features of {many:,} words; the lexicon lacks {many - completed.crossed:,} of them")
     if completed.crossed:

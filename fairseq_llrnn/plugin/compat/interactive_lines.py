@@ -9,6 +9,7 @@ terms behind an empty sentence (`\\tmaison`) would be a sentence.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown
+
+logger = logging.getLogger(__name__)
 
 STDIN = "-"
 
@@ -78,6 +81,8 @@ class _Lines:
         marker = getattr(task.source_dictionary, "marker", None)
         if marker is not None:
             marker.read_for(lines)
+        elif hasattr(task, "tgt_dict") and any("\t" in line.strip() for line in lines):
+            logger.warning("what is behind a tab is read as words of the sentence, since the prior knows no terms")
         if "inference_step" not in vars(task):
             task.inference_step = self._surviving(task.inference_step)
 

@@ -51,7 +51,7 @@ UNKNOWN = "expected known forms, found none: the term is taken as it is given"
 OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
 CUT = f"expected at most {MOST_FORMS} forms, found more: some are left out"
 ADVICE = {
-    UNKNOWN: "give forms with --term-forms, or in the fourth column of a TSV",
+    UNKNOWN: "give forms with --term-forms, as in training, or in the fourth column of a TSV",
     OTHER_KIND: "fix the part of speech, or leave it out",
     CUT: "give the forms that may be needed in the fourth column of a TSV",
 }

@@ -13,6 +13,12 @@ def test_prepare(llrnn: Llrnn, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "") and "2 texts with 3 labels" in done.out
     assert (tmp_path / "train.text").read_text(encoding="utf-8") == "how much\nsalt ?\n"
     assert (tmp_path / "train.labels").read_text(encoding="utf-8") == "a b\nc\n"
+    for name in ("text", "labels"):
+        read = tmp_path / f"train.{name}"
+        before = read.read_bytes()
+        lost = llrnn("classify", "--prepare", read, "--out", tmp_path / "train").error
+        assert lost == f"--out {read}: expected another file, found one that is read, which would be lost"
+        assert read.read_bytes() == before
 
 
 def test_nothing_is_written_where_a_label_has_blanks(llrnn: Llrnn, tmp_path: Path) -> None:

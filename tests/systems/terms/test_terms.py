@@ -279,7 +279,7 @@ def test_a_target_of_a_sentence_that_nobody_knows_is_named_once(caplog: pytest.L
             terms.marked(tokens_of(table, "12 </s>"), cells)
     assert [record.getMessage() for record in caplog.records] == [
         f"terms: the target {target!r} of a single sentence: expected known forms, found none: the term is taken as it "
-        "is given; give forms with --term-forms, or in the fourth column of a TSV"
+        "is given; give forms with --term-forms, as in training, or in the fourth column of a TSV"
         for target in ("toutou", "minou")
     ]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
-from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines, writing_to
+from fairseq_llrnn.cli.places import STDOUT, check_not_read, check_place, check_text, stdin_lines, writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import whole_file
@@ -142,6 +142,7 @@ def _prepare(source: str, prefix: str) -> int:
     places = [f"{prefix}.{end}" for end in PREPARED]
     for name in [STDOUT] if prefix == STDOUT else places:
         check_place(name, f"--out {prefix}")
+        check_not_read(name, [source])
     texts, labels = 0, 0
     with writing_to(prefix), ExitStack() as files:
         of_texts, of_labels = (files.enter_context(whole_file(Path(name))) for name in places)
