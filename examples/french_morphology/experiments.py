@@ -183,8 +183,7 @@ def softmaxes() -> list[Model]:
         *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
         *DROPOUT,
     )
-    wide = (*WIDE[1:], "--decoder-out-embed-dim", "400")
-    clusters = ("--output-tree", "clusters")
+    wide, wider = ((*own[1:], "--decoder-out-embed-dim", own[2]) for own in (WIDE, WIDER))  # theirs ties nothing
     return [
         Model(
             "softmax-stock",
@@ -195,14 +194,16 @@ def softmaxes() -> list[Model]:
         ),
         Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
-        Model("softmax-adaptive-wide", "adaptive softmax, more dropout, 400 wide", "softmax", None, (*adaptive, *wide)),
         *(
-            Model(f"softmax-clusters{name}", f"softmax, clusters by frequency, {what}", "softmax", plain, options)
-            for name, what, options in (
-                ("", "best recipe", (*SMALL_BATCHES, *clusters)),
-                ("-awd", "weights dropped, states penalised", (*SMALL_BATCHES, *AWD, *BY_NATS, *clusters)),
-                ("-awd-wide", "weights dropped, states penalised, 400 wide", (*WIDE, *AWD, *BY_NATS, *clusters)),
-            )
+            Model(f"softmax-adaptive-{name}", f"adaptive softmax, more dropout, {own[-1]} wide", "softmax", None, own)
+            for name, own in (("wide", (*adaptive, *wide)), ("wider", (*adaptive, *wider)))
+        ),
+        Model(
+            "softmax-clusters-awd",
+            "softmax, clusters by frequency, weights dropped, states penalised",
+            "softmax",
+            plain,
+            (*SMALL_BATCHES, *AWD, *BY_NATS, "--output-tree", "clusters"),
         ),
         *(
             Model(
