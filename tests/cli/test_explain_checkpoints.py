@@ -21,12 +21,24 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
 
     path = changed(move)
     assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.txt in it seen from here; "
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here; "
         "give the folder with --data DATA-BIN"
+    )
+    assert explain("--data", "gone", "le", path=path).error == (
+        "--data gone: expected the folder of fairseq-preprocess, found no such folder; give another one"
     )
     done = explain("--data", world.data, "le chat", path=path)  # its folder `prior` is the prior
     assert done.code == 0, done.err
     assert done.out == explain("le chat").out
+
+
+def test_data_without_words(explain: Explain, changed: Change, tmp_path: Path) -> None:
+    (empty := tmp_path / "data").mkdir()
+    path = changed(lambda state: state["cfg"]["task"].update(data=str(empty)))
+    assert without_places(explain("le", path=path).error) == (
+        f"{path} was trained with the data folder {str(empty)!r}, but there is no dict.txt in it seen from here; give "
+        "the folder with --data DATA-BIN"
+    )
 
 
 def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change, tmp_path: Path) -> None:

@@ -322,7 +322,7 @@ def test_data_and_prior_that_went_elsewhere(
 ) -> None:
     path = changed(lambda state: state["cfg"]["task"].update(data="gone/data-bin", prior="gone/prior"), model)
     assert without_places(explain("--source", SOURCE, path=path).error) == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.src.txt in it seen from here; "
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here; "
         "give the folder with --data DATA-BIN"
     )
     data = tmp_path / "data"

@@ -86,7 +86,7 @@ def test_data_and_prior_that_went_elsewhere(
         ("lm-", moved[2], "dict.txt", world.data, world.prior("prior")),
     ):
         assert without_places(llrnn(*models).error) == (
-            f"{path} was trained with the data folder 'gone/data-bin', but there is no {name} in it seen from here; "
+            f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here; "
             f"give the folder with --{prefix}data DATA-BIN"
         )
         assert llrnn(*models, f"--{prefix}data", tmp_path).error == (

@@ -240,7 +240,7 @@ def test_data_or_prior_that_went_elsewhere(
     path = changed(checkpoints["llrnn_lstm"], gone)
     error = failure(path)
     assert isinstance(error, OptionError) and str(error).startswith(
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no dict.src.txt in it seen from here"
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here"
     )
     assert str(error).endswith("; give the folder with --data DATA-BIN")
     error = failure(path, Places(data=str(tmp_path), options="--lm-{}"))

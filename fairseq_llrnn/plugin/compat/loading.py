@@ -141,16 +141,18 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
             report_moved(path, "data folder", folder, of_data.folder)
             folder = str(of_data.folder)
     names = dictionaries_of(task, folder)
-    missing = [f"no {name}" for name in names if not os.path.isfile(os.path.join(folder, name))]
+    missing = [f"no {name} in it" for name in names if not os.path.isfile(os.path.join(folder, name))]
     if not names:
         why = "the training was not told them"
-        missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}),"]
+        missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}), in it"]
+    if not os.path.isdir(folder):
+        missing = ["no such folder"]
     if missing:
         raise OptionError(
-            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} in it seen from here"
+            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} seen from here"
             f"{other_folders}; give the folder with {data_option} DATA-BIN"
             if places.data is None
-            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]} in it; give "
+            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]}; give "
             "another one"
         )
     if takes_prior and places.prior is None:
