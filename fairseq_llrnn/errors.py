@@ -131,7 +131,8 @@ def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], 
         message = message if len(among) <= MOST_CHOICES else choice[1]
     # --hidden-size is meant as --decoder-hidden-size or one of its like
     longer = [name for name in among if searched.startswith("--") and name.endswith(searched[1:])]
-    near = longer[:3] or difflib.get_close_matches(searched, among, n=1)
+    # below 0.75, the nearest to an option of another command is one that has nothing to do with it
+    near = longer[:3] or difflib.get_close_matches(searched, among, n=1, cutoff=0.75)
     advice = f"did you mean {' or '.join(near)}?" if near else f"{parser.prog} --help shows what there is"
     if words and not any(word.startswith("-") for word in words) and words is not arguments:
         advice = f"a value with blanks needs quotes around it; {parser.prog} --help shows what there is"

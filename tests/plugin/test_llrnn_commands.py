@@ -252,6 +252,15 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
 
 
 @pytest.mark.parametrize(
+    ("command", "option"), [("train", "--beam"), ("generate", "--max-epoch"), ("eval-lm", "--max-epoch")]
+)
+def test_an_option_of_another_command(command: str, option: str, shell: Shell, world: World, model: Path) -> None:
+    path = [] if command == "train" else ["--path", model]
+    done = shell.run("llrnn", command, world.data, *path, option, 3, code=2)
+    fails(done, f"llrnn {command}: error: unrecognized arguments: {option} 3; llrnn {command} --help shows what there")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--arch"], "argument --arch/-a: expected one argument"),
