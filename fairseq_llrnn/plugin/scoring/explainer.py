@@ -218,12 +218,14 @@ def _kind(path: str, cfg: Any) -> type[Explainer]:
     """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class, task_class = find_model(model), find_task(task)
-    if model_class is not None and issubclass(model_class, LogLinearModel) and task_class is not None:
+    is_ours = model_class is not None and issubclass(model_class, LogLinearModel)
+    if model_class is not None and is_ours and task_class is not None:
         kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
         for kind in kinds:
             if issubclass(model_class, kind.model_class) and issubclass(task_class, kind.task_class):
                 return kind
+    others = "those of other tasks, such as classifiers, are not explained"
     raise DataError(
         f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
-        f"found {model!r} of task {task!r}; only a log-linear model has features to explain"
+        f"found {model!r} of task {task!r}; {others if is_ours else 'only a log-linear model has features to explain'}"
     )
