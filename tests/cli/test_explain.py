@@ -153,6 +153,9 @@ def test_what_is_no_sentence_is_said(explain: Explain, tmp_path: Path) -> None:
     (path := tmp_path / "my text").write_text("le chat\n", encoding="utf-8")
     file = f"note: {str(path)!r} is explained as a sentence; for the lines of that file give - < {str(path)!r}"
     assert explain(path).err.splitlines()[0] == file
+    folder = "a sentence, though it is a folder; --data and --prior name folders"
+    assert explain(tmp_path, "le chat").err.splitlines()[0] == f"note: {str(tmp_path)!r} is explained as {folder}"
+    assert "folder" not in explain(".").err
     words = "note: 2 sentences of one word each; put quotes around the words of a sentence\n"
     assert explain("le", "chat").err == words
     assert explain("le").err == explain("le chat", "la").err == ""

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
         _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
-    _note_no_sentences(args.sentences)
+    _note_no_sentences(args.sentences, args.source)
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 
@@ -177,13 +177,19 @@ def _check_sentence(text: str, if_empty: str) -> None:
         raise OptionError(f"sentence {text!r}: expected UTF-8, found other bytes; convert it to UTF-8")
 
 
-def _note_no_sentences(arguments: Sequence[str]) -> None:
-    """Say what was likely meant by names of files, and by words without quotes around them."""
-    for argument in arguments:
-        if argument != "-" and os.path.isfile(argument):
-            lines = f"- < {shlex.quote(argument)}"
-            note(f"{argument!r} is explained as a sentence; for the lines of that file give {lines}")
-            return
+def _note_no_sentences(arguments: Sequence[str], source: str | None) -> None:
+    """Say what was likely meant by names of files and folders, and by words without quotes around them."""
+    for argument in (*arguments, source or ""):
+        if argument in ("-", ".", "..") or not os.path.exists(argument):  # a full stop is a word
+            continue
+        if os.path.isdir(argument):
+            what = "a sentence, though it is a folder; --data and --prior name folders"
+        elif argument == source:
+            what = "the words to translate, though it is a file; give its lines one by one, in quotes"
+        else:
+            what = f"a sentence; for the lines of that file give - < {shlex.quote(argument)}"
+        note(f"{argument!r} is explained as {what}")
+        return
     if len(arguments) > 1 and not any(map(str.isspace, "".join(arguments))):
         note(f"{len(arguments):,} sentences of one word each; put quotes around the words of a sentence")
 
