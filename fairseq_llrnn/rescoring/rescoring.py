@@ -97,6 +97,8 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
     if source is not None:
         file = settle(source, scratch, "source")
         sentences = sum(1 for _ in iter_sentences(file))
+        if not sentences:
+            raise DataError(f"{source}: expected the source of {lists.name}, found no sentences; give another file")
         if lists.last >= sentences:
             hint = "are its sentences counted from 1?" if lists.last == sentences else "give the source of this list"
             raise DataError(

@@ -99,6 +99,7 @@ def test_a_source_of_another_list_is_refused(tmp_path: Path, other: str, written
          "are its sentences counted from 1?"),
         ("source", 2, "list: expected sentences from 0 to 1, as many as {folder}/source has lines, found sentence 3; "
          "give the source of this list"),
+        ("source", 0, "source: expected the source of {folder}/list, found no sentences; give another file"),
         ("reference", 1, "reference: expected 4 lines, one for each sentence of {folder}/list, found 1; give the "
          "reference of this text"),
     ],
