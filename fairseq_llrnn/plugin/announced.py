@@ -87,6 +87,11 @@ def find_task(name: str) -> type | None:
     return _class_of(name, TASK_REGISTRY)
 
 
+def name_of_task(task: object) -> str:
+    """What --task calls it; the name of its class where it is not registered."""
+    return next((name for name, kind in TASK_REGISTRY.items() if kind is type(task)), type(task).__name__)
+
+
 def find_model(name: str) -> type | None:
     """Likewise of a model, or of an architecture."""
     return _class_of(name, MODEL_REGISTRY, ARCH_MODEL_REGISTRY)

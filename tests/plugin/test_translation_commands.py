@@ -208,10 +208,10 @@ def test_what_training_refuses(translation: TranslationWorld, name: str) -> None
 
 @pytest.mark.parametrize("arch", ["llrnn_lm", "llrnn_lstm", "llrnn_transformer"])
 def test_a_model_of_another_task(translation: TranslationWorld, arch: str) -> None:
-    ours, its = translation.task_args(), "llrnn_language_modeling"
+    ours, its, found = translation.task_args(), "llrnn_language_modeling", "llrnn_translation"
     if arch != "llrnn_lm":
-        ours, its = translation.world.task_args(), "llrnn_translation"
-    with pytest.raises(OptionError, match=f"a model {arch} needs --task {its}"):
+        ours, its, found = translation.world.task_args(), "llrnn_translation", "llrnn_language_modeling"
+    with pytest.raises(OptionError, match=f"a model {arch} needs --task {its} --prior DIR, found the task {found}; "):
         build([*ours, "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam", "--max-tokens", 99])
 
 
@@ -219,7 +219,8 @@ def test_a_model_under_a_task_of_fairseqs_own(shell: Shell, translation: Transla
     data, user_dir = translation.world.task_args()[0], ("--user-dir", "fairseq_llrnn")
     stock = (data, *user_dir, "--task", "language_modeling", "--criterion", "cross_entropy", "--cpu")
     result = shell.run("fairseq-train", *stock, "--arch", "llrnn_lm", "--max-tokens", 99, "--no-save", code=None)
-    assert "needs --task llrnn_language_modeling --prior DIR, found the task LanguageModelingTask" in result.err
+    said = "needs --task llrnn_language_modeling --prior DIR, found the task language_modeling; use another --arch"
+    assert said in result.err
     assert result.code != 0 and "Traceback" not in result.err
 
 
@@ -227,7 +228,10 @@ def test_a_checkpoint_of_another_task(shell: Shell, translation: TranslationWorl
     shell.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
     path = tmp_path / "checkpoint_last.pt"
     result = shell.run("fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", code=None)
-    assert "a model llrnn_lm needs --task llrnn_language_modeling" in result.err and "Traceback" not in result.err
+    assert "needs --task llrnn_language_modeling --prior DIR, found the task llrnn_translation; is it the right" in (
+        result.err
+    )
+    assert "Traceback" not in result.err
 
 
 def test_refining_a_whole_sentence_is_refused(

@@ -265,6 +265,11 @@ def _in_training_command() -> bool:
     return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py", "llrnn train")
 
 
+def other_model() -> str:
+    """What to advise where a model is none of its task: only a training chooses its --arch."""
+    return "use another --arch" if _in_training_command() else "is it the right checkpoint?"
+
+
 def _shown(value: object) -> str:
     one = value[0] if isinstance(value, list) and len(value) == 1 else value
     return repr(one) if isinstance(value, str) else str(one)

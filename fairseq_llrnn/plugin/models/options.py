@@ -20,7 +20,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells
-from fairseq_llrnn.plugin.announced import find_task
+from fairseq_llrnn.plugin.announced import find_task, name_of_task
+from fairseq_llrnn.plugin.compat.option_checks import other_model
 from fairseq_llrnn.plugin.models.extensions import (
     EXTENSIONS,
     HEAD,
@@ -100,8 +101,8 @@ def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
     prior, kind = getattr(task, "prior", None), find_task(right_task)
     if not (isinstance(prior, Prior) and kind is not None and isinstance(task, kind)):
         raise OptionError(
-            f"a model {arch} needs --task {right_task} --prior DIR, found the task {type(task).__name__}; is it the "
-            "right checkpoint, or --arch?"
+            f"a model {arch} needs --task {right_task} --prior DIR, found the task {name_of_task(task)}; "
+            f"{other_model()}"
         )
     return prior
 

@@ -21,6 +21,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders, data_folder
+from fairseq_llrnn.plugin.compat.option_checks import other_model
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
@@ -170,7 +171,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if not isinstance(model, FairseqEncoderDecoderModel):
             raise OptionError(
                 f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
-                "llrnn_translation needs, found another kind; is it the right checkpoint, or --arch?"
+                f"llrnn_translation needs, found another kind; {other_model()}"
             )
         reads_source_prior = self.cfg.source_prior is not None and not from_checkpoint
         if reads_source_prior and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
