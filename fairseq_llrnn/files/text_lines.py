@@ -169,6 +169,8 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
     try:
         line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
+        if number == 1 and raw.startswith(GZIP_MAGIC):  # not unpacked: what is typed, or a file within another
+            raise DataError(f"{path}: expected a text, found what looks gzipped; unpack it first (`zcat`)") from error
         raise DataError(
             f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
             f"0x{raw[error.start]:02x} ({error.reason}); convert the text to UTF-8"

@@ -1,5 +1,6 @@
 """Texts that commands read, from stdin or a file."""
 
+import gzip
 import io
 import os
 from pathlib import Path
@@ -32,6 +33,12 @@ def test_stdin_that_is_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
     message = "stdin, line 2, byte 1: expected UTF-8, found the byte 0xe9 .*; convert the text to UTF-8"
     with pytest.raises(DataError, match=message):
         next(lines)
+
+
+def test_stdin_that_is_gzipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_stdin(gzip.compress(b"le chat\n"), monkeypatch)
+    with pytest.raises(DataError, match="^stdin: expected a text, found what looks gzipped; unpack it first .`zcat`.$"):
+        next(text_lines(STDIN))
 
 
 def test_what_cannot_be_read_is_said_before_it_is_needed(tmp_path: Path) -> None:

@@ -90,6 +90,12 @@ def test_values(option: str, value: str) -> None:
     assert found
 
 
+@pytest.mark.parametrize("option", ["--path", "--input", "--lm-path", "--replace-unk"])
+def test_a_folder_in_the_place_of_a_file_is_said(option: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=f"^{option}: expected .*, found '{tmp_path}', a folder$"):
+        parser(False).parse_args([*SEARCH, option, str(tmp_path)])
+
+
 @pytest.mark.parametrize(("begin", "options", "message"), TOGETHER)
 def test_options_that_do_not_go_together(begin: str, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=f"^{begin}: .*{message}"):

@@ -204,7 +204,8 @@ def check_options(args: Namespace) -> None:
         if name in FILES_OF_PARTS and _in_parts(values):
             continue
         if value is not None and not fits(value):
-            shown = "nothing" if value == NO_VALUE.get(name) else _shown(value)
+            is_folder = isinstance(value, str) and os.path.isdir(value)
+            shown = "nothing" if value == NO_VALUE.get(name) else _shown(value) + (", a folder" if is_folder else "")
             raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {shown}")
     _check_together(values)
     _check_splits(values)
