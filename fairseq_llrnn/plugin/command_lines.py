@@ -119,7 +119,8 @@ class Report:
         """The line to print where the user, or the machine, stops it."""
         path = self.save_dir / LAST
         if not os.path.isfile(path):
-            return "stopped; nothing was saved yet, the same command begins anew"
+            more = "--save-interval-updates N saves more often"
+            return f"stopped; nothing was saved yet, the same command begins anew ({more})"
         return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
 
     def end(self) -> None:

@@ -221,6 +221,14 @@ def test_a_stop_is_a_line_and_the_same_command_goes_on(shell: Shell, world: Worl
     assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
 
 
+def test_a_stop_before_anything_is_saved(tmp_path: Path) -> None:
+    from fairseq_llrnn.plugin.command_lines import Report
+
+    assert Report(tmp_path, "loss", "", "").stopped() == (
+        "stopped; nothing was saved yet, the same command begins anew (--save-interval-updates N saves more often)"
+    )
+
+
 # ---- mistakes -------------------------------------------------------------------------------------------------------
 
 # option, its misspelling; and what belongs behind it
