@@ -104,7 +104,8 @@ def test_all_figures(llrnn: Llrnn, files: dict[str, Path]) -> None:
         "--facts", files["facts"],
     )  # fmt: skip
     assert (done.code, done.err) == (0, f"note: {files['lexicon']}: 7 of 7 rows read\n")
-    assert done.out.startswith("3 sentences, 11 words in the reference\n\nScores\n")
+    assert done.out.startswith("3 sentences, 11 words in the reference, without punctuation\n\nScores\n")
+    assert "Share of the reference's words, punctuation included, that" in " ".join(done.out.split())  # 12 of them
     bleu, chrf = sacrebleu.metrics.BLEU(force=True), sacrebleu.metrics.CHRF()
     expected = [f"{metric.corpus_score(FIRST, [REFERENCE]).score:.2f}" for metric in (bleu, chrf)]
     rows = cells(done.out)

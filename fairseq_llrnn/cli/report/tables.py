@@ -91,8 +91,8 @@ def _frequency(tallies: Sequence["Tally"], systems: list[str]) -> Table:
     return Table(
         "Words by training frequency",
         [
-            "Share of the reference's words that the output has, wherever it has them in the sentence; "
-            "one that the reference has twice must be there twice."
+            "Share of the reference's words, punctuation included, that the output has, wherever it has them in the "
+            "sentence; one that the reference has twice must be there twice."
         ],
         ["seen in training", "words", *systems],
         [_counted(tally) for tally in tallies],
@@ -151,4 +151,5 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
 
 def size(evaluation: "Evaluation") -> str:
     """The size of the test."""
-    return f"{many(evaluation.sentences, 'sentence')}, {many(evaluation.reference_words, 'word')} in the reference"
+    words = many(evaluation.reference_words, "word")
+    return f"{many(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"
