@@ -313,13 +313,7 @@ NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
 
 
 @pytest.mark.parametrize(
-    "part, name",
-    [
-        ("model", "lstm"),
-        ("task", "translation"),
-        ("task", "llrnn_language_modeling"),
-        ("task", "llrnn_classification"),
-    ],
+    "part, name", [("model", "lstm"), ("task", "translation"), ("task", "llrnn_language_modeling")]
 )
 def test_stock_models_and_other_tasks(explain: Explain, changed: Change, part: str, name: str) -> None:
     path = changed(lambda state: state["cfg"][part].update(_name=name))
