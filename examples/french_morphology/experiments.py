@@ -183,7 +183,7 @@ def softmaxes() -> list[Model]:
         *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
         *DROPOUT,
     )
-    wide, wider = ((*own[1:], "--decoder-out-embed-dim", own[2]) for own in (WIDE, WIDER))  # theirs ties nothing
+    wide = (*WIDE[1:], "--decoder-out-embed-dim", "400")  # fairseq's ties nothing
     return [
         Model(
             "softmax-stock",
@@ -194,10 +194,7 @@ def softmaxes() -> list[Model]:
         ),
         Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
-        *(
-            Model(f"softmax-adaptive-{name}", f"adaptive softmax, more dropout, {own[-1]} wide", "softmax", None, own)
-            for name, own in (("wide", (*adaptive, *wide)), ("wider", (*adaptive, *wider)))
-        ),
+        Model("softmax-adaptive-wide", "adaptive softmax, more dropout, 400 wide", "softmax", None, (*adaptive, *wide)),
         Model(
             "softmax-clusters-awd",
             "softmax, clusters by frequency, weights dropped, states penalised",
