@@ -124,6 +124,8 @@ def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
     assert prior(*options).err == (
         "note: 2 target words are names, impossible without evidence\n"
         "note: 4 target words are numbers, weighed 0.1 times as much without evidence\n"
+        f"note: {data / 'prior'} held another prior; models that were trained with that one need it, and cannot use "
+        "this one\n"
     )
     less = built(*options)
     at = {word: i for i, word in enumerate(less.symbols)}

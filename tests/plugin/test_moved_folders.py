@@ -112,7 +112,7 @@ def test_what_is_nowhere_is_said_with_the_places(project: Path, take: Take, tmp_
     dictionary = project / "data-bin" / "dict.txt"
     words = dictionary.read_bytes()
     dictionary.write_text("autre 1\nmot 1\n", encoding="utf-8")
-    with pytest.raises(OptionError, match=r"is no dict.txt in it seen from here .*project/data-bin \(other words\)"):
+    with pytest.raises(OptionError, match=r"there is no such folder seen from here .*project/data-bin \(other words\)"):
         take(tmp_path, path)
     dictionary.write_bytes(words)
     shutil.rmtree(project / "data-bin" / "prior")
