@@ -188,10 +188,10 @@ class LogLinearHead(nn.Module):
         A word that b₀ forbids, but another part of a mixture gives, counts as much as the words of b₀ do in the mean.
         """
         weights = torch.from_numpy(self.prior.log_weights.copy())
-        given = weights.isfinite()
-        others = self.background.possible_words().cpu() & ~given
+        possible = weights.isfinite()
+        others = self.background.possible_words().cpu() & ~possible
         others[[self.prior.index(BOS), self.pad]] = False
-        weights[others] = weights[given].logsumexp(0) - math.log(int(given.sum()))
+        weights[others] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
         classes = self.output.class_of.cpu(), self.output.rows.num_rows
         log_mass = class_log_sums(weights.unsqueeze(0), *classes).squeeze(0)
         if self.replaced is not None:
