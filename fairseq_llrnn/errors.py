@@ -134,10 +134,21 @@ def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], 
     # below 0.75, the nearest to an option of another command is one that has nothing to do with it
     near = longer[:3] or difflib.get_close_matches(searched, among, n=1, cutoff=0.75)
     advice = f"did you mean {' or '.join(near)}?" if near else f"{parser.prog} --help shows what there is"
-    if words and not any(word.startswith("-") for word in words) and words is not arguments:
+    if _are_a_value(words, arguments):
         advice = f"a value with blanks needs quotes around it; {parser.prog} --help shows what there is"
     advice = lost(searched) or advice
     parser.exit(2, as_one_line(f"{parser.prog}: error: {message}; {advice}") + "\n")
+
+
+def _are_a_value(words: Sequence[str], arguments: Sequence[str]) -> bool:
+    """Whether several words stand behind the value of an option: `--background ngram:3 plus cache:500`."""
+    places = range(2, len(arguments) - len(words) + 1)
+    return len(words) > 1 and any(
+        list(arguments[at : at + len(words)]) == list(words)
+        and arguments[at - 2].startswith("--")
+        and not any(word.startswith("--") for word in arguments[at - 1 : at + len(words)])
+        for at in places
+    )
 
 
 def from_checkout(extra: str) -> str:

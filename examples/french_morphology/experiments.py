@@ -183,7 +183,7 @@ def softmaxes() -> list[Model]:
         *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
         *DROPOUT,
     )
-    wide = (*WIDE[1:], "--decoder-out-embed-dim", "400")  # fairseq's ties nothing
+    wide = (*(word for word in WIDE if word != "--tie-features"), "--decoder-out-embed-dim", "400")
     return [
         Model(
             "softmax-stock",

@@ -232,8 +232,8 @@ class AutomatonTables(Background):
         self.root = StaticBackground(class_of, num_classes, log_weights)
         self.memory, self.block_size = automaton.memory, automaton.block_size
         steps = steps_to_end(weighed, exact)
-        if weighed is not automaton:  # where only forbidden words lead to an end
-            steps = np.where(steps < NO_END, steps, steps_to_end(automaton, exact))
+        if steps[automaton.starts[0]] == NO_END and weighed is not automaton:  # only by slots is an end in reach
+            steps = steps_to_end(automaton, exact)
         self.forbids = weighed is not automaton  # whether an arc has no weight
         root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
         ints = {

@@ -75,6 +75,9 @@ class ModelBackground(Background):
         read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
         return torch.where(place <= place.unsqueeze(1), read.unsqueeze(1), NOTHING_YET).flatten(0, 1)
 
+    def possible_words(self) -> Tensor:
+        return self.allowed
+
     def log_weights(self, state: Tensor) -> Tensor:
         return self._per_state(self._weights, state)
 

@@ -290,7 +290,7 @@ class TextScore:
         return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
 
     def facts(self) -> dict[str, Any]:
-        """The sums, and what they are per word, per character, and per token, the ends being tokens, too; None of 0."""
+        """The sums, and what they are per word, per character, and per token, ends being tokens; None where none is."""
         numbers = {"word": self.words, "character": self.characters, "token": self.words + self.sentences}
         per = {f"bits_per_{unit}": self.bits / number if number else None for unit, number in numbers.items()}
         return {**asdict(self), "bits": self.bits, **per}

@@ -116,7 +116,7 @@ class LogLinearHead(nn.Module):
         """
         if isinstance(prior, (str, Path)):
             raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
-        if not isinstance(hidden_size, int) or hidden_size < 1:
+        if not hasattr(hidden_size, "__index__") or hidden_size < 1:
             raise OptionError(f"LogLinearHead: hidden_size {hidden_size!r}: expected a whole number of at least 1")
         super().__init__()
         self.prior = prior

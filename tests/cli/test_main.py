@@ -167,6 +167,13 @@ def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str],
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [["--out", "p", "b.txt"], ["b.txt", "--out", "p"]])
+def test_a_word_that_nobody_reads_needs_no_quotes(more: list[str], capsys: Streams) -> None:
+    with pytest.raises(SystemExit):
+        llrnn.main(["prior", "--dict", "d", *more])
+    assert "unrecognized arguments: b.txt; llrnn prior --help" in capsys.readouterr().err
+
+
 def parsed(*given: str) -> argparse.Namespace:
     parser = llrnn.Parser(prog="llrnn probe")
     parser.add_argument("--one")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
+from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Condition, LogLinearHead
+from fairseq_llrnn.prior import EvidenceOptions, Recipe
 
 SOURCE, PREVIOUS = torch.tensor([[4, 5], [6, 7]]), torch.tensor([[2, 4], [2, 5]])
 
@@ -93,3 +98,27 @@ def test_a_limit_counts_what_was_written(head: LogLinearHead) -> None:
         state = head.advance(state, torch.tensor([4, 4]))
     assert told(state.reachable) == (("within", 2),)
     assert len(SYMBOLS) == head.num_words
+
+
+@pytest.mark.parametrize("source", ["a b", "37", "a 37"])
+def test_a_search_takes_no_branch_that_a_forbidden_word_ends(source: str, tmp_path: Path) -> None:
+    """`c 37` is in the grammar, but no number comes without evidence; an end is promised within so many words."""
+    words = (*SPECIALS, "a", "b", "c", "37")
+    (tmp_path / "grammar").write_text("0 1 a 2\n0 2 c\n1 3 b\n2 3 37\n3\n", encoding="utf-8")
+    (tmp_path / "text").write_text("a b\nc 37\n", encoding="utf-8")
+    evidence = EvidenceOptions(("numbers",), unsupported={"numbers": 0.0})
+    background = f"automaton:{tmp_path / 'grammar'}"
+    recipe = Recipe(
+        text=tmp_path / "text", top_words=4, background=background, evidence=evidence, source_dictionary=words
+    )
+    head = LogLinearHead(Prior.build(words, recipe), 3, source_size=2).double().eval()
+    tokens = head.encode_source([source])
+    states, written, longest = torch.zeros(1, tokens.size(1), 2, dtype=torch.float64), [], 6
+    with torch.no_grad():
+        state = head.start(1, source=tokens, source_states=states)
+        while "</s>" not in written:
+            values, best = head.top_k(torch.zeros(1, 3, dtype=torch.float64), state.limited(longest), k=1)
+            assert values.isfinite().all()
+            written.append(words[int(best)])
+            state = head.advance(state, best[:, 0])
+    assert written[-3:] == ["a", "b", "</s>"] and len(written) <= longest

@@ -84,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_least("--top", args.top, 1)
     views = [view for module in registry.load_all("explain") if (view := module.begin(args)) is not None]
+    if args.source == "-":
+        raise OptionError("--source -: expected a sentence, found the sign for stdin; give the sentence in quotes")
     if args.source is not None:
         _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
     for sentence in args.sentences:
@@ -145,8 +147,6 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
         raise OptionError(
             f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
         )
-    if args.source == "-":
-        raise OptionError("--source -: expected a sentence, found the sign for stdin; give the sentence in quotes")
     text, *cells = args.source.split("\t")
     loaded.require(cells)
     words = text.split()

@@ -53,6 +53,7 @@ class _Lines:
         """make_batches: fairseq's."""
         self.make_batches = make_batches
         self.before = 0  # lines before those at hand
+        self.warned = False  # of tabs
         self.ids: list[int] = []  # of the sentences of a batch, from 0
         self.refused: list[str] = []
 
@@ -81,7 +82,8 @@ class _Lines:
         marker = getattr(task.source_dictionary, "marker", None)
         if marker is not None:
             marker.read_for(lines)
-        elif hasattr(task, "tgt_dict") and any("\t" in line.strip() for line in lines):
+        elif hasattr(task, "tgt_dict") and not self.warned and any("\t" in line.strip() for line in lines):
+            self.warned = True
             logger.warning("what is behind a tab is read as words of the sentence, since the prior knows no terms")
         if "inference_step" not in vars(task):
             task.inference_step = self._surviving(task.inference_step)

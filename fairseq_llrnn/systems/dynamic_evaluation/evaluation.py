@@ -1,7 +1,7 @@
 """A text, scored by a model that takes a step (updates.py) after each group of sentences; gradients of training data.
 
 The loss of a step is −log p of a group's words and ends of sentences, their mean in nats. The model is in evaluation
-mode: no dropout, and backgrounds as they are for a new text; of the training text, too, whose sentences they leave out.
+mode: no dropout, and backgrounds as they are for a new text. So n-grams leave sentences of the training text out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -79,14 +79,15 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
             "data folder again"
         ) from None
     # the head's own flag alone: what n-grams know of these sentences is left out, and nothing is dropped
-    head = scorer.model.decoder.head if isinstance(scorer.model.decoder, LogLinearDecoder) else torch.nn.Module()
+    decoder = scorer.model.decoder
+    flagged = decoder.head if isinstance(decoder, LogLinearDecoder) else decoder  # of fairseq's own: all is as it was
     for sample in tqdm(samples, "gradients of training", unit=" groups", leave=False, disable=None):
         previous, target = (x.to(scorer.device) for x in (sample["net_input"]["src_tokens"], sample["target"]))
-        head.training = subset.startswith("train")
+        flagged.training = subset.startswith("train") and isinstance(decoder, LogLinearDecoder)
         try:
             with torch.backends.cudnn.flags(enabled=False):
                 log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
         finally:
-            head.training = False
+            flagged.training = False
         if bool(log_probs.isfinite().all()):
             yield -log_probs.mean()

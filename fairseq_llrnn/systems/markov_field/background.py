@@ -99,6 +99,9 @@ class MarkovBackground(Background):
         after = torch.cat([self.row_of[tokens].unsqueeze(1), state[:, :-1]], dim=1)
         return after.masked_fill((tokens == END).unsqueeze(1), self.separator)
 
+    def possible_words(self) -> Tensor:
+        return self.log_shares_of_rows.isfinite()
+
     def log_weights(self, state: Tensor) -> Tensor:
         right = None if self.right is None else tuple(self.right)
         field = Potentials(self.unary, tuple(self.left), right)
