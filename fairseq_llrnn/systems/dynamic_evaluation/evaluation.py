@@ -5,6 +5,7 @@ mode: no dropout, and backgrounds as they are for a new text. So n-grams leave s
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 
 import numpy as np
@@ -14,6 +15,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, together
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, mean_squares
@@ -78,16 +80,21 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
             f"--subset {subset}: expected what fairseq-preprocess wrote, found a damaged file ({error}); write the "
             "data folder again"
         ) from None
-    # the head's own flag alone: what n-grams know of these sentences is left out, and nothing is dropped
     decoder = scorer.model.decoder
-    flagged = decoder.head if isinstance(decoder, LogLinearDecoder) else decoder  # of fairseq's own: all is as it was
+    leaves_out = isinstance(decoder, LogLinearDecoder) and subset.startswith("train")
     for sample in tqdm(samples, "gradients of training", unit=" groups", leave=False, disable=None):
         previous, target = (x.to(scorer.device) for x in (sample["net_input"]["src_tokens"], sample["target"]))
-        flagged.training = subset.startswith("train") and isinstance(decoder, LogLinearDecoder)
-        try:
-            with torch.backends.cudnn.flags(enabled=False):
-                log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
-        finally:
-            flagged.training = False
+        with torch.backends.cudnn.flags(enabled=False), _leaving_out(decoder.head) if leaves_out else nullcontext():
+            log_probs = scorer.log_probs(previous, target)[1][target.ne(pad)]
         if bool(log_probs.isfinite().all()):
             yield -log_probs.mean()
+
+
+@contextmanager
+def _leaving_out(head: LogLinearHead) -> Iterator[None]:
+    """What backgrounds know of the sentences at hand is left out, and nothing is dropped: the head's own flag alone."""
+    head.training = True
+    try:
+        yield
+    finally:
+        head.training = False
