@@ -32,6 +32,9 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
     assert figures["forbidden words"] == "3"
     assert done.out.splitlines()[-2] == f"prior written to {corpus.out}"
     assert done.err.startswith("note: 1 dictionary words that the lexicon lacks\nwarning: the lexicon has ")
+    advice = "guessed: nothing of the words that it lacks; --set words.guess=on guesses their features"
+    assert advice in done.out.splitlines()
+    assert advice not in build("--set", "words.guess=on").out
 
 
 @pytest.mark.parametrize(
