@@ -2,12 +2,13 @@
 
 import copy
 import gc
+import itertools
 import math
+import multiprocessing
 import re
 import shutil
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -92,22 +93,26 @@ def test_an_error_beside_a_thread_that_reads_ahead_is_one_line(root: Path) -> No
     assert (found.returncode, found.stderr) == (1, "fairseq_llrnn: error: a mistake\n")
 
 
-def test_batches_of_before_are_gone_when_workers_are_forked(setting: Setting) -> None:
-    """Workers that have an iterator of before in a cycle would end its workers: `can only test a child process`."""
-
-    class Cycle:
-        itself: "Cycle"
-
+@pytest.mark.parametrize(("read", "ahead"), [(0, 0), (1, 0), (None, 0), (None, 10)])
+def test_workers_end_with_their_batches(setting: Setting, read: int | None, ahead: int) -> None:
+    """Left to the garbage collector, each of them costs five seconds, and those forked later print a trace."""
     setting.task.load_dataset("valid")
-    gc.disable()  # it would come by itself, sooner or later
+    gc.disable()
     try:
-        before = Cycle()
-        before.itself = before
-        left = weakref.ref(before)
-        del before
-        for workers, gone in ((0, False), (1, True)):
-            setting.task.get_batch_iterator(setting.task.dataset("valid"), max_tokens=200, num_workers=workers)
-            assert (left() is None) == gone
+        made = setting.task.get_batch_iterator(
+            setting.task.dataset("valid"), max_tokens=20, num_workers=2, data_buffer_size=ahead
+        )
+        for epoch in (1, 2):
+            batches = made.next_epoch_itr(shuffle=epoch == 2)
+            for _ in itertools.islice(batches, read):
+                pass
+            assert len(multiprocessing.active_children()) == 2
+        reader = batches._itr._consumer if ahead else None  # a thread, which ends after the last batch
+        del made, batches
+        if reader is not None:
+            reader.join()
+            del reader
+        assert not multiprocessing.active_children()
     finally:
         gc.enable()
 

@@ -1,8 +1,9 @@
 """The base of all tasks of ours, with a prior or without: it checks its options, and resumes exactly."""
 
-import gc
+import weakref
 from argparse import ArgumentParser
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,10 +135,11 @@ class PluginTask(FairseqTask):
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
-        if options.get("num_workers"):  # a forked worker that finds an earlier iterator in a cycle prints a trace
-            gc.collect()
         try:
             batches = super().get_batch_iterator(*args, **options)
+            # fairseq has a method of the iterator in the loader that the iterator keeps, with its workers. Freed from
+            # such a cycle, it waits five seconds for each of them, and a worker that was forked later prints a trace.
+            batches.ordered_batches = partial(type(batches).ordered_batches, weakref.proxy(batches))
             if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
                 self.batches_per_epoch = len(batches)
             return batches
