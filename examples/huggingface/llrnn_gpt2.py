@@ -93,6 +93,8 @@ class LogLinearGPT2(GPT2PreTrainedModel, GenerationMixin):
             targets = labels[:, 1:].masked_fill(labels[:, 1:] == IGNORED, head.pad)
             loss = head.loss(hidden[:, :-1], targets, previous=input_ids[:, :-1])
         elif written is not None:
+            if logits_to_keep > 1:
+                raise DataError("LogLinearGPT2.generate: assisted generation is not supported; leave it out")
             logits = self._log_probs_after(hidden[:, -1], written)
         elif seen:
             raise DataError("LogLinearGPT2: expected `written`, all tokens so far, beside a cache, found None; give it")
@@ -115,10 +117,13 @@ class LogLinearGPT2(GPT2PreTrainedModel, GenerationMixin):
     # ---- what Hugging Face calls, with names and arguments of its own -----------------------------------------------
 
     def prepare_inputs_for_generation(self, input_ids: Tensor, **kwargs: Any) -> dict[str, Any]:
-        if (input_ids[:, 0] != self.lm_head.eos).any():
+        head = self.lm_head
+        padded = (input_ids[:, 1:] == head.pad) & ~(input_ids[:, 1:] == head.eos).cumsum(1).bool()
+        if (input_ids[:, 0] != head.eos).any() or padded.any():
             raise DataError(
-                "LogLinearGPT2.generate: expected prompts that begin with </s> and are of one length, found another "
-                "first token; put </s> first, and generate for each length of prompts by itself"
+                "LogLinearGPT2.generate: expected prompts that begin with </s> and are of one length, found "
+                f"{'padding' if padded.any() else 'another first token'}; put </s> first, and generate for each length "
+                "of prompts by itself"
             )
         return {**super().prepare_inputs_for_generation(input_ids, **kwargs), "written": input_ids}
 

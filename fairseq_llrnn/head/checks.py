@@ -133,16 +133,27 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
     return Forbidden(row, position + 1, int(words[row, position]), near[near.ne(pad)], int(impossible.sum()))
 
 
-def refuse_negative(targets: Tensor, pad: int) -> None:
-    """Raise DataError for a target below 0, which would be read as a word from the dictionary's end.
+def refuse_other_numbers(head: LogLinearHead, **tokens: Tensor) -> None:
+    """Raise DataError for a token, of some by what they are called, that is the number of no word or string.
 
-    torch's own losses leave −100 out. As of targets without mass, nobody looks in a compiled loss.
+    One below 0 would be read as a word from the dictionary's end, and one beyond all words as `<unk>`. torch's own
+    losses leave −100 out. As of targets without mass, nobody looks in a compiled loss.
     """
-    if not torch.compiler.is_compiling() and bool((targets < 0).any()):
-        raise DataError(
-            f"targets: expected numbers of words, from 0 on, found {int(targets.min())}; what is to be left out of the "
-            f"loss is padding, head.pad ({pad})"
-        )
+    if torch.compiler.is_compiling():
+        return
+    end = len(head.prior.session.target.symbols)
+    for name, numbers in tokens.items():
+        wrong = (numbers < 0) | (numbers >= end)
+        if bool(wrong.any()):
+            first = int(numbers[wrong][0])
+            raise DataError(
+                f"{name}: expected numbers of words, from 0 to {end - 1:,}, found {first:,}; "
+                + (
+                    f"what is to be left out of the loss is padding, head.pad ({head.pad})"
+                    if first < 0
+                    else "number them by head.encode, or with the dictionary that the prior was built for"
+                )
+            )
 
 
 def refuse_forbidden(

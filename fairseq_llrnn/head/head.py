@@ -49,7 +49,7 @@ from fairseq_llrnn.head.checks import (
     check_numbers,
     fingerprint_of,
     refuse_forbidden,
-    refuse_negative,
+    refuse_other_numbers,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
@@ -496,19 +496,20 @@ class LogLinearHead(nn.Module):
             previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
             source: (B, L), where the background depends on a source. source_states: as in `batch`.
             label_smoothing: the share ε of every target that is spread over all words that may come next; a signature
-                counts with all of its words in the dictionary, where the background allows one of them.
+                counts with all of its words in the dictionary, where the background allows one of them. A constant of
+                the background is left out: gradients are those of the smoothed cross-entropy, the value is not.
             adaptor_penalty: the weight of ‖a(K)‖₂ (paper, §2.2).
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 
         Raises:
-            OptionError: a number out of its range. DataError: shapes that do not fit, or have no position; a target
-            below 0, or to which the background gives no mass.
+            OptionError: a number out of its range. DataError: shapes that do not fit, or have no position; a token
+            that is no word's number; a target to which the background gives no mass.
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
+        asked = {} if previous is None else {"previous": previous}
         previous = self.previous(targets) if previous is None else previous
-        self._check_shapes(hidden, previous, targets)
-        refuse_negative(targets, self.pad)
+        self._check(hidden, targets=targets, **asked)
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
 
@@ -552,8 +553,10 @@ class LogLinearHead(nn.Module):
             previous: (B, T), which only a background without context does without.
 
         Raises:
-            DataError: shapes that do not fit, or no `previous` where the background needs it.
+            DataError: shapes that do not fit, a token that is no word's number, or no `previous` where the background
+                needs it.
         """
+        self._check(hidden)
         if previous is None:
             if self.reads_context:
                 raise DataError(
@@ -561,7 +564,8 @@ class LogLinearHead(nn.Module):
                     "background depends on them, found None; give it (B, T)"
                 )
             previous = torch.full(hidden.shape[:2], self.eos, device=hidden.device)
-        self._check_shapes(hidden, previous, previous)
+        else:
+            self._check(hidden, previous=previous)
         return self.word_log_probs(self.batch(hidden, self.condition(previous, source), source_states))
 
     @property
@@ -604,18 +608,21 @@ class LogLinearHead(nn.Module):
         of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
         return list(explain(*of_batch, log_masses=masses, top=top, **arguments))
 
-    def _check_shapes(self, hidden: Tensor, previous: Tensor, targets: Tensor) -> None:
-        if hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
+    def _check(self, hidden: Tensor, **of_positions: Tensor) -> None:
+        """Raise DataError for hidden states, or tokens, by what they are called, that are not what they should be."""
+        if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
+            shape = tuple(hidden.shape) if isinstance(hidden, Tensor) else f"a {type(hidden).__name__}"
             raise DataError(
-                f"LogLinearHead: expected hidden states (B, T, {self.hidden_size}), found {tuple(hidden.shape)}; give "
-                "those of the last layer, batch first"
+                f"LogLinearHead: expected hidden states (B, T, {self.hidden_size}), found {shape}; give those of the "
+                "last layer, batch first (of torch's LSTM, the first that it returns)"
             )
-        for name, tokens in (("previous", previous), ("targets", targets)):
+        for name, tokens in of_positions.items():
             if tokens.shape != hidden.shape[:2]:
                 raise DataError(
                     f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
                     f"them, found {tuple(tokens.shape)}; give one token for each position"
                 )
+        refuse_other_numbers(self, **of_positions)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,17 @@ dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import get_worker_info
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
+from fairseq_llrnn.head.checks import refuse_other_numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 
@@ -32,11 +34,19 @@ def numbers(lines: Sequence[str], words: OpenWords, index: Callable[[str], int |
     Args:
         words: the dictionary. index: the number of any word, also of one that the dictionary lacks; None, or where it
             gives None: such a word is `<unk>`.
+
+    Raises:
+        DataError: a word would get a number that only this process, a worker of a DataLoader, knows.
     """
     vocabulary = words.word_index
     index = vocabulary.get if index is None else index
-    unk, eos = vocabulary[UNK], vocabulary[EOS]
+    unk, eos, before = vocabulary[UNK], vocabulary[EOS], len(words.symbols)
     rows = [[*(unk if (i := index(word)) is None else i for word in line.split()), eos] for line in lines]
+    if len(words.symbols) > before and get_worker_info() is not None:
+        raise DataError(
+            f"expected words that have numbers, found {words.symbols[before]!r}, which gets one here, in a worker of a "
+            "DataLoader, where the model does not see it; encode the texts before the workers begin, or in the loop"
+        )
     length = max(map(len, rows), default=0)
     padded = [row + [vocabulary[PAD]] * (length - len(row)) for row in rows]
     return torch.tensor(padded, dtype=torch.long).view(len(rows), length)
@@ -60,12 +70,14 @@ class Marks(Protocol):
         ...
 
 
-def _refuse_no_sentences(lines: Sequence[str]) -> None:
+def _sentences(lines: Iterable[str]) -> list[str]:
     if isinstance(lines, str):  # each of whose letters is a string, too
         raise TypeError(f"expected a list of sentences, found the string {lines[:40]!r}; put it into a list")
+    lines = list(lines)
     other = next((line for line in lines if not isinstance(line, str)), None)
     if other is not None:
         raise TypeError(f"expected sentences, words with blanks between them, found {other!r:.60}; join its words")
+    return lines
 
 
 def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
@@ -74,7 +86,7 @@ def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
         raise DataError(f"expected {name} (B, T), found {shape}; for one sentence give {name}.unsqueeze(0)")
 
 
-def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = None) -> Tensor:
+def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = None) -> Tensor:
     """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, T), where the head is.
 
     Words outside the dictionary are `<unk>`; where classes have strings, they get numbers of their own.
@@ -84,9 +96,9 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
             then stands for them.
 
     Raises:
-        TypeError: a single string.
+        DataError: see `numbers`. TypeError: a single string.
     """
-    _refuse_no_sentences(lines)
+    lines = _sentences(lines)
     words = head.prior.session.target
     is_open = head.brings_strings or any(each.opens for each in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
@@ -101,16 +113,16 @@ def encode(head: LogLinearHead, lines: Sequence[str], source: Tensor | None = No
     return tokens.to(head.output.weight.device)
 
 
-def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None = None) -> Tensor:
+def encode_source(head: LogLinearHead, lines: Iterable[str], terms: Marks | None = None) -> Tensor:
     """As `encode`, sentences of the source language: (B, L). Words outside its dictionary may be classes.
 
     Args:
         terms: to be marked in the sentences; those of a single line stand behind it, with tabs.
 
     Raises:
-        DataError: the prior knows no source words. TypeError: a single string.
+        DataError: the prior knows no source words; see `numbers`. TypeError: a single string.
     """
-    _refuse_no_sentences(lines)
+    lines = _sentences(lines)
     prior = head.prior
     if not prior.source_symbols:
         raise DataError(
@@ -130,9 +142,10 @@ def encode_source(head: LogLinearHead, lines: Sequence[str], terms: Marks | None
 def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
     """The sentences that tokens (B, T) spell, up to `</s>`; one at the beginning of a row is left out.
 
-    Raises DataError: tokens of another shape.
+    Raises DataError: tokens of another shape, or that are no word's number.
     """
     _refuse_other_shapes("tokens", tokens)
+    refuse_other_numbers(head, tokens=tokens)
     return strings(tokens, head.prior.session.target)
 
 

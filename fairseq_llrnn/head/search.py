@@ -64,7 +64,11 @@ def start(
 
 
 def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
-    """The state after every hypothesis has written its token (N,), or several ones (N, t)."""
+    """The state after every hypothesis has written its token (N,), or several ones (N, t).
+
+    Raises DataError: not one row of tokens for each hypothesis.
+    """
+    _refuse_others("advance", tokens, state)
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
         width = head.hidden_size + sum([each.num_columns for each in head.sources])
@@ -74,12 +78,25 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
 
 
 def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
-    """The distribution of the next token: hidden states (N, H). Raises DataError: there are no hypotheses."""
+    """The distribution of the next token: hidden states (N, H).
+
+    Raises DataError: there are no hypotheses, or not one row for each.
+    """
     refuse_empty(hidden.shape[:1], "hypotheses (N,)")
+    _refuse_others("step", hidden, state)
     background = state.reachable.with_hidden(hidden)
     masses = background.masses(state.states)
     parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
     return head._scored(*parts, pinned=state.pinned)
+
+
+def _refuse_others(name: str, rows: Tensor, state: State) -> None:
+    """Raise DataError where there is not one row for each hypothesis, which would be read as of other ones."""
+    if len(rows) != len(state.states):
+        raise DataError(
+            f"{name}: expected a row for each of the {len(state.states)} hypotheses of the state, found {len(rows)}; "
+            "begin with head.start(N), and follow a search that reorders or repeats them by state.select(rows)"
+        )
 
 
 def top_k(

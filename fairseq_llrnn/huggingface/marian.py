@@ -39,6 +39,7 @@ from transformers.models.marian.modeling_marian import MarianPreTrainedModel
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
+from fairseq_llrnn.head.checks import refuse_other_numbers
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, by_token
@@ -128,13 +129,16 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             state, ended: of hypotheses in a search, (N,) each; `generate` gives them.
             return_dict: of transformers; what is returned has names in any case.
         """
-        head = self.head
-        targets = None if labels is None else labels.masked_fill(labels == IGNORED, head.pad)
+        head, targets = self.head, None
+        if labels is not None:
+            targets = labels.masked_fill(labels == IGNORED, head.pad)
+            refuse_other_numbers(head, labels=targets)
         previous = decoder_input_ids if targets is None else head.previous(targets)
         if previous is None or (input_ids is None and state is None):
             raise DataError(
                 "LogLinearMarian: expected input_ids, the source, beside labels or decoder_input_ids, found None; give "
-                "both"
+                "both (labels are smoothed by label_smoothing of the model's configuration, not of a Trainer, which "
+                "keeps them back)"
             )
         if past_key_values is not None and state is None:
             raise DataError("LogLinearMarian: expected `state` beside a cache, found None; `generate` gives it")
@@ -161,6 +165,13 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             return Seq2SeqLMOutput(logits=head.word_log_probs(batch))
         smoothing = self.config.label_smoothing if self.training else 0.0
         return Seq2SeqLMOutput(loss=head.loss_of(batch, targets, smoothing))
+
+    def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
+        """Raises DataError: the words are those of the prior."""
+        raise DataError(
+            "LogLinearMarian.resize_token_embeddings: not supported, as the words are those of the prior; build a "
+            "prior over the other dictionary, and a model with it"
+        )
 
     def _mask(self, source: Tensor) -> Tensor:
         return plain(source).ne(self.config.pad_token_id).long()

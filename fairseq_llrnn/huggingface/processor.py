@@ -36,7 +36,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
 from fairseq_llrnn.output.context_classes import strings_in
@@ -174,13 +174,22 @@ class BackgroundProcessor:
             source: (B, L) in the prior's numbers (`LogLinearHead.encode_source`), where it knows a source.
 
         Raises:
-            DataError: a required term none of whose forms is a token; no complete string is short enough.
+            OptionError: `unread` below 0. DataError: words of another prior or without an end; a required term none of
+            whose forms is a token; no complete string is short enough.
         """
+        check_least("unread", unread, 0)
+        end, most = prior.index(EOS), len(prior.session.target.symbols)
+        if not isinstance(words, Tensor) or not bool((words == end).any()) or int(words.max()) >= most:
+            raise DataError(
+                "BackgroundProcessor: expected the prior's word of each token, `</s>` among them, found "
+                f"{'others' if isinstance(words, Tensor) else f'a {type(words).__name__}'}; give "
+                "words_of_tokens(tokenizer, prior), with this very prior"
+            )
         self.prior, self.words, self.unread, self.longest = prior, words, unread, longest
         background = prior.background(has_source=source is not None)
         self.sentences = None if source is None else len(source)
         self.background: Background = background if source is None else background.given(source)
-        self.end, self.pad = prior.index(EOS), prior.index(PAD)
+        self.end, self.pad = end, prior.index(PAD)
         self.states = PrefixStates(self._start, self._advance, Tensor.__getitem__, unread)
         self._refuse_unsayable()
         needed = int(self.background.steps_to_end(self.background.start(self.sentences or 1)).max())
@@ -191,7 +200,15 @@ class BackgroundProcessor:
             )
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """input_ids: (N, T), all that is written. scores: (N, K), logits or log p. Returns log p', (N, K)."""
+        """input_ids: (N, T), all that is written. scores: (N, K), logits or log p. Returns log p', (N, K).
+
+        Raises DataError: less than `unread` tokens are written, or the hypotheses are not of the sources.
+        """
+        if input_ids.size(1) < self.unread:
+            raise DataError(
+                f"BackgroundProcessor: expected at least the {self.unread} tokens that are not read, found "
+                f"{input_ids.size(1)} written; give `unread`, the length of the prompt"
+            )
         states = self.states.of(input_ids, self._sentence(len(input_ids)))
         if scores.size(1) > len(self.words):  # some models have more columns than their tokenizer has tokens
             more = self.words.new_full((scores.size(1) - len(self.words),), NO_WORD)

@@ -23,6 +23,7 @@ from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
 
 CELLS = 1 << 22  # positions × classes or words that are looked at together
+FEW = 256  # most probable tokens that are looked for among those of each of so many classes, and not among all
 
 RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
 
@@ -114,7 +115,11 @@ class Batch:
         return self if temperature == 1.0 else replace(self, temperature=temperature)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable tokens, exactly, without a V-sized tensor: log p and tokens, (N, k) each."""
+        """The k most probable tokens, exactly: log p and tokens, (N, k) each; few without a V-sized tensor."""
+        if k > FEW:
+            log_probs, places = self.word_log_probs().topk(min(k, self.background.num_columns))
+            tokens = self.background.columns(self.states).clamp_min(0)  # of void places, which have no mass
+            return log_probs, tokens.expand(len(self.states), -1).gather(1, places)
         return self.classes.best_words(self.background, self.states, k)
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:

@@ -101,7 +101,8 @@ class Prior:
     def build(cls, dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
         """Build a prior from files or objects, as `llrnn prior` does.
 
-            Prior.build("data-bin/dict.txt", Recipe(text="train.txt", conllu=["fr.conllu"], suffixes=5))
+            words = LexiconOptions(conllu=["fr.conllu"])
+            Prior.build("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
 
         Args:
             dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.

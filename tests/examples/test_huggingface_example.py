@@ -142,6 +142,10 @@ def test_a_limit_that_is_too_short_and_prompts_that_cannot_be(modules: dict[str,
         modules["ends_in_time"].EndsInTime(model.lm_head, prompt, 2)
     with pytest.raises(DataError, match="expected prompts that begin with </s> and are of one length"):
         model.generate(prompt.flip(1), max_new_tokens=4)
+    with pytest.raises(DataError, match="prompts that begin with </s> and are of one length, found padding"):
+        model.generate(torch.cat([prompt, torch.ones_like(prompt[:, :1])], 1), max_new_tokens=4)
+    with pytest.raises(DataError, match="assisted generation is not supported"):
+        model.generate(prompt, assistant_model=model, max_new_tokens=4)
     cache = model(prompt, use_cache=True).past_key_values
     with pytest.raises(DataError, match="expected `written`, all tokens so far, beside a cache, found None"):
         model(prompt[:, -1:], past_key_values=cache)

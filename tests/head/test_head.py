@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
-from fairseq_llrnn.output.records import RowPair
+from fairseq_llrnn.output.records import FEW, RowPair
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -68,6 +68,16 @@ def test_label_smoothing_and_the_penalty_are_what_their_formulas_say() -> None:
     gain = scores[..., words].mean(-1) - scores.gather(2, TARGETS.unsqueeze(2)).squeeze(2)
     smoothed = head.loss(hidden, TARGETS, label_smoothing=0.1, reduction="sum")
     torch.testing.assert_close(smoothed, plain - 0.1 * gain[real].sum(), rtol=1e-6, atol=1e-6)
+
+
+def test_more_than_all_words_are_the_most_probable_ones() -> None:
+    head, hidden = make_head(), hidden_states()
+    for k in (len(SYMBOLS), FEW, FEW + 1, 10**6):  # the last two do not look at the members of classes
+        values, tokens = head.top_k(hidden[:, 0], head.start(B), k)
+        best, _ = head.log_probs(hidden[:, :1])[:, 0].topk(len(SYMBOLS))
+        torch.testing.assert_close(values[:, : len(SYMBOLS)], best)
+        said = head.log_probs(hidden[:, :1])[:, 0].gather(1, tokens[:, : len(SYMBOLS)])
+        torch.testing.assert_close(said[best.isfinite()], best[best.isfinite()])
 
 
 def test_decoding_gives_what_the_batch_gives() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,8 @@ import torch
 from few_words import PRIOR as EVIDENCE
 from few_words import SOURCE_WORDS, TARGET_WORDS
 from small_priors import make_prior, open_prior
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import LogLinearHead
@@ -24,6 +27,7 @@ def test_words_of_the_dictionary_and_padding() -> None:
     assert head.decode(head.previous(tokens)) == ["le chat", "", "la <unk> maison"], "the first </s> is none of them"
     assert head.decode(torch.tensor([[4, 8], [2, 4]])) == ["le chat", "le"], "cut off"
     assert head.encode([]).shape == (0, 0)
+    assert head.encode(line for line in ["le", "la"]).tolist() == [[4, 2], [5, 2]]
     assert head.double().encode(["le"]).dtype == torch.int64
 
 
@@ -42,8 +46,32 @@ def test_what_another_loss_or_search_would_take() -> None:
     with pytest.raises(DataError, match=r"targets: expected numbers of words, .* found -100; .* head.pad \(1\)"):
         head.loss(hidden, torch.tensor([[4, 2, -100]]))
     assert head.loss(hidden, torch.tensor([[4, 2, head.pad]])).isfinite()
+    known, own = torch.tensor([[4, 2, 1]]), r"from 0 to 11, found 50,256; number them by head.encode"
+    other = torch.tensor([[4, 50256, 2]])  # of another dictionary
+    for name, ask in (
+        ("targets", lambda: head.loss(hidden, other)),
+        ("previous", lambda: head.loss(hidden, known, previous=other)),
+        ("previous", lambda: head.log_probs(hidden, previous=other)),
+        ("tokens", lambda: head.decode(other)),
+    ):
+        with pytest.raises(DataError, match=rf"{name}: expected numbers of words, {own}"):
+            ask()
+    with pytest.raises(DataError, match="tokens: expected numbers of words, from 0 to 11, found -1"):
+        head.decode(torch.tensor([[4, -1]]))
+    states = torch.nn.LSTM(2, H, batch_first=True)(torch.randn(1, 3, 2))
+    for ask in (lambda: head.loss(states, known), lambda: head.log_probs(states)):  # type: ignore[arg-type]
+        with pytest.raises(DataError, match=r"expected hidden states \(B, T, 3\), found a tuple; .*of torch's LSTM"):
+            ask()
     with pytest.raises(DataError, match=rf"top_k: expected .* \(N, {H}\), found \(1, 3, {H}\); .* hidden\[:, -1\]"):
         head.top_k(hidden, head.start(1), k=2)
+    row, two = "a row for each of the 1 hypotheses of the state, found 2; .* head.start", hidden[0, :2]
+    for name, ask in (
+        ("step", lambda: head.top_k(two, head.start(1), k=2)),
+        ("step", lambda: head.step(two, head.start(1))),
+        ("advance", lambda: head.advance(head.start(1), torch.tensor([4, 5]))),
+    ):
+        with pytest.raises(DataError, match=f"{name}: expected {row}"):
+            ask()
     with pytest.raises(OptionError, match="k 0: expected a number of at least 1"):
         head.top_k(hidden[:, -1], head.start(1), k=0)
     for size in (0, -3, 2.5, "8"):
@@ -62,6 +90,29 @@ def test_strings_of_an_open_vocabulary_keep_their_numbers() -> None:
     assert head.encode(["zoé"]).tolist() == [[13, 2]]
     assert head.decode(first) == ["le zèbre", "zoé le zèbre"]
     assert head.eval().loss(torch.randn(2, 4, H), first).isfinite()
+
+
+class _Encoded(Dataset[Tensor]):
+    def __init__(self, encode: Callable[[list[str]], Tensor], lines: list[str]) -> None:
+        self.encode, self.lines = encode, lines
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, place: int) -> Tensor:
+        return self.encode([self.lines[place]])[0]
+
+
+def test_a_string_gets_no_number_in_a_worker_of_a_loader() -> None:
+    """It would be known there alone, and stand for another string here."""
+    head = LogLinearHead(open_prior(), H)
+    other = LogLinearHead(replace(EVIDENCE), H, source_size=2)
+    for encode, line in ((head.encode, "le zèbre"), (other.encode_source, "dog 4072"), (other.encode, "chien 4073")):
+        loader = DataLoader(_Encoded(encode, [line]), num_workers=1, batch_size=None)
+        with pytest.raises(DataError, match=f"'{line.split()[1]}', which gets one here, in a worker of a DataLoader"):
+            list(loader)
+        encode([line])
+        assert [tokens.tolist() for tokens in loader] == [encode([line])[0].tolist()]
 
 
 def test_source_words_are_numbered_where_they_are_evidence() -> None:

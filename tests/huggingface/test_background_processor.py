@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.gather import WordForms
@@ -160,6 +160,18 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
     unsayable = reader.encode_source(["the cat\tchien"], terms)
     with pytest.raises(DataError, match="none of 'chien' .source 1.; give a form that is one token"):
         BackgroundProcessor(prior, torch.tensor(TOKENS), source=unsayable)
+
+
+def test_what_it_is_made_of(tmp_path: Path) -> None:
+    prior, words = prior_with(tmp_path, SOME), torch.tensor(TOKENS)
+    endless = words[words != prior.index("</s>")]
+    for other, name in ((list(TOKENS), "a list"), (endless, "others"), (words + 99, "others")):
+        with pytest.raises(DataError, match=f"word of each token, `</s>` among them, found {name}; give"):
+            BackgroundProcessor(prior, other)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="unread -1: expected a number of at least 0"):
+        BackgroundProcessor(prior, words, unread=-1)
+    with pytest.raises(DataError, match="expected at least the 5 tokens that are not read, found 1 written"):
+        BackgroundProcessor(prior, words, unread=5)(torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, len(words)))
 
 
 def test_a_limit_that_is_too_short(tmp_path: Path) -> None:

@@ -254,6 +254,10 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
         DataError, match="expected input_ids, the source, beside labels or decoder_input_ids, found None"
     ):
         model(input_ids=source)
+    with pytest.raises(DataError, match=r"labels: expected numbers of words, from 0 to \d+, found -1;"):
+        model(input_ids=source, labels=torch.tensor([[4, -1, 2]]))
+    with pytest.raises(DataError, match="resize_token_embeddings: not supported, as the words are those of the prior"):
+        model.resize_token_embeddings(100)
     with pytest.raises(ValueError, match="max_newtokens"):
         model.generate(source, max_newtokens=5)
     cache = model.model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), use_cache=True).past_key_values
