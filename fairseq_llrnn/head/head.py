@@ -112,12 +112,19 @@ class LogLinearHead(nn.Module):
             normaliser: how log Z is summed.
 
         Raises:
-            OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior.
+            OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a
+            module in the place of what makes one.
         """
         if isinstance(prior, (str, Path)):
             raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
         if not hasattr(hidden_size, "__index__") or hidden_size < 1:
             raise OptionError(f"LogLinearHead: hidden_size {hidden_size!r}: expected a whole number of at least 1")
+        for option, maker in (("embedding", embedding), ("masses", masses), ("normaliser", normaliser)):
+            if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
+                raise TypeError(
+                    f"LogLinearHead: {option}: expected what makes a module for this head, such as FeatureInput(D) for "
+                    f"embedding, found {maker!r:.60}; leave it out, or give a function of the head"
+                )
         super().__init__()
         self.prior = prior
         self.num_words, self.hidden_size, self.source_size = len(prior.symbols), hidden_size, source_size
@@ -476,6 +483,10 @@ class LogLinearHead(nn.Module):
         return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
 
     # ---- the same in one line ---------------------------------------------------------------------------------------
+
+    def forward(self, *_: Any, **__: Any) -> Tensor:
+        """Raises TypeError: what would be returned has several names."""
+        raise TypeError("LogLinearHead: expected a call of its loss, log_probs or top_k, found one of the head itself")
 
     def loss(
         self,
