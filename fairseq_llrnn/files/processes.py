@@ -143,7 +143,7 @@ def serve(inputs: IO[bytes], results: IO[bytes]) -> None:
     while True:
         try:
             one = pickle.load(inputs)
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):  # the one who asks has ended, or was killed
             return
         answer: tuple[bool, object]
         try:

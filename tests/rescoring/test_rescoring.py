@@ -1,6 +1,8 @@
 """Jobs, scores and ranks, with models whose scores are seen from the text."""
 
+import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.metrics import CorpusMetric
 from fairseq_llrnn.rescoring import rescoring
-from fairseq_llrnn.rescoring.rescoring import PENALTY, Job, Model, Weighing, open_job, score_list
+from fairseq_llrnn.rescoring.rescoring import PENALTY, Job, Model, Weighing, _is_made_of, open_job, score_list
 from fairseq_llrnn.rescoring.score_cache import ScoreFile
 
 LIST = """\
@@ -74,6 +76,18 @@ def test_the_file_of_sources_wins_over_the_list(tmp_path: Path) -> None:
     (tmp_path / "list").write_text("".join(lines), encoding="utf-8")
     job = open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
     assert [nbest.source for nbest in job] == [*SAME, "no hypotheses"]
+
+
+def test_unknown_words_of_a_source_may_be_any(tmp_path: Path) -> None:
+    """However many they are: what tries all their places would not end."""
+    for parts in itertools.product(["", "a", "b", "ab"], repeat=3):
+        for text in map("".join, itertools.product("ab", repeat=4)):
+            assert _is_made_of(parts, text) == bool(re.fullmatch(".*".join(parts), text)), (parts, text)
+        assert _is_made_of(parts[:1], "a") == (parts[0] == "a")
+    (tmp_path / "list").write_text("S-0\t" + "<unk> a " * 60 + "c\nH-0\t-1\tb\n", encoding="utf-8")
+    (tmp_path / "source").write_text("a " * 200 + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="found another one of sentence 0"):
+        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
 
 
 @pytest.mark.parametrize("other", ["a big cat", "a big", "a big dog and more", "<unk> cat", ""])

@@ -1,5 +1,6 @@
 """The base of all tasks of ours, with a prior or without: it checks its options, and resumes exactly."""
 
+import gc
 import weakref
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -140,6 +141,8 @@ class PluginTask(FairseqTask):
             # fairseq has a method of the iterator in the loader that the iterator keeps, with its workers. Freed from
             # such a cycle, it waits five seconds for each of them, and a worker that was forked later prints a trace.
             batches.ordered_batches = partial(type(batches).ordered_batches, weakref.proxy(batches))
+            if options.get("num_workers"):  # fairseq's question for an option that is not there keeps its callers alive
+                gc.collect()
             if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
                 self.batches_per_epoch = len(batches)
             return batches

@@ -32,6 +32,7 @@ from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 logger = logging.getLogger(__name__)
 Words = tuple[str, ...]
+MOST_KEPT = 50_000  # answers to sources, of 3 KB each
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ class Panel:
             raise DataError(f"{where}: fires failed: {_described(error, expert)}; fix the class") from error
         self._check(firing, where)
         if not prefix:
+            if len(self._firings) >= MOST_KEPT:  # a search over typed text asks of ever new ones
+                self._firings.clear()
             self._firings[key] = firing
         return firing
 

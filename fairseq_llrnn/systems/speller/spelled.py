@@ -12,7 +12,7 @@ At each position there is b(c | what stands before), the n-grams of all classes 
 
 An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it
 (open_vocabulary/classes.py). What n-grams say depends on the last symbols alone, so there are no more different rows
-than grams. They are kept, and forgotten when they have become KEPT_CELLS numbers.
+than grams. They are kept, and forgotten when they have become KEPT_CELLS numbers, or KEPT_STRINGS strings.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 KEPT_CELLS = 1 << 26  # 256 MiB
+KEPT_STRINGS = 1 << 17  # 180 MiB
 WHOLE = FOLDS  # the n-grams of all rare words, behind those without a part of them
 
 
@@ -169,6 +170,8 @@ class SpelledStrings:
         if self._rows.size > KEPT_CELLS:
             self._rows = self._rows[:0].copy()
             self._places.clear()
+            self._strings.clear()
+        if len(self._strings) > KEPT_STRINGS:  # which may have few contexts
             self._strings.clear()
 
     def _reserve(self, many: int) -> None:

@@ -11,6 +11,7 @@ import torch
 from few_words import EOS, PAD, PRIOR, TARGET_WORDS
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.systems.experts import panel as panels
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.loading import load_experts
 from fairseq_llrnn.systems.experts.panel import Contexts, Panel
@@ -48,6 +49,16 @@ def test_an_expert_that_raises_is_named_with_the_sentence_and_its_line() -> None
     assert message.startswith("expert Says, asked of the source 'how many' and the target so far 'deux': fires failed")
     assert "KeyError: 'no such town'" in message and "test_experts_panel.py, line " in message
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_answers_to_few_sources_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "MOST_KEPT", 2)
+    says = Says(lambda source, prefix: Firing(everywhere=len(source)))
+    panel = panel_of(says)
+    for source in (("a",), ("a", "b"), ("a",), ("a", "b", "c"), ("a",)):
+        assert panel.ask(source, ()).coefficients == ({0: float(len(source))},)
+    assert [len(source) for source, _ in says.asked] == [1, 2, 3, 1]
+    assert len(panel._firings) <= 2
 
 
 def test_an_expert_that_cannot_be_opened_is_named() -> None:

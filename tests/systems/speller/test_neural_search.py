@@ -11,7 +11,9 @@ from tiny_speller import CLASSES, KNOWN, WORDS, H, spelled_of, speller, tiny
 
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
+from fairseq_llrnn.systems.speller import spelled
 from fairseq_llrnn.systems.speller.network import best_strings, draw_strings
+from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 SHORT = [s for k in range(1, 6) for s in map("".join, itertools.product("ab", repeat=k)) if s not in WORDS]
 
@@ -29,8 +31,8 @@ def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
     strings, hidden = opened(seed)
     table, model = strings.table, strings.speller
     for o in range(CLASSES):
-        spelled = spelled_of(table).of_strings(SHORT)
-        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
+        strings_of = spelled_of(table).of_strings(SHORT)
+        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), strings_of)
         found = best_strings(model, spelled_of(table), hidden[None], np.array([o]))[0]
         assert found[0] == SHORT[int(log_neural[:, o].argmax())]
         assert not set(found) & set(KNOWN) and len(found) == len(set(found))
@@ -51,13 +53,27 @@ def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypa
     np.testing.assert_array_equal(ids, strings.strings(states, classes, None))
 
 
+def test_strings_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tiny()
+    ids = np.array([table.words.open(string) for string in SHORT[:6]])
+    whole, few = (SpelledStrings(table.vocabulary, table.words) for _ in range(2))
+    expected = whole.of(ids)
+    monkeypatch.setattr(spelled, "KEPT_STRINGS", 2)
+    for some in (ids[:3], ids[2:], ids):
+        found = few.of(some)
+    for name in ("lengths", "read", "write", "log_base", "log_unknown"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    few.of(ids[:1])
+    assert len(few._strings) == 1
+
+
 def test_strings_are_drawn_as_probable_as_they_are() -> None:
     strings, hidden = opened()
     table, model, many = strings.table, strings.speller, 3000
     for o in range(CLASSES):
         classes, states = np.full(many, o), hidden.expand(many, -1)
-        spelled = spelled_of(table).of_strings(SHORT)
-        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), spelled)
+        strings_of = spelled_of(table).of_strings(SHORT)
+        log_neural = model.log_neural(hidden.expand(len(SHORT), -1), strings_of)
         alone = Counter(draw_strings(model, spelled_of(table), states, classes, np.random.default_rng(1)))
         ids = strings.strings(states, classes, np.random.default_rng(2))
         both = Counter(table.words.symbols[i] for i in ids.tolist())
