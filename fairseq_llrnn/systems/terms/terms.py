@@ -89,7 +89,8 @@ class Terms:
             self._check(entry)
             self.forms_of(entry)  # what is to be said of them
             self._by_key.add(row, self._phrase_keys(entry.source[0]))
-        self._of_row = lru_cache(MOST_AT_HAND)(self._read_row)
+        self._entry_at = lru_cache(MOST_AT_HAND)(self._read_entry)
+        self._group_at = lru_cache(MOST_AT_HAND)(self._read_group)
         table.groups.required |= must
         for remark, targets in self._noted.items():
             if targets:
@@ -109,15 +110,19 @@ class Terms:
             warning = f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}"
             logger.warning(as_one_line(warning))
 
-    def _read_row(self, row: int) -> tuple[TermEntry, int]:
-        """An entry of the run, and its group."""
-        entry = self._spelled(self._entries[row])
-        return entry, self.groups.number(entry.target, self.forms_of(entry, is_noted=True), self.must)
+    def _read_entry(self, row: int) -> TermEntry:
+        """An entry of the run."""
+        return self._spelled(self._entries[row])
+
+    def _read_group(self, row: int) -> int:
+        """The group of an entry of the run, which takes much longer to make than the entry to read."""
+        entry = self._entry_at(row)
+        return self.groups.number(entry.target, self.forms_of(entry, is_noted=True), self.must)
 
     def _of_run(self, key: str) -> list[tuple[TermEntry, int]]:
-        """Entries whose first word has the key, with their groups."""
-        rows = map(self._of_row, self._by_key.rows(key))
-        return [(entry, group) for entry, group in rows if key in self._phrase_keys(entry.source[0])]
+        """Entries whose first word has the key, with their rows."""
+        rows = ((self._entry_at(row), row) for row in self._by_key.rows(key))
+        return [(entry, row) for entry, row in rows if key in self._phrase_keys(entry.source[0])]
 
     def _spelled(self, entry: TermEntry) -> TermEntry:
         """In the Unicode forms of the dictionaries."""
@@ -249,7 +254,7 @@ class Terms:
     def _asks_for(self, entry: TermEntry) -> bool:
         """Whether the run asks for the same."""
         rows = {row for key in self._phrase_keys(entry.source[0]) for row in self._by_key.rows(key)}
-        return any((one.source, one.target) == (entry.source, entry.target) for one, _ in map(self._of_row, rows))
+        return any((one.source, one.target) == (entry.source, entry.target) for one in map(self._entry_at, rows))
 
     def _entry(self, cell: str) -> TermEntry:
         source, arrow, target = cell.partition(ARROW.strip())
@@ -281,25 +286,25 @@ class Terms:
                 of_first.setdefault(key, []).append((entry, group))
         kept: list[tuple[int, int, int]] = []
         taken: set[int] = set()
-        for entries in (lambda key: of_first.get(key, ()), self._of_run):
+        for entries, group_of in ((lambda key: of_first.get(key, ()), int), (self._of_run, self._group_at)):
             matches = self._all_matches(keys, entries)
-            for (start, end), group in sorted(matches.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
+            for (start, end), number in sorted(matches.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
-                    kept.append((start, end, group))
+                    kept.append((start, end, group_of(number)))
         return sorted(kept)
 
     def _all_matches(
         self, keys: Sequence[set[str]], entries: Callable[[str], Sequence[tuple[TermEntry, int]]]
     ) -> dict[tuple[int, int], int]:
-        """All places where phrases match, which may overlap: start and end -> group."""
+        """All places where phrases match, which may overlap: start and end -> the number beside the entry."""
         matches: dict[tuple[int, int], int] = {}
         for place, at in enumerate(keys):
             # words go before lemmas, which begin with a tab
             in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
-            for entry, group in (one for key in in_order for one in entries(key)):
+            for entry, number in (one for key in in_order for one in entries(key)):
                 end = place + len(entry.source)
                 rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
                 if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):
-                    matches.setdefault((place, end), group)
+                    matches.setdefault((place, end), number)
         return matches
