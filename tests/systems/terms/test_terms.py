@@ -74,6 +74,15 @@ def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tup
 # ---- matching -------------------------------------------------------------------------------------------------------
 
 
+def test_groups_are_made_of_terms_that_a_sentence_has() -> None:
+    """Not of all that begin with one of its words, which may be very many."""
+    table, terms = make(entry("two dog", "chat"), entry("two", "chien"), entry("two two", "grand"))
+    assert asked(table, batch(table, terms, ["two dog"])) == [[("chat", 1, (0, 1))]]
+    assert len(terms.groups._number_of) == 1
+    assert [name for name, _, _ in asked(table, batch(table, terms, ["two dog two"]))[0]] == ["chat", "chien"]
+    assert len(terms.groups._number_of) == 2
+
+
 def test_phrases_are_found_the_longest_first_then_the_first() -> None:
     table, terms = make()
     source = batch(table, terms, ["dog two dog dog </s>", "12 </s>", "Ann dog </s>"])
