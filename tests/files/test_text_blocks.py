@@ -1,7 +1,9 @@
 """Blocks of a text are its lines; several processes give what one gives, in order, and their errors are told."""
 
 import gzip
+import io
 import os
+import pickle
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from worker_functions import heavy_modules, killed, pid
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files import processes, text_blocks
-from fairseq_llrnn.files.processes import ordered
+from fairseq_llrnn.files.processes import ordered, serve
 from fairseq_llrnn.files.text_blocks import Block, iter_blocks, map_blocks
 from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, iter_lines
 
@@ -85,6 +87,14 @@ def test_workers_import_what_they_need_and_no_more() -> None:
 def test_a_worker_that_is_killed_is_told() -> None:
     with pytest.raises(DataError, match=r"a process .* ended \(status -9\), perhaps .* e.g. --set workers=1"):
         list(ordered(killed, iter(range(9)), 2))
+
+
+def test_a_process_ends_where_a_killed_one_has_written_half_an_input() -> None:
+    whole = pickle.dumps("a block of a text")
+    for given in (whole[:-3], whole[:2], b""):
+        answers = io.BytesIO()
+        serve(io.BytesIO(pickle.dumps(len) + whole + given), answers)
+        assert pickle.loads(answers.getvalue()) == (False, 17)
 
 
 def test_processes_end_with_the_last_result() -> None:

@@ -170,7 +170,7 @@ def test_what_it_is_made_of(tmp_path: Path) -> None:
             BackgroundProcessor(prior, other)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="unread -1: expected a number of at least 0"):
         BackgroundProcessor(prior, words, unread=-1)
-    with pytest.raises(DataError, match="expected at least the 5 tokens that are not read, found 1 written"):
+    with pytest.raises(DataError, match="the 5 tokens that are not read, found 1 written; give `unread`, the l"):
         BackgroundProcessor(prior, words, unread=5)(torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, len(words)))
 
 

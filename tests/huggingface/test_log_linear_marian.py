@@ -251,7 +251,9 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     model = made(prior)
     source = english(model, SOURCES[0])
     with pytest.raises(
-        DataError, match="expected input_ids, the source, beside labels or decoder_input_ids, found None"
+        DataError,
+        match="expected input_ids, the source, beside labels or decoder_input_ids, found None; give both .labels are "
+        "smoothed by label_smoothing of the model's configuration, not of a Trainer",
     ):
         model(input_ids=source)
     with pytest.raises(DataError, match=r"labels: expected numbers of words, from 0 to \d+, found -1;"):
