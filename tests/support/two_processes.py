@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -48,6 +49,7 @@ def trained(arguments: list[str], size: int, halves: int, backend: str) -> tuple
     if halves > 1:
         seed_each_half(trainer)
     epoch = trainer.get_train_iterator(1)
+    pickle.dumps(epoch.dataset)  # as a worker that is spawned gets it
     batches = GroupedIterator(epoch.next_epoch_itr(shuffle=True), halves)
     metrics.reset()
     with metrics.aggregate("train"):

@@ -1,6 +1,7 @@
 """--task llrnn_classification: from the formula to every command."""
 
 import json
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -101,6 +102,8 @@ def test_one_label_of_several_is_drawn_anew_in_each_epoch(labels: LabelsWorld) -
         seen.append([drawn[i]["labels"].tolist() for i in several])
         assert all(len(row) == 1 and row[0] in drawn[i]["gold"] for i, row in zip(several, seen[-1], strict=True))
     assert seen[0] == seen[2] != seen[1]
+    spawned = pickle.loads(pickle.dumps(drawn))  # what a worker gets on macOS
+    assert [spawned[i]["labels"].tolist() for i in several] == seen[2]
     setting.task.load_dataset("valid")
     valid = setting.task.dataset("valid")
     assert all(len(valid[i]["labels"]) == len(valid[i]["gold"]) for i in range(len(valid))), "all of them"

@@ -1,5 +1,6 @@
 """What an epoch of training has of each objective."""
 
+import pickle
 from collections import Counter
 
 import pytest
@@ -31,6 +32,8 @@ def test_rare_objectives_take_as_many_batches_as_others(texts: Texts) -> None:
     counts = Counter(dataset[i]["objective"] for batch in epochs[0] for i in batch)
     assert counts == {"order": 40, "next": 10, "conjunction": 40}
     assert epochs[0] == epochs[2] != epochs[1]
+    spawned = pickle.loads(pickle.dumps(dataset))  # what a worker gets on macOS
+    assert [spawned[i]["objective"] for i in range(9)] == [dataset[i]["objective"] for i in range(9)]
     task.load_dataset("valid")
     assert len(task.dataset("valid").ordered_indices()) == len(task.dataset("valid")) > 200, "validation has all"
 

@@ -1,10 +1,12 @@
 """Terms through fairseq's commands: training with invented ones, terms of a run and of lines, and what is wrong."""
 
 import json
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 from evidence_world import EvidenceWorld
 from same_training import assert_same_training
 from shell import Result, Shell
@@ -106,6 +108,23 @@ def test_a_resumed_run_is_the_run_that_never_stopped(shell: Shell, taught: TermW
     for epochs in (1, 3):
         shell.run("fairseq-train", *taught.train_args(tmp_path), "--max-epoch", epochs)
     assert_same_training(tmp_path / "checkpoint_last.pt", taught.model)
+
+
+@pytest.mark.parametrize("subset", ["train", "test"])
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_worker_that_is_spawned_gets_the_same_pairs(
+    taught: TermWorld, subset: str, raw: bool, tmp_path: Path
+) -> None:
+    """As on macOS: in a pickle, also after terms were looked for, but not the terms themselves."""
+    terms = () if subset == "train" else ("--terms", taught.terms)
+    task = build([*taught.train_args(tmp_path, raw), *terms]).task
+    task.load_dataset(subset, combine=subset == "train")
+    pairs, dictionary = task.dataset(subset), task.source_dictionary
+    dictionary.encode_line("el tahc\tchat")
+    spawned, of_worker = pickle.loads(pickle.dumps((pairs, dictionary)))
+    assert all(torch.equal(spawned[i]["source"], pairs[i]["source"]) for i in range(len(pairs)))
+    with pytest.raises(RuntimeError, match="expected lines in the process that has the terms, .*; mark them there"):
+        of_worker.encode_line("el tahc\tchat")
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -41,6 +41,10 @@ class RunTerms:
         self.read, self._use = cache(read), Use(file, rows)
         weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a worker that is spawned, as on macOS: it gets sentences that have their marks."""
+        return RunTerms, (_elsewhere, self._use.file, self._use.rows)
+
     def read_for(self, lines: Sequence[str]) -> None:
         """Read the files now, where one of these lines needs them. Raises as the readers do."""
         if self._use.rows or any("\t" in line for line in lines):
@@ -54,6 +58,10 @@ class RunTerms:
         with_marks = terms.marked(tokens, cells)
         self._use.sentences, self._use.matched = self._use.sentences + 1, terms.matched
         return with_marks
+
+
+def _elsewhere() -> Terms:
+    raise RuntimeError("expected lines in the process that has the terms, found them in a copy of it; mark them there")
 
 
 def _say_what_matched(use: Use) -> None:
