@@ -84,14 +84,15 @@ def with_option(error: LLRNNError, named: Iterable[tuple[str, str]]) -> str:
 
 
 def check_least(option: str, value: float | None, least: int, of: str = "") -> None:
-    """Raise OptionError for a number below `least`.
+    """Raise OptionError for what is no whole number, or one below `least`.
 
     Args:
         value: None where the option is absent.
         of: what it is a number of, in the plural.
     """
-    if value is not None and not value >= least:  # NaN, too
-        kind = f"a number of {of}" if of else "a number"
+    whole = hasattr(value, "__index__")
+    if value is not None and not (whole and value >= least):
+        kind = ("a number" if whole else "a whole number") + (f" of {of}" if of else "")
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
 
 

@@ -599,7 +599,11 @@ class LogLinearHead(nn.Module):
         Args:
             hidden: (1, T, H), the network's states before each token. tokens: (T,), the last one `</s>`.
             source: (1, L). source_states: (1, L, E). top: how many predictions, features and source words to name.
+
+        Raises:
+            DataError: as of `log_probs`.
         """
+        self._check(hidden, tokens=tokens.unsqueeze(0))
         with torch.inference_mode():
             condition = self.condition(self.previous(tokens.unsqueeze(0)), source)
             return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)

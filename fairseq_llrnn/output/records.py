@@ -34,7 +34,7 @@ def refuse_empty(shape: Sequence[int], what: str) -> None:
     Args:
         shape: of the batch. what: it is, and how its shape is written.
     """
-    if 0 in shape:
+    if min(shape) < 1:
         raise DataError(
             f"LogLinearHead: expected {what}, of one at least, found {tuple(shape)}; leave empty batches out (an empty "
             "sentence is `</s>` alone)"

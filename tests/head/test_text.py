@@ -74,6 +74,16 @@ def test_what_another_loss_or_search_would_take() -> None:
             ask()
     with pytest.raises(OptionError, match="k 0: expected a number of at least 1"):
         head.top_k(hidden[:, -1], head.start(1), k=0)
+    with pytest.raises(OptionError, match=r"k 2\.5: expected a whole number of at least 1"):
+        head.top_k(hidden[:, -1], head.start(1), k=2.5)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"expected hypotheses \(N,\), of one at least, found \(-1,\)"):
+        head.start(-1)
+    for states, tokens, said in (
+        (hidden[0], known[0], rf"expected hidden states \(B, T, {H}\), found \(3, {H}\)"),
+        (hidden, known[0, :2], r"expected tokens \(B, T\) = \(1, 3\), .* found \(1, 2\)"),
+    ):
+        with pytest.raises(DataError, match=said):
+            head.explain(states, tokens)
     for size in (0, -3, 2.5, "8"):
         with pytest.raises(OptionError, match=f"hidden_size {size!r}: expected a whole number of at least 1"):
             LogLinearHead(make_prior(), size)  # type: ignore[arg-type]
