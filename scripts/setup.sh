@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Make the virtual environment that the Makefile's targets run in:  scripts/setup.sh .venv
 #
-# The order matters. fairseq-fixed comes as source and its build imports torch and numpy: with both and the build
-# tools installed first and build isolation off it takes a minute or two; otherwise pip fetches a second torch.
+# The order matters. fairseq-fixed comes as source and its build imports torch and numpy: both and the build tools are
+# installed first, and build isolation is off; otherwise pip fetches a second torch.
 # Which torch (CPU or CUDA) is pip's to choose from the indexes it is configured with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,17 +34,30 @@ if ! command -v "${CXX:-c++}" >/dev/null && ! command -v g++ >/dev/null; then
 fi
 
 # What nobody imports need not be compiled: half of pip's time.
-install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
+pip() { "$venv/bin/python" -m pip "$@"; }
+install() { pip install -qq --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
+
+# What is built is built at once, and without debug symbols, which cost a compiler as much time as its optimisation.
+flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
+wheels=$(mktemp -d)
+trap 'rm -rf "$wheels"' EXIT
+printf '[build_ext]\nparallel = 2\n' >"$wheels/setuptools.cfg"
+build() {
+    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags DIST_EXTRA_CONFIG=$wheels/setuptools.cfg pip wheel -qq \
+        --disable-pip-version-check --no-deps --no-build-isolation -c constraints.txt -w "$wheels" "$@"
+}
 
 say "1/4 build tools"
 install setuptools wheel cython 'numpy<2'
 command -v cmake >/dev/null || install cmake  # for kenlm
 say "2/4 torch"
 install torch
-say "3/4 fairseq (built from source, one or two minutes)"
-install --no-build-isolation fairseq-fixed
-say "4/4 this package, what it can use, and its tools (eflomal and kenlm are built from source, a minute)"
-PATH=$(cd "$venv/bin" && pwd):$PATH install --no-build-isolation -e \
+say "3/4 fairseq, kenlm and eflomal (built from source, one or two minutes)"
+build kenlm eflomal &
+build fairseq-fixed
+wait $!
+say "4/4 this package, what it can use, and its tools"
+install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
     '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,transfer,completion,test]'
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
