@@ -17,6 +17,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +31,7 @@ from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
@@ -184,7 +186,8 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
     prepended = [f"--task={task}"]
     try:
         options = state["cfg"]["task"]
-        for option in () if kind is None else kind.recorded:
+        of_extensions = (extension.recorded.get(task, ()) for extension in EXTENSIONS)
+        for option in chain(() if kind is None else kind.recorded, *of_extensions):
             value: Any = getattr(options, option, None)
             if value is not None and value is not False:
                 word = f"--{option.replace('_', '-')}"

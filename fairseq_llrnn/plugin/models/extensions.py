@@ -15,7 +15,7 @@ one of its options asks for it.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -64,11 +64,13 @@ class Extension:
 
     Attributes:
         options: by place, a dataclass of options; with their defaults, as in older checkpoints, nothing happens.
+        recorded: by task, those of its options that every command needs as training had them.
         modules: by the names that its modules have in a head, what messages expect where a checkpoint has them, and the
             model does not: "--option: expected this option".
     """
 
     options: ClassVar[Mapping[str, type[FairseqDataclass]]] = {}
+    recorded: ClassVar[Mapping[str, Sequence[str]]] = {}
     modules: ClassVar[Mapping[str, str]] = {}
 
     def of_head(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:

@@ -110,6 +110,18 @@ def test_a_resumed_run_is_the_run_that_never_stopped(shell: Shell, taught: TermW
     assert_same_training(tmp_path / "checkpoint_last.pt", taught.model)
 
 
+def test_llrnn_takes_the_forms_of_the_training(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    """Unless others are given; bare commands take what they are given."""
+    command = ("llrnn", "interactive", taught.evidence.data, "--path", taught.model, "--max-len-b", 14, "--beam", 3)
+    line = f"{SOURCES[1]}\tehcav => vache | NOUN\n"
+    found = shell.run(*command, stdin=line)
+    assert found.best() == shell.run(*command, "--term-forms", taught.forms, stdin=line).best()
+    assert said(written(found)[0], "vache") == 1 and "known forms" not in found.err
+    other = tmp_path / "other.tsv"
+    other.write_text("chien\tchien\tNOUN\t_\n", encoding="utf-8")
+    assert "expected known forms, found none" in shell.run(*command, "--term-forms", other, stdin=line).err
+
+
 @pytest.mark.parametrize("subset", ["train", "test"])
 @pytest.mark.parametrize("raw", [True, False])
 def test_a_worker_that_is_spawned_gets_the_same_pairs(

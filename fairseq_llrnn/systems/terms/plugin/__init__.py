@@ -60,6 +60,7 @@ class TermExtension(Extension):
     """Terms of translations."""
 
     options = {"llrnn_translation": TermOptions}
+    recorded = {"llrnn_translation": ("term_forms", "source_lexicon")}
 
     def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
         check_options(task.cfg, task.prior)
