@@ -3,7 +3,6 @@
 import logging
 import os
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
@@ -194,21 +193,14 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             )
         return super().build_criterion(cfg, *from_checkpoint)
 
-    def build_generator(
-        self,
-        models: list[BaseFairseqModel],
-        args: Any,
-        seq_gen_cls: type[SequenceGenerator] | None = None,
-        extra_gen_cls_kwargs: dict[str, Any] | None = None,
-        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
-    ) -> SequenceGenerator:
+    def build_generator(self, models: list[BaseFairseqModel], *arguments: Any, **named: Any) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""
         if self.prior.brings_strings and not any(map(has_slots, models)):
             raise OptionError(
                 "--path: expected a model that was trained with the prior, found none that knows its strings of the "
                 "source (as evidence is); add one, or translate with --task translation"
             )
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        return super().build_generator(models, *arguments, **named)
 
     def inference_step(
         self,
