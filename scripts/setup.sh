@@ -37,14 +37,14 @@ fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 install() { pip install -qq --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
 
-# What is built is built at once, and without debug symbols, which take two fifths of the compiler's time.
+# Without debug symbols, which take two fifths of the compiler's time. (setuptools builds the extensions of a package at
+# once where it is asked to; beside ninja, torch's then write over each other's files.)
 flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
-printf '[build_ext]\nparallel = 2\n' >"$wheels/setuptools.cfg"
 build() {
-    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags DIST_EXTRA_CONFIG=$wheels/setuptools.cfg pip wheel -qq \
-        --disable-pip-version-check --no-deps --no-build-isolation -c constraints.txt -w "$wheels" "$@"
+    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags pip wheel -qq --disable-pip-version-check --no-deps \
+        --no-build-isolation -c constraints.txt -w "$wheels" "$@"
 }
 
 say "1/4 build tools"
