@@ -41,7 +41,7 @@ install() { pip install -qq --disable-pip-version-check --no-compile -c constrai
 # once where it is asked to; beside ninja, torch's then write over each other's files.)
 flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
 wheels=$(mktemp -d)
-trap 'rm -rf "$wheels"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$wheels"' EXIT
 build() {
     PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags pip wheel -qq --disable-pip-version-check --no-deps \
         --no-build-isolation -c constraints.txt -w "$wheels" "$@"
