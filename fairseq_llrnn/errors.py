@@ -93,7 +93,7 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
     whole = hasattr(value, "__index__")
     if value is not None and not (whole and value >= least):
         kind = ("a number" if whole else "a whole number") + (f" of {of}" if of else "")
-        raise OptionError(f"{option} {value!r}: expected {kind} of at least {least}")
+        raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
 
 
 def refuse_idle(options: Mapping[str, object], reason: str) -> None:

@@ -38,7 +38,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head import inputs, search
@@ -117,7 +117,8 @@ class LogLinearHead(nn.Module):
         """
         if isinstance(prior, (str, Path)):
             raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
-        check_least("LogLinearHead: hidden_size", hidden_size, 1)
+        if not hasattr(hidden_size, "__index__") or hidden_size < 1:
+            raise OptionError(f"LogLinearHead: hidden_size {hidden_size!r}: expected a whole number of at least 1")
         for option, maker in (("embedding", embedding), ("masses", masses), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
