@@ -52,7 +52,7 @@ install setuptools wheel cython 'numpy<2'
 command -v cmake >/dev/null || install cmake  # for kenlm
 say "2/4 torch"
 install torch
-say "3/4 fairseq, kenlm and eflomal (built from source, one or two minutes)"
+say "3/4 fairseq, kenlm and eflomal (built from source, a few minutes)"
 build kenlm eflomal &
 build fairseq-fixed
 wait $!
@@ -61,5 +61,5 @@ install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
     '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,transfer,completion,test]'
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
-"$venv/bin/python" -m pip uninstall -qq --yes torchaudio
+pip uninstall -qq --yes torchaudio
 say "ready: $venv ($("$venv/bin/python" -c 'import platform, torch; print("Python", platform.python_version() + ", torch", torch.__version__)')); \`. $venv/bin/activate\` puts its commands into the PATH"
