@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Make the virtual environment that the Makefile's targets run in:  scripts/setup.sh .venv
 #
-# The order matters. fairseq-fixed comes as source and its build imports torch and numpy: both and the build tools are
-# installed first, and build isolation is off; otherwise pip fetches a second torch.
+# The order matters. fairseq-fixed comes as source and its build imports numpy: it and the build tools are installed
+# first, and build isolation is off; otherwise pip fetches a torch for the build alone.
 # Which torch (CPU or CUDA) is pip's to choose from the indexes it is configured with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,26 +37,45 @@ fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 install() { pip install -qq --disable-pip-version-check --no-compile -c constraints.txt "$@"; }
 
-# Without debug symbols, which take two fifths of the compiler's time. (setuptools builds the extensions of a package at
-# once where it is asked to; beside ninja, torch's then write over each other's files.)
+# What is built from source: without debug symbols, which take two fifths of the compiler's time, and fairseq without the
+# extensions that are compiled against torch (for BASE layers, Levenshtein Transformers and an example; fairseq imports
+# each where it is used). They take most of its build, and nothing here asks for them. Its setup.py finds a module in
+# torch's place that leaves them out, so that it need not wait for torch either.
 flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
 wheels=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$wheels"' EXIT
+mkdir -p "$wheels/no-torch/torch/utils"
+touch "$wheels"/no-torch/torch/{,utils/}__init__.py
+cat > "$wheels/no-torch/torch/utils/cpp_extension.py" <<'PYTHON'
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+
+
+def CppExtension(name, sources):
+    return Extension(name, [])
+
+
+class BuildExtension(build_ext):
+    def finalize_options(self):
+        super().finalize_options()
+        self.extensions = [one for one in self.extensions if one.sources]
+PYTHON
 build() {
-    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags pip wheel -qq --disable-pip-version-check --no-deps \
-        --no-build-isolation -c constraints.txt -w "$wheels" "$@"
+    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags PYTHONPATH=$wheels/no-torch pip wheel -qq \
+        --disable-pip-version-check --no-deps --no-build-isolation -c constraints.txt -w "$wheels" "$@"
 }
 
-say "1/4 build tools"
+say "1/3 build tools"
 install setuptools wheel cython 'numpy<2'
 command -v cmake >/dev/null || install cmake  # for kenlm
-say "2/4 torch"
+{
+    build --no-cache-dir fairseq-fixed  # no other environment shall get this one out of pip's cache
+    build kenlm eflomal
+} &
+say "2/3 torch; beside it, fairseq, kenlm and eflomal are built from source (a few minutes)"
 install torch
-say "3/4 fairseq, kenlm and eflomal (built from source, a few minutes)"
-build kenlm eflomal &
-build fairseq-fixed
 wait $!
-say "4/4 this package, what it can use, and its tools"
+say "3/3 this package, what it can use, and its tools"
 install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
     '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,transfer,completion,test]'
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
