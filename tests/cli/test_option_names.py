@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from fairseq import options
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer_lm import TransformerLanguageModel
@@ -34,11 +35,14 @@ def texts(file: Path) -> Iterator[str]:
             yield node.value
 
 
-MODULES = {
-    str(file.relative_to(PACKAGE)): [*texts(file)]
-    for file in sorted(PACKAGE.rglob("*.py"))
-    if file.name not in ("page.py", "old_names.py")  # names of colours on a page, and options that there were
-}
+@pytest.fixture(scope="module")
+def modules() -> dict[str, list[str]]:
+    """The strings of each, by its path in the package."""
+    return {
+        str(file.relative_to(PACKAGE)): [*texts(file)]
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if file.name not in ("page.py", "old_names.py")  # names of colours on a page, and options that there were
+    }
 
 
 def of_fairseq() -> set[str]:
@@ -53,11 +57,11 @@ def of_fairseq() -> set[str]:
     return {*documented, *(option for parser in parsers for option in parser._option_string_actions)}
 
 
-def test_every_option_that_a_message_names_is_one() -> None:
+def test_every_option_that_a_message_names_is_one(modules: dict[str, list[str]]) -> None:
     known = OF_OTHERS.union(of_fairseq())
     known |= {option for name in all_commands() for option in parser_of(load(name))._option_string_actions}
     unknown = defaultdict(set)
-    for module, said in MODULES.items():
+    for module, said in modules.items():
         for option in {option for text in said for option in OPTION.findall(text)} - known:
             unknown[option].add(module)
     assert not unknown
@@ -67,7 +71,7 @@ def test_every_option_that_a_message_names_is_one() -> None:
 CORE = "alignment", "automata", "backgrounds", "features", "files", "lexicon", "ngrams", "open_vocabulary", "prior"
 
 
-def test_what_llrnn_prior_runs_names_no_option_that_it_does_not_have() -> None:
+def test_what_llrnn_prior_runs_names_no_option_that_it_does_not_have(modules: dict[str, list[str]]) -> None:
     """But with the name of the command that has it; a text that is an option's name alone is no message."""
-    messages = [text for module, said in MODULES.items() if module.startswith(CORE) for text in said if " " in text]
+    messages = [text for module, said in modules.items() if module.startswith(CORE) for text in said if " " in text]
     assert not [text for text in messages if {*OPTION.findall(text)} & {*OLD_NAMES} and "llrnn " not in text]
