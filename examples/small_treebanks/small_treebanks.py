@@ -78,8 +78,7 @@ class Arm:
 
 TRAIN, ALL = ("train",), ("train", "dev", "test")
 SUFFIXES, OFF = ("--suffixes",), ("--set", "words.guess=off")
-MORPHEMES = ("--set", "words.morphemes=morfessor", "words.morpheme_floor")
-FLOORS = ("10", "50")
+MORPHEMES = {n: ("--set", "words.morphemes=morfessor", f"words.morpheme_floor={n}") for n in (10, 50)}
 BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
 # docs/guides/training.md, with time to learn slowly; and what is added to it, the same for a softmax and for ours
 TUNED = (
@@ -106,10 +105,10 @@ PLAIN = (
     Arm("spelling", "suffixes, no treebank", SUFFIXES),
     Arm("spelling-shapes", "suffixes and shapes, no treebank", (*SUFFIXES, "--shapes")),
     Arm("guess", "treebank and suffixes, unknown words guessed", SUFFIXES, TRAIN),
-    *(Arm(f"morphemes-{n}", f"morphemes that {n} words have, no treebank", (*MORPHEMES, n)) for n in FLOORS),
+    *(Arm(f"morphemes-{n}", f"morphemes that {n} words have, no treebank", how) for n, how in MORPHEMES.items()),
     *(
-        Arm(f"both-{n}", f"suffixes and morphemes that {n} words have, no treebank", (*SUFFIXES, *MORPHEMES, n))
-        for n in FLOORS
+        Arm(f"both-{n}", f"suffixes and morphemes that {n} words have, no treebank", (*SUFFIXES, *how))
+        for n, how in MORPHEMES.items()
     ),
     Arm("gold", "treebank's analyses of all words, suffixes", SUFFIXES, ALL),
 )
