@@ -198,7 +198,7 @@ class PhraseTable:
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:
         """Read what can be of use for these sources. Raises DataError for a file that is no table."""
-        sentences = [source.split() for source in sources]
+        sentences = [_words(source) for source in sources]
         spans: dict[int, set[str]] = {}  # by length
         pairs: dict[str, Pairs] = {}
         longest = 0
@@ -227,7 +227,7 @@ class PhraseTable:
     def _of_source(self, source: str) -> Pairs:
         """The best pair for each target phrase."""
         if self._current is None or self._current[0] != source:
-            words = source.split()
+            words = _words(source)
             best: Pairs = {}
             for i in range(len(words)):
                 for end in range(i + 1, min(i + self.longest_source, len(words)) + 1):
@@ -270,6 +270,11 @@ class PhraseColumn:
         """The feature of each hypothesis."""
         by_hypothesis = self.table.scores(sources or (), hypotheses, self.num_columns)
         return [columns[self.column] for columns in by_hypothesis]
+
+
+def _words(source: str) -> list[str]:
+    """Without what stands behind a tab, which is required of its translation."""
+    return source.partition("\t")[0].split()
 
 
 def _keep_best(pairs: Pairs, target: str, mean: float, columns: Columns) -> None:

@@ -44,13 +44,15 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Model:
-    """A scorer of hypotheses; backwards: of the source given the hypothesis."""
+    """A scorer of hypotheses; backwards: of the source given the hypothesis, without what stands behind a tab."""
 
     scorer: Scorer
     backwards: bool = False
 
     def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
-        return self.scorer.score(hypotheses, sources) if self.backwards else self.scorer.score(sources, hypotheses)
+        if not self.backwards:
+            return self.scorer.score(sources, hypotheses)
+        return self.scorer.score(hypotheses, [source.partition("\t")[0] for source in sources])
 
 
 # ---- what is rescored ------------------------------------------------------------------------------------------------

@@ -16,7 +16,15 @@ from translation_world import SIZES, TranslationWorld, stock_args, train_stock_l
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-from fairseq_llrnn.plugin.scoring.sentences import IMPOSSIBLE, TOO_LONG, UNKNOWN, WORDS, Scorer, load_scorer
+from fairseq_llrnn.plugin.scoring.sentences import (
+    IMPOSSIBLE,
+    TOO_LONG,
+    UNKNOWN,
+    UNREAD,
+    WORDS,
+    Scorer,
+    load_scorer,
+)
 from fairseq_llrnn.prior.prior import Prior
 
 STOCK = {
@@ -90,6 +98,13 @@ def test_batches_make_no_difference(name: str, max_tokens: int, checkpoints: dic
     assert scorer.score([], []) == []
     with pytest.raises(ValueError):
         scorer.score(None, LINES)
+
+
+def test_terms_behind_a_source_are_no_words_of_it(checkpoints: dict[str, Path]) -> None:
+    for name in ("llrnn_lstm", "transformer"):
+        scorer = load_scorer(str(checkpoints[name]), 200)
+        with_term, alone = scorer.score(["el tahc\ttahc => chat", "el tahc"], ["le chat", "le chat"])
+        assert with_term == alone and scorer.notes == {WORDS: 8, UNKNOWN: 0, TOO_LONG: 0, UNREAD: 1}
 
 
 def plainly(scorer: Scorer, source: str, hypothesis: str) -> float:

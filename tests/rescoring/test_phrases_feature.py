@@ -92,9 +92,10 @@ def test_by_hand(tmp_path: Path) -> None:
     assert scores("the sea", "mer la") == pytest.approx((tenth + tenth, tenth + half))
     assert scores("a sea", "la mer") == pytest.approx((UNCOVERED + tenth, UNCOVERED + tenth)), "no `the` in the source"
     assert scores("a sea", "un") == (UNCOVERED, UNCOVERED), "better than a score of 0"
+    assert scores("the\tsea", "mer") == (UNCOVERED, UNCOVERED), "what is behind a tab is no word of it"
     assert scores("", "la") == (UNCOVERED, UNCOVERED)
     assert scores("the sea", "") == (0.0, 0.0)
-    assert table.notes == {"words": 8, "unknown words": 3}
+    assert table.notes == {"words": 9, "unknown words": 4}
 
 
 def test_columns_are_features_of_one_reading(tmp_path: Path) -> None:

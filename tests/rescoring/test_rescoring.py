@@ -153,6 +153,13 @@ def test_every_hypothesis_meets_its_source(
     assert scores.notes["model"] == {"words": 5}
 
 
+def test_what_stands_behind_a_source_is_for_models_that_translate_it() -> None:
+    for backwards, sources, hypotheses in ((False, ["ab\tb => c"], ["c"]), (True, ["c"], ["ab"])):
+        scorer = Letters()
+        Model(scorer, backwards).score(["ab\tb => c"], ["c"])
+        assert scorer.calls == [(sources, hypotheses)]
+
+
 def test_a_stopped_run_scores_only_the_rest(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rescoring, "CHUNK", 1)
     whole = list(scored(job, tmp_path / "whole", {"model": Model(Letters())}))

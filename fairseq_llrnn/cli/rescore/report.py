@@ -28,15 +28,16 @@ def note_list(job: "Job") -> None:
 
 def note_scores(job: "Job", scores: "ScoreFile") -> None:
     """What the models could not score."""
-    from fairseq_llrnn.plugin.scoring.sentences import UNSCORED
+    from fairseq_llrnn.plugin.scoring.sentences import UNREAD, UNSCORED
     from fairseq_llrnn.rescoring.rescoring import PENALTY
 
     for model, counted in scores.notes.items():
-        for what in UNSCORED:
+        ends = dict.fromkeys(UNSCORED, f"they count as {PENALTY:,.0f} nats") | {UNREAD: "it read the sentence alone"}
+        for what, end in ends.items():
             if counted[what]:
                 note(
                     f"{model}: {counted[what]:,} of {many(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
-                    f"{job.lists.name} {what}; they count as {PENALTY:,.0f} nats"
+                    f"{job.lists.name} {what}; {end}"
                 )
 
 

@@ -23,6 +23,7 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown
+from fairseq_llrnn.plugin.compat.loading import marker_of
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class _Lines:
         self, lines: Sequence[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
     ) -> Iterator[Any]:
         """As fairseq's `make_batches`; what cannot be a sentence is in none of them."""
-        marker = getattr(task.source_dictionary, "marker", None)
+        marker = marker_of(task.source_dictionary)
         if marker is not None:
             marker.read_for(lines)
         elif hasattr(task, "tgt_dict") and not self.warned and any("\t" in line.strip() for line in lines):

@@ -286,12 +286,22 @@ def _name(options: Any) -> str:
     return str(get("_name") or get("arch") or get("task"))
 
 
-def encode(dictionary: Dictionary, words: Sequence[str]) -> Tensor:
-    """Indices of the words and of the end of the sentence, (T,).
+def marker_of(dictionary: Dictionary) -> Any:
+    """The `Marker` of a dictionary of sources (dictionaries.py); None: no system requires strings of translations."""
+    return getattr(dictionary, "marker", None)
+
+
+def encode(dictionary: Dictionary, words: Sequence[str], cells: Sequence[str] = ()) -> Tensor:
+    """Indices of the words and of the end of the sentence, (T,), with marks where the dictionary has a marker.
 
     Words outside the dictionary become <unk> unless an open dictionary has an id for them, and so do symbols that are
     no words (</s> inside a sentence).
+
+    Args:
+        cells: what stands behind a source, with tabs; nothing reads them without a marker.
     """
     symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
     indices = (dictionary.index(word) for word in words)
-    return torch.tensor([*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()])
+    tokens = [*(dictionary.unk() if i in symbols else i for i in indices), dictionary.eos()]
+    marker = marker_of(dictionary)
+    return torch.tensor(tokens if marker is None else marker.marked(tokens, [cell for cell in cells if cell.strip()]))

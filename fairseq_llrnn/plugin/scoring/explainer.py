@@ -25,6 +25,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     Places,
     build_model,
     encode,
+    marker_of,
     name_of,
     read_checkpoint,
     take_places,
@@ -86,12 +87,12 @@ class TranslationExplainer(Explainer):
 
     def require(self, cells: Sequence[str]) -> None:
         """Take what stands behind a source, with tabs. Raises OptionError where no system reads it."""
-        if cells and getattr(self.task.source_dictionary, "marker", None) is None:
+        if cells and marker_of(self.task.source_dictionary) is None:
             raise OptionError(
                 "--source: expected one line without tabs, since the prior knows no terms, found a tab; leave out what "
                 "is behind it"
             )
-        self.cells = [cell for cell in cells if cell.strip()]
+        self.cells = cells
 
     def read_as(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
@@ -167,9 +168,7 @@ class TranslationExplainer(Explainer):
     def _read(self, source: Sequence[str]) -> Tensor:
         """Indices of the source's words and its end, with marks, (L,)."""
         _check_length("--source", source, self._longest(0))
-        read = encode(self.task.source_dictionary, source)
-        marker = getattr(self.task.source_dictionary, "marker", None)
-        return read if marker is None else torch.tensor(marker.marked(read.tolist(), self.cells))
+        return encode(self.task.source_dictionary, source, self.cells)
 
     def _longest(self, side: int) -> int:
         """Positions of the source (0) or of the target (1) that the model has."""

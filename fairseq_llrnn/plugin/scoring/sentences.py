@@ -33,6 +33,7 @@ from fairseq_llrnn.plugin.compat.loading import (
     Places,
     build_model,
     encode,
+    marker_of,
     name_of,
     read_checkpoint,
     take_places,
@@ -48,6 +49,7 @@ TASKS = {
 WORDS, UNKNOWN = "words", "unknown words"
 TOO_LONG, IMPOSSIBLE = "are longer than the model allows, or their source is", "have no probability in the model"
 UNSCORED = (TOO_LONG, IMPOSSIBLE)
+UNREAD = "have a source with terms behind a tab, which the model does not read"
 
 
 Source = tuple[int, ...]  # indices of a source sentence
@@ -69,8 +71,8 @@ class Scorer:
     `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `prior`
     is the signature of a model of ours. `notes` counts what was met: the WORDS that models read and score; the UNKNOWN
     ones of them, scored as <unk>, which are in no dictionary, nor evidence (in a translation: nor offered by its
-    source); and hypotheses that were not scored, because they or their source are TOO_LONG, or the model gives them no
-    probability (IMPOSSIBLE).
+    source); hypotheses that were not scored, because they or their source are TOO_LONG, or the model gives them no
+    probability (IMPOSSIBLE); and those whose source has terms that are UNREAD.
 
     Args:
         max_tokens: of a batch, padding included.
@@ -97,14 +99,18 @@ class Scorer:
         """log p(hypothesis </s> | source) in nats for each; −inf for those that cannot be scored.
 
         Args:
-            sources: one per hypothesis; a language model does not look at them.
+            sources: one per hypothesis, behind each the terms that its translation must have, as fairseq-interactive
+                reads them; a language model does not look at them.
+
+        Raises:
+            DataError: a term that its source does not have.
         """
         targets = [self._encode(self.task.target_dictionary, text) for text in hypotheses]
         read: list[Tensor] = []
         if self.languages is not None:
             if sources is None:
                 raise ValueError("a translation model needs sources")
-            read = [self._encode(self.task.source_dictionary, text) for text in sources]
+            read = [self._encode(self.task.source_dictionary, *text.split("\t")) for text in sources]
             if isinstance(self.task, LLRNNTranslationTask):
                 targets = [self.task.as_written(*pair) for pair in zip(read, targets, strict=True)]
         scores = [-math.inf] * len(targets)
@@ -119,10 +125,16 @@ class Scorer:
                         self.notes[IMPOSSIBLE] += 1
         return scores
 
-    def _encode(self, dictionary: Dictionary, text: str) -> Tensor:
-        """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too."""
+    def _encode(self, dictionary: Dictionary, text: str, *cells: str) -> Tensor:
+        """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too.
+
+        Args:
+            cells: behind a source, with tabs: terms that a translation must have, for models that know such.
+        """
         words = tokenize_line(text)
-        tokens = encode(dictionary, words)
+        tokens = encode(dictionary, words, cells)
+        if cells and marker_of(dictionary) is None:
+            self.notes[UNREAD] += 1
         unknown = (token == dictionary.unk() for token in tokens[:-1].tolist())
         self.notes[WORDS] += len(words)
         self.notes[UNKNOWN] += sum(u and w != dictionary.unk_word for u, w in zip(unknown, words, strict=True))

@@ -1,6 +1,7 @@
 """Terms through fairseq's commands: training with invented ones, terms of a run and of lines, and what is wrong."""
 
 import json
+import math
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ from shell import Result, Shell
 from term_world import BAD, BAD_LINES, FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE, build
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.plugin.scoring.sentences import IMPOSSIBLE, UNREAD, load_scorer
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -223,6 +225,18 @@ def test_explain_reads_terms_behind_the_source(shell: Shell, taught: TermWorld) 
     assert words[2]["p"] > 0 and words[1]["slot"]["kind"] == "terms"
     forbidden = explained(shell, taught, "--source", f"{SOURCES[1]}\tehcav => vache", "la table")
     assert json.loads(forbidden.out)["words"][2]["p"] == 0  # without the term there is no end
+
+
+def test_rescoring_reads_terms_behind_the_source(shell: Shell, taught: TermWorld, tmp_path: Path) -> None:
+    alone = "el tahc"  # without evidence, which a search counts as it is said
+    source = f"{alone}\ttahc => chat\t "
+    words = json.loads(explained(shell, taught, "--source", source, "le chat").out)["words"]
+    scorer = load_scorer(str(taught.model), 512)
+    plain, with_term, without = scorer.score([alone, source, source], ["le chat", "le chat", "la table"])
+    assert with_term == pytest.approx(sum(math.log(word["p"]) for word in words), abs=1e-4) and with_term > plain
+    assert without == -math.inf and scorer.notes[IMPOSSIBLE] == 1 and not scorer.notes[UNREAD]
+    with pytest.raises(DataError, match="expected the phrase 'ehcav' in the sentence"):
+        scorer.score([f"{alone}\tehcav => vache"], ["la vache"])
 
 
 def test_explain_shows_a_term_without_a_place_in_the_source_and_one_of_several_words(
