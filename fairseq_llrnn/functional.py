@@ -60,9 +60,9 @@ class _ClassScore(torch.autograd.Function):
         top = scores.amax(dim=1)
         nothing = top.isneginf()
         log_prob = scores.gather(1, target.unsqueeze(1)).squeeze(1) - top.masked_fill(nothing, 0.0)
+        # where everything is forbidden, as after padding, a gradient 0 would meet probabilities that are NaN
+        scores[:, 0].masked_fill_(nothing, 0.0)
         probabilities = torch.softmax(scores, dim=1, out=scores)
-        if masses.entries is not None or bias.dim() > 1 or len(hidden) == 1:  # a bias (S,) may be of one position
-            probabilities = _without_nans(probabilities, nothing)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         largest = probabilities.amax(dim=1)
         log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
@@ -99,15 +99,6 @@ class _ClassScore(torch.autograd.Function):
             of_target = grad_score[row].masked_fill(target[row] != of_class, 0.0)
             grad_added = grad_partition[row] * probabilities[row, of_class] + of_target
         return grad_hidden, grad_rows, grad_bias, None, None, grad_added
-
-
-def _without_nans(probabilities: Tensor, nothing: Tensor) -> Tensor:
-    """Probabilities 0 in rows where everything is forbidden, as after padding: there, 0 · NaN would be a gradient."""
-    if torch.compiler.is_compiling():  # to look at a value would break its graph
-        return probabilities.masked_fill(nothing.unsqueeze(1), 0.0)
-    if bool(nothing.any()):
-        probabilities[nothing] = 0.0
-    return probabilities
 
 
 def log_linear_nll(

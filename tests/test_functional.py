@@ -9,6 +9,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 
 from fairseq_llrnn.functional import log_linear_nll
+from fairseq_llrnn.output.normalisers import class_log_probs
 
 
 @pytest.mark.parametrize("groups", [None, 1, 2, 4])
@@ -54,6 +55,21 @@ def test_gradcheck_with_corrections() -> None:
             ),
             (hidden, rows, bias, *slots),
         )
+
+
+@pytest.mark.parametrize("groups", [None, 1, 3])
+@pytest.mark.parametrize("slots", [False, True])
+def test_where_nothing_is_possible_the_loss_is_infinite_and_has_no_gradient(groups: int | None, slots: bool) -> None:
+    """But of a slot, which then has all there is."""
+    hidden, rows = torch.randn(3, 4, requires_grad=True), torch.randn(6, 4, requires_grad=True)
+    log_mass = torch.full((6,) if groups is None else (groups, 6), -torch.inf)
+    target = torch.tensor([5, 0, 6]) if slots else torch.tensor([5, 0, 1])
+    scores = torch.randn(3, 1, requires_grad=True) if slots else None
+    loss = log_linear_nll(hidden, target, rows, log_mass, slot_scores=scores)
+    assert loss.tolist() == [torch.inf, torch.inf, 0.0 if slots else torch.inf]
+    loss.masked_fill(loss.isinf(), 0.0).sum().backward()
+    assert not hidden.grad.any() and not rows.grad.any()  # type: ignore[union-attr]  # nor NaN, which is something
+    assert class_log_probs(hidden @ rows.T, log_mass).isneginf().all()
 
 
 def test_the_loss_is_the_definition_over_words() -> None:

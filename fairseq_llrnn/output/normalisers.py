@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.masses import Masses, in_groups
+from fairseq_llrnn.backgrounds.masses import Masses, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores, row_scores_beside
@@ -51,14 +51,17 @@ class SlotScores:
 
 
 def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
-    """log p(σ | K) for every signature: scores (…, S) -> (…, S).
+    """log p(σ | K) for every signature: scores (…, S) -> (…, S); −inf where nothing is possible.
 
     Args:
         log_mass: broadcasts to the scores; or masses of N rows, for scores (N, S), which change.
     """
-    if isinstance(log_mass, Tensor):
-        return functional.log_softmax(scores + log_mass.to(scores.dtype), dim=-1)
-    return functional.log_softmax(log_mass.added_to(scores), dim=-1)
+    weighed = scores + log_mass.to(scores.dtype) if isinstance(log_mass, Tensor) else log_mass.added_to(scores)
+    log_probs = functional.log_softmax(weighed, dim=-1)
+    # NaN in a row where nothing is possible, which is seldom: to look costs a twentieth of what masks would
+    if torch.compiler.is_compiling() or bool(log_probs[..., 0].isnan().any()):
+        return log_shares(weighed)
+    return log_probs
 
 
 def best_words_of(

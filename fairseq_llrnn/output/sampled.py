@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses, each_row
+from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, refuse_beside
 from fairseq_llrnn.output.normalisers import (
@@ -120,15 +120,13 @@ def sampled_log_prob(
     scores = (hidden @ rows.T).to(exact) + (bias + sample.log_weights.to(exact))  # shape: (N, U)
     scores = scores.masked_fill(sample.classes == targets.unsqueeze(1), NEGATIVE_INFINITY)
     target_scores = (hidden * target_rows).sum(1).to(exact) + target_bias
-    parts = [scores, target_scores.unsqueeze(1)]
-    if slot_scores is not None:
-        slot = targets - num_classes
-        parts = [scores, target_scores.masked_fill(slot >= 0, NEGATIVE_INFINITY).unsqueeze(1), slot_scores]
-        of_slots = slot_scores.gather(1, slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-        target_scores = torch.where(slot >= 0, of_slots, target_scores)
-    together = torch.cat(parts, dim=1)
-    top = together.detach().amax(1)  # as a difference of large numbers, log p would have too few digits
-    return target_scores - top - (together - top.unsqueeze(1)).logsumexp(1)
+    if slot_scores is None:
+        return log_shares(torch.cat([scores, target_scores.unsqueeze(1)], dim=1))[:, -1]
+    slot = targets - num_classes
+    target_scores = target_scores.masked_fill(slot >= 0, NEGATIVE_INFINITY)
+    shares = log_shares(torch.cat([scores, target_scores.unsqueeze(1), slot_scores], dim=1))
+    place = scores.size(1) + (1 + slot).clamp_min(0)
+    return shares.gather(1, place.unsqueeze(1)).squeeze(1)
 
 
 OPTION = "--sampled-classes"

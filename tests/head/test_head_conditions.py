@@ -100,6 +100,27 @@ def test_a_limit_counts_what_was_written(head: LogLinearHead) -> None:
     assert len(SYMBOLS) == head.num_words
 
 
+def test_where_two_grammars_leave_nothing_no_word_has_a_probability(tmp_path: Path) -> None:
+    words = (*SPECIALS, *"abxyz")
+    for name, strings in (("one", "a x|b y|z"), ("other", "a y|b y|z")):
+        arcs = [string.split() for string in strings.split("|")]
+        lines = [f"0 {i} {first[0]}\n{i} 9 {(first + ['</s>'])[1]}\n" for i, first in enumerate(arcs, 1) if first[1:]]
+        (tmp_path / name).write_text("".join(lines) + "0 9 z\n9\n", encoding="utf-8")
+    (tmp_path / "text").write_text("b y\nz\n", encoding="utf-8")
+    background = f"automaton:{tmp_path / 'one'} times automaton:{tmp_path / 'other'}"
+    prior = Prior.build(words, Recipe(text=tmp_path / "text", top_words=5, background=background))
+    head = LogLinearHead(prior, 3).double().eval()
+    hidden = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    state = head.advance(head.start(2), head.encode(["a", "b"])[:, 0])
+    values, tokens = head.top_k(hidden, state, 4)
+    assert values[0].isneginf().all() and values[1, 0] == 0 and words[tokens[1, 0]] == "y"
+    log_probs = head.log_probs(hidden.unsqueeze(1), previous=torch.tensor([[4], [5]]))
+    batch = head.log_probs(hidden.expand(2, 2, -1), previous=head.previous(head.encode(["a x", "b y"])[:, :2]))
+    assert not log_probs.isnan().any() and batch[0, 1].isneginf().all()
+    batch.masked_fill(batch.isneginf(), 0.0).sum().backward()
+    assert hidden.grad is not None and hidden.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("source", ["a b", "37", "a 37"])
 def test_a_search_takes_no_branch_that_a_forbidden_word_ends(source: str, tmp_path: Path) -> None:
     """`c 37` is in the grammar, but no number comes without evidence; an end is promised within so many words."""
