@@ -95,6 +95,9 @@ class Combined(ExplicitBackground):
             )
         combined = self.copied()
         combined._modules["parts"] = nn.ModuleList(parts)
+        combined.constant = self.constant and all(part.constant for part in parts)  # a source may bring a context in
+        combined.growth = sum(part.growth for part in parts)
+        combined.sparse = self.root is not None and not combined.constant
         return combined
 
     # ---- conditions and limits --------------------------------------------------------------------------------------
@@ -297,7 +300,7 @@ class BySource(Background):
         """
         super().__init__(base.class_of, base.num_classes)
         self.base, self._bound = base, bound
-        self.constant = base.constant
+        self.constant, self.growth = base.constant, base.growth
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         base = self.base.given(source, leave_out)

@@ -11,7 +11,7 @@ from automata import ngram_like, random_automaton
 from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexical, root
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.algebra import Product, Tempered
+from fairseq_llrnn.backgrounds.algebra import BySource, Product, Tempered
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import SeveralRoots
@@ -269,6 +269,16 @@ def test_what_is_no_atom_stays_a_combination() -> None:
     same_background(spread, Product([learned, static, static]))
     same_background(several, Product([cache, ATOMS["lexical"](), static, static]))
     same_background(with_grammar, Product([static, cache, grammar()]))
+
+
+def test_a_source_may_bring_a_context_into_a_part() -> None:
+    """And what is made of the part then advances as well."""
+    static = ATOMS["static"]()
+    made = BySource(static, lambda base, source: ATOMS["cache"]())
+    others = Product([made, static]), Mixture([made, static], [1, 2], "fixed"), Tempered(made, 2.0)
+    for background in (made, *others):
+        assert background.constant and not bound(background).constant
+        check_background(bound(background))
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS[::3])

@@ -66,6 +66,13 @@ def test_a_batch_of_training_is_one_call() -> None:
     assert model.calls == 1
 
 
+def test_what_is_asked_of_each_of_several_classes_is_one_call() -> None:
+    found, model = background()
+    states = found.flat_states(torch.tensor([[2, 3, 4], [2, 5, 6]]))
+    expected = found.log_weights(states).repeat_interleave(3, 0)
+    assert torch.equal(found.log_weights(states.repeat_interleave(3, 0)), expected) and model.calls == 1
+
+
 def test_a_step_of_a_search_is_one_call() -> None:
     found, model = background()
     state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
