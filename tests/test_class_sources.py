@@ -22,6 +22,7 @@ from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
+from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
 PAGE = read_page(ROOT / "docs" / "guides" / "class-sources.md")
@@ -83,6 +84,25 @@ def test_the_law_and_sums_of_one(dates: ModuleType, evidence: bool) -> None:
     assert [source.name for source in head.sources] == ["dates", *(["slot_rows"] * evidence)]
     found = head.top_k(hidden[:, 0].repeat_interleave(2, 0), head.start(8, **_twice(source, states)), 4)[0]
     torch.testing.assert_close(found[1::2], log_probs[:, 0].topk(4).values)
+
+
+def test_a_search_tells_sentences_of_equal_words_by_their_states(dates: ModuleType) -> None:
+    head, source, states, target, hidden = make(build(evidence=True))
+    given = {"source": source[:1].expand(3, -1), "source_states": states[[0, 1, 1]]}
+    log_probs = head.log_probs(hidden[:3], previous=head.previous(target[:3]), **given)
+    state = head.start(3, **given)
+    torch.testing.assert_close(head.top_k(hidden[:3, 0], state, 4)[0], log_probs[:, 0].topk(4).values)
+    assert len(state.background.source.words(torch.arange(2))) == 2, "of two sentences"  # type: ignore[attr-defined]
+
+
+def test_log_probs_need_the_text_so_far_where_a_source_does(dates: ModuleType) -> None:
+    prior = build(evidence=True)
+    evidence_table(prior, once=True)
+    head, source, states, target, hidden = make(prior)
+    assert not head.reads_context
+    with pytest.raises(DataError, match="expected `previous`, the tokens before each position, since the background"):
+        head.log_probs(hidden, source=source, source_states=states)
+    assert head.log_probs(hidden, source=source, source_states=states, previous=head.previous(target)).exp().sum() > 0
 
 
 def _twice(source: Tensor, states: Tensor) -> dict[str, Tensor]:

@@ -156,6 +156,16 @@ def refuse_other_numbers(head: LogLinearHead, **tokens: Tensor) -> None:
             )
 
 
+def refuse_other_rows(rows: int, what: str, **of_rows: Tensor | None) -> None:
+    """Raise DataError for a tensor, of some by what they are called, that has not one row for each of `what`."""
+    for name, tensor in of_rows.items():
+        if tensor is not None and len(tensor) != rows:
+            raise DataError(
+                f"{name}: expected a row for each of {rows:,} {what}, found {len(tensor):,}; repeat, or choose, them "
+                "as these are"
+            )
+
+
 def refuse_forbidden(
     head: LogLinearHead, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:

@@ -50,10 +50,11 @@ from fairseq_llrnn.head.checks import (
     fingerprint_of,
     refuse_forbidden,
     refuse_other_numbers,
+    refuse_other_rows,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, anew, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, refuse_empty, spans
 from fairseq_llrnn.prior.prior import Prior
@@ -216,13 +217,14 @@ class LogLinearHead(nn.Module):
                 from, (B, T'), T' ≥ T, `</s>` first; None: `previous`.
 
         Raises:
-            DataError: there is no position.
+            DataError: there is no position, or not one source for each sentence.
         """
         refuse_empty(previous.shape, "tokens (B, T)")
+        refuse_other_rows(len(previous), "sentences", source=source)
         whole = self.training or torch.is_grad_enabled()
         tokens, readable = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
-            background, leave_out = self.background, None
+            background, leave_out = anew(self.background), None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
                 leave_out = self.for_background(words)
@@ -249,7 +251,11 @@ class LogLinearHead(nn.Module):
         Args:
             source_states: of the encoder, (B, L, E), where the classes of the prior look at them.
             spelling: what unknown words are spelled from, (B, T, X), where that is not `hidden`.
+
+        Raises:
+            DataError: not one row of `source_states` for each sentence, or none where they are needed.
         """
+        refuse_other_rows(len(hidden), "sentences", source_states=source_states)
 
         def of_some(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
@@ -567,17 +573,16 @@ class LogLinearHead(nn.Module):
             DataError: shapes that do not fit, a token that is no word's number, or no `previous` where the background
                 needs it.
         """
-        self._check(hidden)
-        if previous is None:
-            if self.reads_context:
-                raise DataError(
-                    "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the "
-                    "background depends on them, found None; give it (B, T)"
-                )
-            previous = torch.full(hidden.shape[:2], self.eos, device=hidden.device)
-        else:
-            self._check(hidden, previous=previous)
-        return self.word_log_probs(self.batch(hidden, self.condition(previous, source), source_states))
+        self._check(hidden, **({} if previous is None else {"previous": previous}))
+        begins = torch.full(hidden.shape[:2], self.eos, device=hidden.device) if previous is None else previous
+        condition = self.condition(begins, source)
+        constant = all(background.constant for _, background in condition.backgrounds)  # sources may bring a context in
+        if previous is None and (self.reads_context or not constant):
+            raise DataError(
+                "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the background "
+                "depends on them, found None; give it (B, T)"
+            )
+        return self.word_log_probs(self.batch(hidden, condition, source_states))
 
     @property
     def reads_context(self) -> bool:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.features.dictionary import plain
+from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows
+from fairseq_llrnn.output.context_classes import anew
 from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
 
 if TYPE_CHECKING:
@@ -38,15 +41,19 @@ def start(
         pinned: tokens whose probabilities every step is asked for (`Batch.log_probs_of_pinned`).
 
     Raises:
-        DataError: there are no hypotheses.
+        DataError: there are no hypotheses, or not one source, or source's states, for each.
     """
     refuse_empty((batch_size,), "hypotheses (N,)")
-    background, sentence, sources = head.background, None, source
+    refuse_other_rows(batch_size, "hypotheses", source=source, source_states=source_states)
+    background, sentence, sources = anew(head.background), None, source
     if source is not None:
-        sources, sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)
+        of_source = [source] if source_states is None else [source, source_states]
+        differs = torch.stack([(each[1:] != each[:-1]).flatten(1).any(1) for each in of_source]).any(0)
+        first = functional.pad(differs, (1, 0), value=True)  # of its sentence
+        sources, sentence = source[first], first.cumsum(0) - 1
         background = background.given(sources)
         if source_states is not None:
-            source_states = source_states[sentence.diff(prepend=sentence[:1] - 1) > 0]  # of the first of its hypotheses
+            source_states = source_states[first]
     for each in head.sources:
         background = each.bind(background, None if sources is None else plain(sources))
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
@@ -66,9 +73,12 @@ def start(
 def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
     """The state after every hypothesis has written its token (N,), or several ones (N, t).
 
-    Raises DataError: not one row of tokens for each hypothesis.
+    Raises DataError: not one row of tokens for each hypothesis, or a token that is no word's number; on a GPU, which
+    would have to wait, nobody looks for that.
     """
     _refuse_others("advance", tokens, state)
+    if tokens.device.type == "cpu":
+        refuse_other_numbers(head, tokens=tokens)
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
         width = head.hidden_size + sum([each.num_columns for each in head.sources])

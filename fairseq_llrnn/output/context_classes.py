@@ -624,6 +624,13 @@ def each_layer(background: Background) -> Iterator[ContextClasses]:
         background = background.base
 
 
+def anew(background: Background) -> Background:
+    """The same background for another batch: context classes keep what they found, which learned parts may change."""
+    if not isinstance(background, ContextClasses):
+        return background
+    return type(background)(anew(background.base), background.source)
+
+
 def layers_of(background: Background, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
     """The context classes in front of a background, the innermost first, each with its own columns of the states.
 

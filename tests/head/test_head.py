@@ -12,7 +12,8 @@ from automaton_prior import with_grammar
 from small_priors import COUNTS, SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
@@ -127,6 +128,20 @@ def test_sentences_that_a_grammar_lacks_are_found_and_refused(training: bool) ->
     assert hidden.grad is not None and hidden.grad.isfinite().all(), "what follows the end has no gradient"
 
 
+def test_a_sample_without_any_class_that_may_come_has_no_gradient_and_hides_no_forbidden_target() -> None:
+    head = grammar_head()
+    head.normalise(Sampled(2))
+    head.train()
+    sentences, hidden = torch.tensor([[4, 8, 2, 1, 1], [5, 6, 2, 1, 1]]), torch.randn(2, 5, H, requires_grad=True)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        loss = head.loss(hidden, sentences)
+        gradients = torch.autograd.grad(loss, [hidden, *head.parameters()], allow_unused=True)
+        assert loss.isfinite() and all(g is None or g.isfinite().all() for g in gradients)
+        with pytest.raises(DataError, match="gives word 'chat' no mass"):
+            head.loss(hidden[:1], torch.tensor([[8, 4, 2, 1, 1]]))
+
+
 def test_weights_that_were_put_beside_another_prior_are_found() -> None:
     head = make_head()
     head.check_prior()
@@ -206,6 +221,15 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         head.loss(hidden, TARGETS[:, 1:], previous=TARGETS)
     with pytest.raises(DataError, match=r"expected targets \(B, T\), found \(4,\); for one sentence give targets"):
         head.loss(hidden[0], TARGETS[0])
+    for rows in (1, 2, 4):
+        for name, given in (("source", torch.zeros(rows, 2).long()), ("source_states", torch.zeros(rows, 2, 1))):
+            with pytest.raises(DataError, match=f"^{name}: expected a row for each of 3 sentences, found {rows};"):
+                head.loss(hidden, TARGETS, **{name: given})
+            with pytest.raises(DataError, match=f"^{name}: expected a row for each of 3 hypotheses, found {rows};"):
+                head.start(3, **{name: given})
+    for token in (-1, 99):
+        with pytest.raises(DataError, match=rf"^tokens: expected numbers of words, from 0 to \d+, found {token}; "):
+            head.advance(head.start(2), torch.tensor([4, token]))
     with pytest.raises(OptionError, match="reduction: expected mean, sum or none, found 'all'"):
         head.loss(hidden, TARGETS, reduction="all")
 
@@ -315,3 +339,35 @@ def test_a_class_of_unk_and_an_open_vocabulary_in_its_place_are_refused(prior: C
         head.loss(hidden, TARGETS)
         total = head.log_probs(hidden, previous=head.previous(TARGETS)).exp().sum(-1)
         torch.testing.assert_close(total, torch.ones(B, T, dtype=torch.float64))
+
+
+class Unbound(OneRow):
+    """Rows for classes that the prior's own background has."""
+
+    def bind(self, background: Background, source: Tensor | None) -> Background:
+        return background
+
+
+def test_classes_of_the_prior_s_own_background_keep_nothing_from_batch_to_batch() -> None:
+    head, hidden = random_head(make_prior(), classes=[partial(Unbound, word="chat")]), hidden_states()
+    other = StaticBackground(head.output.class_of, head.prior.output.num_classes, torch.arange(12.0).double())
+    mixture = Mixture([head.background, other], weighting="learned").double()
+    head.background = ContextClasses(mixture, OneWord(head.prior.index("chat")))
+    learned = list(mixture.parameters())
+
+    def gradients() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(head.loss(hidden, TARGETS), learned)
+
+    for one, again in zip(gradients(), gradients(), strict=True):
+        assert torch.equal(one, again) and one.any()
+    losses = []
+    with torch.no_grad():
+        for _ in range(2):
+            state = head.start(3)
+            losses.append((head.loss(hidden, TARGETS), head.top_k(hidden[:, 0], state, 12)[0]))
+            learned[0][0] += 1.0
+    head.background = ContextClasses(mixture, OneWord(head.prior.index("chat")))
+    with torch.no_grad():
+        learned[0][0] -= 1.0
+        assert torch.equal(losses[1][0], head.loss(hidden, TARGETS)) and losses[0][0] != losses[1][0]
+        assert torch.equal(losses[1][1], head.top_k(hidden[:, 0], head.start(3), 12)[0])
