@@ -8,8 +8,10 @@ unknown ones, and nothing else tells the user of it.
     L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
 
 A word is letters, digits and underscores with hyphens between them; `.`, `,`, `:` and `/` between digits belong to it,
-and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). `<unk>` is a word.
-Whatever else is visible is a word by itself. Moses' escapes (`&apos;`) are read as what they stand for.
+and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). A joiner, a non-joiner
+(U+200D, U+200C: Persian has them within words) and a soft hyphen belong to the letters before them; other characters
+without width (Unicode's Cf) to no word. `<unk>` is a word. Whatever else is visible is a word by itself. Moses' escapes
+(`&apos;`) are read as what they stand for.
 
 `Texts` are a source, a reference and the outputs of systems, line by line; `line_batches` are lines of a text in
 their order, for models that score or label them.
@@ -62,8 +64,8 @@ ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",
 }  # fmt: skip
 _ESCAPE = re.compile("|".join(ESCAPES))
-_LETTERS = r"[\p{L}\p{M}\p{N}_]+"
-_WORD = regex.compile(rf"<unk>|{_LETTERS}(?:(?:-|(?<=\p{{N}})[.,:/](?=\p{{N}})){_LETTERS})*['’]?|\S")
+_LETTERS = r"[\p{L}\p{M}\p{N}_][\p{L}\p{M}\p{N}_\u00ad\u200c\u200d]*"
+_WORD = regex.compile(rf"<unk>|{_LETTERS}(?:(?:-|(?<=\p{{N}})[.,:/](?=\p{{N}})){_LETTERS})*['’]?|[^\s\p{{Cf}}]")
 
 
 def plain(line: str) -> str:

@@ -23,8 +23,9 @@ from fairseq_llrnn.evaluation.metrics import (
     shortened,
 )
 from fairseq_llrnn.evaluation.tallies import by_facts, by_frequency, by_rule, read_facts
-from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, words
+from fairseq_llrnn.evaluation.texts import Texts, count_words, occurrences, plain, read_texts, spans, words
 from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.files.text_lines import is_blank
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
@@ -81,6 +82,8 @@ def split(*lines: str) -> list[list[str]]:
         ("un <unk> <3", "un <unk> < 3"),
         ("e\u0301te\u0301 l’eau -x- a.b", "e\u0301te\u0301 l’ eau - x - a . b"),
         (" \u00a0\t", ""),
+        ("می\u200cخواهم\u200e، \u200b", "می\u200cخواهم ،"),
+        ("ක්\u200dෂ Ver\u00adein\u00ad-\u00ad \u200c \u00ad \ufeff12,\u20605", "ක්\u200dෂ Ver\u00adein\u00ad - 12 , 5"),
     ],
 )
 def test_words(line: str, expected: str) -> None:
@@ -90,6 +93,13 @@ def test_words(line: str, expected: str) -> None:
 @given(st.text(alphabet="aÉ7'’.,:-/_ <>«&;\u0301", max_size=20))
 def test_words_are_the_visible_part_of_a_line_and_nothing_changes_when_they_are_spaced(line: str) -> None:
     assert "".join(words(line)) == "".join(plain(line).split())
+    assert words(" ".join(words(line))) == words(line)
+
+
+@given(st.text(alphabet="aÉ7'.,-_ <&;\u0301\u00ad\u200b\u200c\u200d\u200e\u2060\ufeff", max_size=20))
+def test_no_word_is_without_width_and_places_are_those_of_the_words(line: str) -> None:
+    assert not any(map(is_blank, words(line)))
+    assert [plain(line)[a:b] for a, b in spans(plain(line))] == words(line)
     assert words(" ".join(words(line))) == words(line)
 
 
