@@ -107,7 +107,7 @@ _PRIOR = re.compile(r"\| INFO \|.* prior (llrnn:\S+)$")
 class Texts:
     """N lines each; systems by name, in the order in which they were given."""
 
-    source: list[str]
+    source: list[str]  # without what stands behind a tab, which is required of its translation (terms)
     reference: list[str]
     systems: dict[str, list[str]]
     priors: dict[str, str] = field(default_factory=dict)  # signatures by system, of logs
@@ -127,7 +127,7 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
         with tempfile.TemporaryDirectory() as folder:
             scratch = Path(folder)
             texts = Texts(
-                _read(source, settle(source, scratch, "source")),
+                [line.partition("\t")[0] for line in _read(source, settle(source, scratch, "source"))],
                 _read(reference, settle(reference, scratch, "reference")),
                 {},
             )

@@ -340,6 +340,14 @@ def test_texts_in_every_form(tmp_path: Path) -> None:
     assert count_words(str(packed)) == {"eins": 1}
 
 
+def test_terms_behind_a_source_are_no_part_of_it(tmp_path: Path) -> None:
+    source = write(tmp_path / "source", "the house\thouse => maison\ttrain\nno term\n")
+    lines = write(tmp_path / "lines", "la\tmaison\naucun\n")
+    texts = read_texts(str(source), str(lines), {"s": str(lines)})
+    assert texts.source == ["the house", "no term"]
+    assert texts.reference == texts.systems["s"] == ["la\tmaison", "aucun"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
