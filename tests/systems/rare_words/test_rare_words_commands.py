@@ -58,6 +58,31 @@ def test_every_word_comes_back(
     assert sum(target == (word[::-1],) for word, target in mapping.items()) > 0.9 * len(mapping)
 
 
+def test_words_that_show_nothing_have_no_translation(
+    llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def restored(source: str, target: str, marked: str) -> tuple[list[str], str]:
+        """The translations, and what `marked` becomes."""
+        for split, text in (("src", source), ("tgt", target)):
+            for name in ("train", "valid", "test"):
+                (tmp_path / f"{name}.{split}").write_text(text, encoding="utf-8")
+        annotate(llrnn, tmp_path, out, "--scheme", "positional", words=2)
+        typed(monkeypatch, marked)
+        done = llrnn("rare-words", "restore", "--data", out, "--source", tmp_path / "train.src")
+        assert done.code == 0
+        return lines_of(out / "translations.tsv"), done.out
+
+    out = tmp_path / "annotated"
+    marked = "<unkpos+0> <unkpos+0>\n"
+    assert restored("a \u200b\n", "x \u200b\n", marked) == (["a\tx"], "x \u200b\n")
+    assert restored("a b\n", "\u200b \u200b\n", marked) == ([], "a b\n")
+    assert restored("\n", "\n", "\n") == ([], "\n")
+    (out / "translations.tsv").unlink()
+    typed(monkeypatch, "\n")
+    done = llrnn("rare-words", "restore", "--data", out, "--source", tmp_path / "train.src")
+    assert done.error.startswith(f"--data {out}/translations.tsv: cannot be read: ")
+
+
 def test_train_translate_and_restore(
     llrnn: Llrnn, translation: TranslationWorld, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

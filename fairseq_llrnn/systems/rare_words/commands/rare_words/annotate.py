@@ -16,7 +16,7 @@ from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import whole_folder
-from fairseq_llrnn.files.text_lines import check_as_long, iter_sentences
+from fairseq_llrnn.files.text_lines import check_as_long, is_blank, iter_sentences
 from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
@@ -137,7 +137,7 @@ def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:
 
 
 def _translations(read: TextBitext, links: Links, num_train: int) -> dict[str, str]:
-    """The target word that each source word is linked to most often in the training text."""
+    """The target word that each source word is linked to most often in the training text, where both show something."""
     in_training = links.source < read.bitext.source.offsets[num_train]
     source = read.bitext.source.tokens[links.source[in_training]]
     target = read.bitext.target.tokens[links.target[in_training]]
@@ -146,7 +146,7 @@ def _translations(read: TextBitext, links: Links, num_train: int) -> dict[str, s
     table = LexicalTable.from_pairs(keys // size, keys % size, counts.astype(np.float64), len(read.source_words), 1)
     rows = {word: table.row(number) for number, word in enumerate(read.source_words)}
     pairs = {word: read.target_words[row[0][0]] for word, row in sorted(rows.items()) if row}
-    return {s: t for s, t in pairs.items() if s not in SPECIALS and t not in SPECIALS}
+    return {s: t for s, t in pairs.items() if not any(word in SPECIALS or is_blank(word) for word in (s, t))}
 
 
 def _write(path: Path, lines: Iterable[Sequence[str]]) -> None:

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
             "there; give its --destdir"
         )
     vocabulary = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
-    translations = read_evidence_map(folder / TRANSLATIONS)
+    rows = any(line.strip() for _, line in iter_sentences(folder / TRANSLATIONS))  # a text may have no translations
+    translations = read_evidence_map(folder / TRANSLATIONS) if rows else {}
     sources = [line.split() for _, line in iter_sentences(args.source)]
     outputs = [line.split() for line in stdin_lines()]
     if len(outputs) != len(sources):
