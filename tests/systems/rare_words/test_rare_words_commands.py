@@ -137,6 +137,11 @@ def test_bad_options(
     (tmp_path / "short.tgt").write_text("a b\nc\n", encoding="utf-8")
     said = refused("-t", "tgt", "--words", 9, "--destdir", out, "--validpref", tmp_path / "short")
     assert "short.tgt: expected as many lines as in " in said and "short.src, 1, found 2; give a text" in said
+    said = llrnn(
+        "rare-words", "annotate", "--trainpref", f"{tmp_path / 'short'},b", *train[2:], "-t", "tgt", "--words", 9,
+        "--destdir", out,
+    ).error  # fmt: skip
+    assert f"{tmp_path}/short,b.src: cannot be read: No such file" in said  # one training text, as fairseq-preprocess
     assert not out.exists()
     short = tmp_path / "short.src"
     said = llrnn("rare-words", "restore", "--data", out, "--source", short, "--out", short).error

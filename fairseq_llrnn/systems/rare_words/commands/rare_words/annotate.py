@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args, out)
     aligner = choose_aligner(args.aligner)
     languages = args.source_lang, args.target_lang
-    names = _names("train", args.trainpref) | _names("valid", args.validpref)
+    names = {"train": args.trainpref} | _names("valid", args.validpref)
     pairs = {name: _read_pair(prefix, languages) for name, prefix in names.items()}
     tests = {name: _read(f"{prefix}.{languages[0]}") for name, prefix in _names("test", args.testpref).items()}
     of_source, of_target = (frequent_words(side, args.words) for side in pairs["train"])
