@@ -37,9 +37,10 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
-from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
+from fairseq_llrnn.nbest.lists import PREFIX
 
 LANGUAGES = (None, TURKIC[0])  # whose rules are tried
 
@@ -101,6 +102,7 @@ def clipped(reference: Iterable[str], output: Iterable[str]) -> Counter[str]:
 
 FAIRSEQ = FORMATS["fairseq"]
 _PRIOR = re.compile(r"\| INFO \|.* prior (llrnn:\S+)$")
+_RESCORED = re.compile(rf"F-[0-9]+\t{PREFIX}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
 
     Raises:
         DataError: a file that cannot be read, is empty, or has another number of lines than the reference; a reference
-            without words; an output of fairseq-generate without a hypothesis for every sentence, or unsound.
+            without words; an output of fairseq-generate without a hypothesis for every sentence, reranked, or unsound.
     """
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +176,16 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
     file = settle(path, folder, "system")
     if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
         return _read(path, file), None
-    prior = next((match[1] for _, line in iter_lines(file) if (match := _PRIOR.search(line))), None)
+    prior = None
+    for line_number, line in iter_lines(file):
+        if match := _PRIOR.search(line):
+            prior = match[1]
+            break
+        if _RESCORED.match(line):  # without logs
+            raise DataError(
+                f"{place(path, line_number)}: expected what fairseq-generate printed, found the reranked list of "
+                "`llrnn rescore --nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
+            )
     listed = open_nbest(file, folder, FAIRSEQ.NAME)
     best: list[str] = []
     for sentence in listed:

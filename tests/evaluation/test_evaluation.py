@@ -29,6 +29,7 @@ from fairseq_llrnn.files.text_lines import is_blank
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
+from fairseq_llrnn.nbest import FORMATS, Hypothesis, NBest, Ranked
 
 LEXICON = """\
 form lemma UPOS FEATS count
@@ -368,6 +369,18 @@ def test_texts_that_do_not_belong_together(tmp_path: Path, name: str, text: str,
     with pytest.raises(DataError) as error:
         read_texts(str(paths["source"]), str(paths["reference"]), {"s": str(paths["system"])})
     assert str(error.value).replace(", line", ": line").startswith(f"{paths[name]}: {says.format(folder=tmp_path)}")
+
+
+def test_a_reranked_list_is_no_system(tmp_path: Path) -> None:
+    best = Hypothesis("un", "un", -1.0)
+    ranked = FORMATS["fairseq"].write(NBest(0, "a", raw=["S-0\ta"]), [Ranked(best, {"model": -2.0}, -3.0)])
+    lines, system = write(tmp_path / "lines", "un\n"), write(tmp_path / "system", "\n".join(ranked))
+    with pytest.raises(DataError) as error:
+        read_texts(str(lines), str(lines), {"s": str(system)})
+    assert str(error.value) == (
+        f"{system}, line 3: expected what fairseq-generate printed, found the reranked list of `llrnn rescore "
+        "--nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
+    )
 
 
 def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
