@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "rescore"
 STDIO = "-"
+SEED = 1
 HELP = "rerank the n-best lists of another system with language and translation models"
 EXAMPLES = (
     "llrnn rescore --path translator/checkpoint_best.pt --source test.en --nbest test.nbest --tune valid.en "
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenize", choices=("13a", "none"),
         help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks)",
     )  # fmt: skip
-    weights.add_argument("--seed", type=int, default=1, metavar="N", help="of the search for weights (default: 1)")
+    weights.add_argument("--seed", type=int, metavar="N", help=f"of the search for weights (default: {SEED})")
     results = parser.add_argument_group("results")
     results.add_argument(
         "--out", required=True, metavar="FILE",
@@ -112,6 +113,13 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
+    if args.tokenize and not (args.tune or args.reference):
+        raise OptionError(
+            f"--tokenize {args.tokenize}: belongs to --tune or --reference, which are missing; give one of them, or "
+            "leave it out"
+        )
+    if args.seed is not None and not args.tune:
+        raise OptionError(f"--seed {args.seed}: belongs to --tune, which is missing; give both or none")
     check_models(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
@@ -213,11 +221,12 @@ def _tune(
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
-    tuned = tune(hypotheses, metric.score, start, signed, args.seed)
+    seed = SEED if args.seed is None else args.seed
+    tuned = tune(hypotheses, metric.score, start, signed, seed)
     result = Comparison(tuned.before, tuned.after, None, metric.signature())
     if args.out != STDIO:
         facts = {
-            "metric": metric.name, "signature": result.signature, "seed": args.seed, "sentences": dev.sentences,
+            "metric": metric.name, "signature": result.signature, "seed": seed, "sentences": dev.sentences,
             "before": tuned.before, "after": tuned.after, "priors": priors,
         }  # fmt: skip
         write_weights(Path(args.out + ".weights.json"), weighing.names, tuned.weights, facts)
