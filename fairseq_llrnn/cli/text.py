@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result.add_argument(
         "--lower", nargs="?", const="", metavar="LANG",
         help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
-        "need no LANG (default: the words keep their case, for `llrnn prior --keep-case`)",
+        "need no LANG (default: the words keep their case, for `llrnn prior --set words.keep_case=true`)",
     )  # fmt: skip
     result.add_argument(
         "--normalize", choices=FORMS,

@@ -122,11 +122,10 @@ class EvidenceOptions(Settings):
         Option("--evidence", OF_SOURCE, "KINDS", list_of_commas=True),
         Doc(
             "source words of these kinds can be written in the translation, even where no dictionary has them: "
-            "mapped, patterns, numbers, dates, codes, urls, names, copies, translations (patterns: those of "
+            "mapped, patterns, numbers, dates, codes, urls, names, copies, translations, terms (patterns: those of "
             "`patterns`; copies: every other unknown word, which is, over pieces, one that the training text of the "
-            "bitext lacks; translations: words of the dictionary into which "
-            "lexical "
-            "translation translates source words, so that the network finds them by their place in the source)"
+            "bitext lacks; translations: words of the dictionary into which lexical translation translates source "
+            "words, so that the network finds them by their place in the source; terms: what a terms file asks for)"
         ),
     ] = ()
     mapping: Annotated[
