@@ -5,10 +5,11 @@ how many they are, are kept for each class and each node of its path, SumProbas 
 given new places by them. What a class has said of a node that it leaves is forgotten, so that there is one row of M
 numbers for each class and level:
 
-    S (D − 1) M · 4 bytes for a tree of depth D (of the leaves of one node none is chosen: they are in no order),
-    Σ_s depth(s) · M · 4 bytes without a limit of depth.
+    S (D − 1) M · 8 bytes for a tree of depth D (of the leaves of one node none is chosen: they are in no order),
+    Σ_s depth(s) · M · 8 bytes without a limit of depth.
 
-With S = 250,000, M = 65, D = 3 that is 130 MB.
+With S = 250,000, M = 65, D = 3 that is 260 MB. (In float32 the sum of a frequent class would stand still after some
+millions of examples, while its count grows.)
 
 Of several processes that train together (torch.distributed), each counts its own examples, until the tree changes:
 then the first takes the sums of all, and the others begin anew. So a checkpoint, which the first writes, lacks what
@@ -50,7 +51,7 @@ class TreeLearner(nn.Module):
     """The statistics of a tree, and what follows from them.
 
     Buffers:
-        sums: (R, M) float32 of probabilities; rows of class s are begin[s] … begin[s + 1], from the root's on.
+        sums: (R, M) float64 of probabilities; rows of class s are begin[s] … begin[s + 1], from the root's on.
         counts: (R,) int64 number of examples.
     """
 
@@ -113,7 +114,7 @@ class TreeLearner(nn.Module):
         self._set_rows(depths if self.depth is None else np.full(tree.leaves, self.depth - 1))
         rows = int(self._begin[-1])
         device = self._begin.device
-        self.register_buffer("sums", torch.zeros(rows, self.arity, device=device))
+        self.register_buffer("sums", torch.zeros(rows, self.arity, dtype=torch.float64, device=device))
         self.register_buffer("counts", torch.zeros(rows, dtype=torch.int64, device=device))
 
     def observe(self, labels: Tensor, nodes: Tensor, probabilities: Tensor) -> None:
@@ -124,7 +125,7 @@ class TreeLearner(nn.Module):
             probabilities: (n, m) of the children, in the order of their slots, m ≤ M. Rows that are not finite are left
                 out.
         """
-        probabilities = probabilities.detach().float()
+        probabilities = probabilities.detach().to(self.sums.dtype)
         depth = self._depth[nodes]
         use = probabilities.isfinite().all(1)
         if self.depth is not None:
@@ -209,6 +210,8 @@ class TreeLearner(nn.Module):
         """
         for name, statistics in (("sums", self.sums), ("counts", self.counts)):
             saved = state_dict.setdefault(prefix + name, statistics)
+            if name == "sums" and isinstance(saved, Tensor) and saved.dtype == torch.float32:  # of earlier versions
+                saved = state_dict[prefix + name] = saved.double()
             sound = isinstance(saved, Tensor) and saved.shape == statistics.shape and saved.dtype == statistics.dtype
             if not sound or not saved.isfinite().all() or (saved < 0).any():
                 shape = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)

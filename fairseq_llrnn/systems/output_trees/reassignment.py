@@ -53,7 +53,7 @@ import numpy as np
 from fairseq_llrnn.systems.output_trees.builders import check_room, matched
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
-ROUNDING = 1e-6  # nearer to p_j a p_j|i, whose sums are float32, has no sign
+ROUNDING = 1e-6  # nearer to p_j a p_j|i, a mean of probabilities in float32, has no sign
 LARGEST_RATIO = 4.0  # so that weights are from −1 to 1
 
 

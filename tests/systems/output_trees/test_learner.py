@@ -63,6 +63,17 @@ def test_statistics_are_sums_for_each_class_and_node(leaves: int, arity: int, de
         assert np.allclose(own[key][0], sums, atol=1e-5)
 
 
+def test_sums_of_millions_grow_as_their_counts_do() -> None:
+    """And statistics of earlier versions, in float32, are read."""
+    learner, say = learner_of(9, 3, 2), (torch.tensor([1]), torch.tensor([0]), torch.tensor([[0.5, 0.25, 0.25]]))
+    learner.observe(*say)
+    early = learner.state_dict()
+    early["sums"] = early["sums"].float() * 2**26
+    learner.load_state_dict(early)
+    learner.observe(*say)
+    assert as_dict(learner) == {(1, 0): ([2.0**25 + 0.5, 2.0**24 + 0.25, 2.0**24 + 0.25], 2)}
+
+
 def test_examples_that_are_not_finite_are_left_out() -> None:
     learner = learner_of(9, 3, 2)
     p = torch.tensor([[0.5, 0.25, 0.25], [float("nan"), 0, 0], [float("inf"), 0, 0]])
@@ -126,7 +137,7 @@ def test_statistics_stay_exact_in_half_precision() -> None:
     learner = learner_of(9, 3, 2)
     learner.observe(*visits(learner, 40, 1))
     before = learner.sums.clone()
-    assert torch.equal(learner.half().sums, before) and learner.sums.dtype == torch.float32
+    assert torch.equal(learner.half().sums, before) and learner.sums.dtype == torch.float64
 
 
 def test_other_trees_are_refused() -> None:
@@ -145,7 +156,7 @@ def test_other_trees_are_refused() -> None:
     ("name", "value"),
     [
         ("sums", torch.zeros(9, 4)),
-        ("sums", torch.zeros(9, 3, dtype=torch.float64)),
+        ("sums", torch.zeros(9, 3, dtype=torch.float16)),
         ("sums", torch.full((9, 3), float("nan"))),
         ("counts", torch.full((9,), -1)),
         ("counts", [1, 2]),
