@@ -206,12 +206,21 @@ def whole_binary(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
 
 
+def may_replace(path: Path, is_own: Callable[[str], bool]) -> bool:
+    """Whether `whole_folder` loses nothing there: a free name, or a folder with files of these names and no others.
+
+    Args:
+        is_own: of the name of a file: whether whoever writes the folder has such.
+    """
+    return not os.path.lexists(path) or (os.path.isdir(path) and all(is_own(entry.name) for entry in path.iterdir()))
+
+
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes its name at the end; where something fails, what stood there stands.
 
     Args:
-        path: a free name, or that of a folder, which is removed when the new one is in its place.
+        path: a free name, or that of a folder, which is removed when the new one is in its place (`may_replace`).
 
     Raises OSError.
     """

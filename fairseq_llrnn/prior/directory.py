@@ -23,7 +23,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import check_room, recover, set_aside, whole_folder, writing
+from fairseq_llrnn.files.atomic_write import check_room, may_replace, recover, set_aside, whole_folder, writing
 from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.prior.part import Part
 
@@ -63,7 +63,8 @@ def check_place(directory: Path) -> None:
     """Raise PriorError where the place exists and is no prior, or cannot be written: before a prior is built, too."""
     directory = directory.resolve()  # `.` has no name that a rename could take
     with _written(directory):
-        if os.path.exists(directory) and not _holds_nothing_else(directory):
+        names = _names_in(directory) if os.path.isdir(directory) else set()
+        if not may_replace(directory, names.__contains__):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"
             )
@@ -236,14 +237,12 @@ def _write_words(path: Path, symbols: Sequence[str]) -> None:
     path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
 
 
-def _holds_nothing_else(path: Path) -> bool:
-    """Whether `path` is a directory with the files of a prior, or none: all that a new prior may replace."""
-    if not os.path.isdir(path):
-        return False
+def _names_in(path: Path) -> set[str]:
+    """The names of files and folders that a prior has there, or could have."""
     names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, RECIPE_FILE}
     with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
         names |= {part["part"] for part in read_description(path)["parts"]}
-    return {entry.name for entry in path.iterdir()} <= names
+    return names
 
 
 def _read_words(path: Path) -> tuple[str, ...]:

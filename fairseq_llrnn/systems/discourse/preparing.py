@@ -84,6 +84,7 @@ def _of_file(path: Path | str, lower: bool, bar: tqdm) -> Iterator[Paragraph]:
 
 
 SPLITS = ("test", "valid", "train")  # in the order in which paragraphs are given away
+FILES = (DICTIONARY, STRINGS, DESCRIPTION, *(f"{name}.npz" for name in SPLITS))  # all that the folder may have
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.atomic_write import recover, whole_folder, writing
+from fairseq_llrnn.files.atomic_write import may_replace, recover, whole_folder, writing
 from fairseq_llrnn.files.reading import refuse_special
 
 FORMAT, VERSION = "fairseq_llrnn markov field", 1
@@ -89,9 +89,9 @@ def write_folder(
 
 
 def check_free(folder: str) -> None:
-    """Raise DataError unless `folder` is free, or holds a field."""
-    place = Path(folder)
-    if os.path.exists(place) and not os.path.isfile(place / JSON_FILE):
+    """Raise DataError unless `folder` is free, or holds a field and nothing else."""
+    place, names = Path(folder), {JSON_FILE, ARRAYS_FILE, TRAINING_FILE}
+    if os.path.exists(place) and not (os.path.isfile(place / JSON_FILE) and may_replace(place, names.__contains__)):
         raise DataError(
             f"{folder}: expected a free name or a field of `llrnn mrf train`, found something else; give another --out"
         )

@@ -5,6 +5,7 @@ Sizes: T tags, S signatures, F features, K order, M offsets, n words of a senten
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -142,6 +143,8 @@ def train_tagger(
     options.check()
     if out is not None:
         check_free(out)
+        if os.path.lexists(out):
+            raise OptionError(f"--out {out}: expected a free name, found a field; give another, or remove the folder")
     tagger = learn(read_tagged(options.conllu), options, watch)
     if out is not None:
         tagger.save(out)

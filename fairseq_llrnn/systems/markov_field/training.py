@@ -59,6 +59,8 @@ class FieldOptions:
         check_least("--iterations", self.iterations, 1)
         if not 0.0 <= self.penalty < float("inf"):
             raise OptionError(f"--penalty {self.penalty}: expected a finite number of at least 0")
+        if not 0 <= self.seed < 2**63:  # torch takes no others
+            raise OptionError(f"--seed {self.seed}: expected a number from 0 to {2**63 - 1:,}")
 
     def identity(self) -> dict[str, Any]:
         """What a resumed training must agree in."""

@@ -41,6 +41,11 @@ def test_nothing_is_written_where_a_label_has_blanks(llrnn: Llrnn, tmp_path: Pat
         (("--path", "b", "--labels", "none.labels"), "none.labels: cannot be read"),  # before the model is
         (("--path", "b", "-k", 0), "-k 0: expected a number of at least 1"),
         (("--path", "b", "--max-tokens", 0), "--max-tokens 0"),
+        (("--prepare", "b", "--out", "c", "--labels", "d"), "--labels d: it belongs to --path, found --prepare; leave"),
+        (("--prepare", "b", "--out", "c", "--json"), "--json: it belongs to --path, found --prepare; leave it out"),
+        (("--prepare", "b", "--out", "c", "--prior", "p"), "--prior p: it belongs to --path, found --prepare"),
+        (("--prepare", "b", "--out", "c", "--max-tokens", 9), "--max-tokens 9: it belongs to --path, found --prepare"),
+        (("--prepare", "b", "--out", "c", "-k", 2), "-k 2: it belongs to --path, found --prepare; leave it out"),
         (("--prepare", "b", "--out", "none/c"), "no such folder"),
         (("--prepare", "b", "--out", "-"), "--out -: expected a file to write or replace, found stdout, which cannot"),
     ],

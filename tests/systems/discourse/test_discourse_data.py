@@ -142,6 +142,21 @@ def test_bad_options(texts: Texts, llrnn: Llrnn, tmp_path: Path) -> None:
         assert code == 2 and message in err, err
 
 
+def test_a_folder_with_something_else_is_no_place(texts: Texts, llrnn: Llrnn, tmp_path: Path) -> None:
+    """Not even that of the texts, nor a data folder into which somebody put his own."""
+    own, made = tmp_path / "texts", tmp_path / "data"
+    own.mkdir()
+    train, valid = own / "train.txt", own / "valid.txt"
+    for split, place in (("train", train), ("valid", valid)):
+        place.write_bytes(texts.file(split).read_bytes())
+    assert make(llrnn, made, train, valid=valid)[0] == make(llrnn, made, train, valid=valid)[0] == 0  # again: replaced
+    (made / "thesis.tex").write_text("all of it", encoding="utf-8")
+    for place in (own, made):
+        code, _, err = make(llrnn, place, train, valid=valid)
+        assert code == 2 and f"--out {place}: expected a new folder, or one that this command made, found some" in err
+    assert train.exists() and valid.exists() and (made / "thesis.tex").exists()
+
+
 def test_a_split_without_examples_is_noted(llrnn: Llrnn, tmp_path: Path) -> None:
     for name, text in {"train": "a b\nc d\n\n", "valid": "e\nf\n\n"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -44,6 +44,8 @@ def test_train_score_neighbours(llrnn: Llrnn, field_text: Path, tmp_path: Path) 
     code, shown, said = llrnn("mrf", "score", "--model", out, stdin="le chat voit\n\n")
     assert "perplexity, left to right, with ends" in shown
     assert said == "note: 1 line without words, which are left out\n"
+    idle = llrnn("mrf", "score", "--model", out, "--per-word", "--json", stdin="le chat\n")
+    assert idle[0] == 2 and "--json: --per-word prints a table with tabs; leave one of them out" in idle[2]
     code, shown, _ = llrnn("mrf", "score", "--model", out, "--per-word", stdin="le chat\nmer\n")
     rows = [line.split("\t") for line in shown.splitlines()]
     assert [row[:3] for row in rows] == [
@@ -125,7 +127,9 @@ def test_another_training_in_its_place_is_refused(llrnn: Llrnn, field_text: Path
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
     assert "expected a free name or a field" in llrnn(*start, 2, "--out", tmp_path / "mine")[2]
-    assert (tmp_path / "mine" / "thesis.txt").exists()
+    (out / "thesis.txt").write_text("all of it")
+    assert "expected a free name or a field" in llrnn(*start, 3, "--out", out)[2]
+    assert (tmp_path / "mine" / "thesis.txt").exists() and (out / "thesis.txt").exists()
 
 
 # ---- rows of features ---------------------------------------------------------------------------------------------
@@ -179,6 +183,10 @@ def test_a_prior_without_mass_for_ends_says_so(llrnn: Llrnn, field_text: Path, t
         (("--iterations", 0), "--iterations 0: expected a number of at least 1"),
         (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
         (("--memory", 0), "--memory 0: expected a number of GiB above 0"),
+        (("--seed", 2**63), "--seed 9223372036854775808: expected a number from 0 to 9,223,372,036,854,775,807"),
+        (("--form", "explicit", "--width", 50), "--width 50: it is of rows, which --form explicit has not"),
+        (("--form", "explicit", "--seed", 7), "--seed 7: it is of rows, which --form explicit has not"),
+        (("--objective", "pseudo-likelihood", "--method", "both"), "--method both: it belongs to --objective bound"),
         (("--near", 3), "--near: it needs --conllu; add that, or leave it out"),
         (("--conllu", "x"), "expected --text for a field of words, or --conllu for a tagger, found both"),
         (("--prior", "p", "--words", 3), "--words: found --prior beside it, which has words of its own"),

@@ -198,6 +198,8 @@ def test_train_and_tag(llrnn: Callable[..., tuple[int, str, str]], treebank: Pat
     assert shown == "le\tDET\nchat\tNOUN\ndort\tVERB\n\n\nla\tDET\nmer\tNOUN\n\n"
     assert said == "note: 1 line without words, which have no tags\n"
     assert "expected a field of words, found one of 'tags'" in llrnn("mrf", "score", "--model", out, stdin="le\n")[2]
+    again = llrnn("mrf", "train", "--conllu", treebank, "--order", 2, "--out", out)
+    assert again[0] == 2 and f"--out {out}: expected a free name, found a field; give another, or remove" in again[2]
     description = json.loads((out / JSON_FILE).read_text(encoding="utf-8"))
     for change in ({"order": 9}, {"offsets": [7]}, {"tags": 3}, {"features": ["x"]}):
         (out / JSON_FILE).write_text(json.dumps(description | change), encoding="utf-8")
@@ -213,6 +215,7 @@ def test_train_and_tag(llrnn: Callable[..., tuple[int, str, str]], treebank: Pat
         (("--rare", 0), "--rare 0: expected a number of at least 1"),
         (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
         (("--width", 9), "--width: it needs --text; add that, or leave it out"),
+        (("--seed", 1), "--seed: it needs --text; add that, or leave it out"),
     ],
 )
 def test_options_of_a_tagger_that_make_no_sense(

@@ -14,10 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.cli.places import STDOUT, check_not_read, check_place, check_text, stdin_lines, writing_to
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 PREFIX = "__label__"
+MAX_TOKENS = 4096  # of a batch
 
 
 class LabelledLine(NamedTuple):
@@ -81,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("the model")
     model.add_argument("--path", metavar="FILE", help="checkpoint of --task llrnn_classification")
     add_places(model)
-    model.add_argument("--max-tokens", type=int, default=4096, metavar="N", help="words in a batch (default: 4096)")
+    model.add_argument("--max-tokens", type=int, metavar="N", help=f"words in a batch (default: {MAX_TOKENS})")
     results = parser.add_argument_group("results")
-    results.add_argument("-k", type=int, default=1, metavar="K", help="labels of each text (default: 1)")
+    results.add_argument("-k", type=int, metavar="K", help="labels of each text (default: 1)")
     results.add_argument("--json", action="store_true", help="print one JSON object a line")
     results.add_argument(
         "--labels", metavar="FILE",
@@ -134,6 +135,14 @@ def _check(args: argparse.Namespace) -> None:
     if (args.prepare is None) != (args.out is None):
         there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
         raise OptionError(f"{there}: it needs {missing}, found none; add it")
+    if args.prepare is not None:
+        idle = {"labels": args.labels, "json": args.json or None, "max_tokens": args.max_tokens}
+        idle |= {part: value_of(args, "", part) for part in PARTS}
+        refuse_idle(idle, "it belongs to --path, found --prepare; leave it out")
+        if args.k is not None:
+            raise OptionError(f"-k {args.k}: it belongs to --path, found --prepare; leave it out")
+    args.k = 1 if args.k is None else args.k
+    args.max_tokens = MAX_TOKENS if args.max_tokens is None else args.max_tokens
     check_least("-k", args.k, 1)
     check_least("--max-tokens", args.max_tokens, 1)
 

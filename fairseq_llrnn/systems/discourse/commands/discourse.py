@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.files.atomic_write import may_replace
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.discourse.preparing import Counts
@@ -48,13 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.discourse.preparing import Settings, prepare
+    from fairseq_llrnn.systems.discourse.preparing import FILES, Settings, prepare
 
     check_least("--words", args.words, 1)
     check_least("--next-every", args.next_every, 1)
     out = Path(args.out)
     if not os.path.isdir(out.absolute().parent) or (os.path.exists(out) and not os.path.isdir(out)):
         raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
+    if not may_replace(out, FILES.__contains__):
+        raise OptionError(
+            f"--out {out}: expected a new folder, or one that this command made, found something else, which would be "
+            "lost; give another"
+        )
     settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
     with writing_to(args.out):
         counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)

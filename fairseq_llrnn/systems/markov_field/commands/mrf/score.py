@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, refuse_idle
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.markov_field.model import MarkovField
@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
 
+    if args.per_word:
+        refuse_idle({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
     model = MarkovField.load(args.model)
     sentences = [line.split() for line in stdin_lines()]
     if not any(sentences):

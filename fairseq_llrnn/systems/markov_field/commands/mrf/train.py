@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import note
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, refuse_idle
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.markov_field.learning import Progress
@@ -17,7 +17,7 @@ EXAMPLES = (
     "llrnn mrf train --text train.txt --prior data-bin/prior --order 1 --out composed",
     "llrnn mrf train --conllu train.conllu --order 1 --near 1 --out tagger",
 )
-OF_TEXT = ("valid", "form", "width", "words", "prior", "objective", "method", "memory")
+OF_TEXT = ("valid", "form", "width", "words", "prior", "objective", "method", "seed", "memory")
 OF_TREEBANK = ("near", "rare")
 
 
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--iterations", type=int, default=200, metavar="N",
         help="steps of L-BFGS at most, or epochs of pseudo-likelihood (default: 200)",
     )  # fmt: skip
-    how.add_argument("--seed", type=int, default=1, metavar="N", help="of the first rows (default: 1)")
+    how.add_argument("--seed", type=int, metavar="N", help="of --text: of the first rows (default: 1)")
     how.add_argument(
         "--memory", type=float, metavar="GIB",
         help="of --text: what exponentials of all pairs may take; where it is too little, they are made in blocks, "
@@ -102,7 +102,13 @@ def _train_field(args: argparse.Namespace) -> int:
         raise OptionError("--words: found --prior beside it, which has words of its own; leave one of them out")
     if args.memory is not None and not 0 < args.memory < 1e6:
         raise OptionError(f"--memory {args.memory:g}: expected a number of GiB above 0")
-    values = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations", "seed")}
+    pseudo = args.objective == "pseudo-likelihood"
+    if args.form == "explicit":
+        seed = None if pseudo else args.seed  # which also says the order of its windows
+        refuse_idle({"width": args.width, "seed": seed}, "it is of rows, which --form explicit has not; leave it out")
+    if pseudo:
+        refuse_idle({"method": args.method}, "it belongs to --objective bound; leave it out")
+    values = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations")}
     values["memory"] = None if args.memory is None else int(args.memory * 2**30)
     options = FieldOptions(**{name: value for name, value in values.items() if value is not None})
     _, notes = train(options, args.out, say)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.files.atomic_write import whole_folder
+from fairseq_llrnn.files.atomic_write import may_replace, whole_folder
 from fairseq_llrnn.files.text_lines import check_as_long, is_blank, iter_sentences
 from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
@@ -27,6 +28,7 @@ EXAMPLES = (
     "--testpref test --destdir annotated",
 )
 Lines = list[list[str]]  # sentences in words
+OWN = re.compile(rf"{re.escape(SOURCE_WORDS)}|{re.escape(TRANSLATIONS)}|(train|valid|test)\d*\.[^.]+")  # names of files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +103,8 @@ def _check(args: argparse.Namespace, out: Path) -> None:
         raise OptionError(
             f"--destdir {args.destdir}: expected a place in a folder, but there is no such folder; make it first"
         )
-    if os.path.lexists(out) and not os.path.isfile(out / SOURCE_WORDS):
+    is_own = os.path.isfile(out / SOURCE_WORDS) and may_replace(out, lambda name: OWN.fullmatch(name) is not None)
+    if os.path.lexists(out) and not is_own:
         raise OptionError(
             f"--destdir {args.destdir}: expected a new folder, or one that this command made, found something else, "
             "which would be lost; give another"
