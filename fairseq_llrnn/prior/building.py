@@ -16,7 +16,7 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, UNK, WordList, check_order, count_words, load_dictionary
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK, WordList, check_order, count_words, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.files.reading import as_paths
@@ -319,11 +319,12 @@ def _below(options: Recipe, background: Expression) -> Atom:
 def _text_words(
     options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None
 ) -> TextWords:
-    """The words that knowledge is wanted of: over pieces, those of the text."""
+    """The words that knowledge is wanted of: over pieces, those of the text. A `<unk>` of the text itself is none."""
     if options.pieces is not None:
-        return TextWords({}, () if text is None else text.words())
+        return TextWords({}, [] if text is None else [word for word in text.words() if word not in SPECIALS])
     rows = zip(words.symbols, counts.tolist(), words.specials, strict=True)
-    return TextWords({word: count for word, count, special in rows if not special}, list(others))
+    ordinary = {word: count for word, count, special in rows if not special}
+    return TextWords(ordinary, [word for word in others if word not in SPECIALS])
 
 
 def _patterns(options: Recipe) -> UserPatterns | None:

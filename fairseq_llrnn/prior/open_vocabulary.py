@@ -19,7 +19,7 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.table import unknown_word_features
-from fairseq_llrnn.features.dictionary import UNK, WordList
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
@@ -48,13 +48,15 @@ def add_open_vocabulary(
     """The prior with open classes.
 
     Args:
-        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not.
+        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not. A `<unk>` that
+            the text itself has (Penn Treebank, WikiText) is no word.
         lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
         least_types: rare words that make a class of their own. kind: of open_vocabulary/vocabulary.py.
 
     Raises:
         DataError: the text has no rare word.
     """
+    counts = {word: count for word, count in counts.items() if word not in SPECIALS}
     index = {s: i for i, (s, is_one) in enumerate(zip(words.symbols, is_word(words.symbols), strict=True)) if is_one}
     rare = sorted(w for w, c in counts.items() if c > 0 and is_text(w) and (c <= floor or w not in index))
     if not rare:

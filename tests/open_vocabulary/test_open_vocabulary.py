@@ -115,6 +115,20 @@ def test_an_open_vocabulary_is_built_from_rare_words() -> None:
         assert shares[names.index(name)] == pytest.approx((many + 1 / len(names)) / total)
 
 
+def test_symbols_of_fairseq_in_a_text_are_no_rare_words() -> None:
+    """Texts such as the Penn Treebank have `<unk>` for rare words."""
+    with_specials = opened(outside={**OUTSIDE, **{symbol: 30 * (i + 1) for i, symbol in enumerate(SPECIALS)}})
+    ours, theirs = (prior.find(OpenVocabularyPart).vocabulary for prior in (opened(), with_specials))
+    assert ours.names == theirs.names
+    np.testing.assert_array_equal(ours.log_shares, theirs.log_shares)
+    np.testing.assert_array_equal(ours.word_shares, theirs.word_shares)
+    for one in (ours, theirs):
+        assert one.strings.characters.alphabet.characters.tolist() == ours.strings.characters.alphabet.characters.tolist()
+        assert not any(symbol in str(one.names) for symbol in SPECIALS)
+    strings = ["<unk>", "</s>", "lunes", "7"]
+    np.testing.assert_array_equal(ours.strings.log_probs(strings), theirs.strings.log_probs(strings))
+
+
 def test_a_class_has_the_mean_features_of_its_words() -> None:
     vocabulary = opened().find(OpenVocabularyPart).vocabulary
     rows = {name: vocabulary.features.row(o) for o, name in enumerate(vocabulary.names)}

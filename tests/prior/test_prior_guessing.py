@@ -17,6 +17,7 @@ from fairseq_llrnn.lexicon.languages import SOURCES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, Table, as_features
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
 
 NOUNS = [f"{stem}ek" for stem in ("hal", "szem", "kert", "h", "r", "t", "b", "l")]
@@ -212,6 +213,20 @@ def test_open_classes_are_of_what_words_probably_are() -> None:
     assert {morphology(prior, word).get("POS:NOUN") for word in rare} - {0.0, 1.0, None}
     part = prior.find(OpenVocabularyPart)
     assert part is not None and {"NOUN", "VERB"} <= set(part.vocabulary.names) <= {"NOUN", "VERB", "number", "other"}
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_nothing_is_guessed_of_a_symbol_of_fairseq_in_a_text(tmp_path: Path, pieces: bool) -> None:
+    lines = ("▁hal ek ▁lát ott", "▁gy erek") if pieces else ("halek látott szemek várott", "gyerek")
+    for special in ("", *SPECIALS):
+        text = tmp_path / "train.txt"
+        text.write_text("".join(f"{line} {special}\n{special} {special}\n" for line in lines), "utf-8")
+        symbols = [*SPECIALS, *lines[0].split()]
+        opened = None if pieces else OpenOptions("neural" if special == "</s>" else "characters")
+        options = Recipe(text=text, words=LexiconOptions(lexicon=LEXICON, guess="on"), top_words=0)
+        built = build(symbols, replace(options, pieces="sentencepiece" if pieces else None, open_vocabulary=opened))
+        forms = {row.form for row in built.table.rows if row.guessed}
+        assert forms and forms.isdisjoint(SPECIALS) and not any("<" in form for form in forms if not pieces)
 
 
 def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
