@@ -19,7 +19,7 @@ from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
 from fairseq_llrnn.lexicon.languages.findings import listed_lemmas
-from fairseq_llrnn.lexicon.lemmas import Lemmas, more_forms
+from fairseq_llrnn.lexicon.lemmas import Lemmas, MoreForms, more_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if len(kept) < len(shown):
         tokens = sum(shown[word] for word in kept) / shown.total()
         counts[f"… kept: {tokens:.1%} of its tokens"] = len(kept)
-    added, unheard = list(_padding(kept)), 0
+    added, missing = list(_padding(kept)), MoreForms((), ())
     if files or code is not None:
         table = gather(options, TextWords(shown))
         for source in [] if code is None else sources_of(code):
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
                 f"{word!r}: {advice_on_form(word, options.normalize, '--normalize ')}"
             )
         missing = more_forms(shown, lemmas, frequencies)
-        added, unheard = missing.all(args.most, frequencies), missing.unheard
+        added = missing.all(args.most, frequencies)
         listed = len(set(missing.listed) & set(added))
         counts["forms that it lacks"] = len(added)
         counts["… listed with their lemmas"] = listed
@@ -121,8 +121,10 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name:<30}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
         print(f"dictionary written to {args.out}")
-    if unheard:
-        note(f"{unheard:,} listed forms are left out: no list of frequencies has them")
+    if missing.unheard:
+        note(f"{missing.unheard:,} listed forms are left out: no list of frequencies has them")
+    if missing.signs:
+        note(f"{len(missing.signs):,} listed forms are left out: they are no words of letters ({missing.signs[0]!r})")
     return 0
 
 

@@ -32,7 +32,7 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.text_lines import ReadCount, shown
+from fairseq_llrnn.files.text_lines import ReadCount, is_letter, shown
 from fairseq_llrnn.files.toml import read_toml
 
 # 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator stands between digits, save for a leading decimal point.
@@ -92,7 +92,7 @@ def iter_suffix_features(words: Sequence[str], floor: int) -> Iterator[dict[str,
 def suffixes(word: str) -> list[str]:
     """The endings of a word, whether or not others share them."""
     word = word.lower()
-    if not all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word):
+    if not all(map(is_letter, word)):
         return []
     return [word[-length:] for length in SUFFIX_LENGTHS if len(word) >= length + MIN_STEM_LENGTH]
 

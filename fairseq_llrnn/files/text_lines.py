@@ -102,6 +102,14 @@ def is_blank(word: str) -> bool:
     return all(c.isspace() or c in FILLERS or unicodedata.category(c) in ("Cc", "Cf") for c in word)
 
 
+JOINERS = "\u200c\u200d"  # within words, as of Persian and Hindi
+
+
+def is_letter(character: str) -> bool:
+    """Whether it is a letter, or a mark or joiner that belongs to one (NFD, Hindi, Persian)."""
+    return character.isalpha() or character in JOINERS or unicodedata.category(character)[0] == "M"
+
+
 def refuse_blank(word: str, where: str, what: str) -> None:
     """Raise DataError for a word that shows nothing.
 

@@ -9,17 +9,20 @@ beginning of words (ge-, nej-) is left alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.text_lines import is_letter
 from fairseq_llrnn.lexicon.table import Row, Table
 
 LONGEST = 6
 SURE = 2  # letters of an ending that is believed where the lemma is known
 LEAST = 2  # pairs that have to show a rule
 SHORTEST_STEM = 3  # letters that form and lemma share
+_SIGN = re.compile("-|(?<=.)['\u2019](?=.)")  # what words of letters may hold beside them
 Rule = tuple[str, str]  # the ending that goes, and the one that comes
 
 
@@ -62,7 +65,7 @@ class LemmaRules:
 
     def guess(self, word: str) -> str | None:
         """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
-        if not word.replace("-", "").isalpha():
+        if not _is_of_letters(word):
             return None
         lemma = self.attested_lemma(word)
         if lemma is not None:
@@ -145,6 +148,7 @@ class MoreForms:
     listed: tuple[str, ...]  # by a source of lemmas
     guessed: tuple[str, ...]  # words of a list of frequencies whose lemma is guessed
     unheard: int = 0  # forms that were left out because the list of frequencies lacks them
+    signs: tuple[str, ...] = ()  # forms that were left out because they are no words of letters, in alphabetical order
 
     def all(self, most: int | None = None, frequencies: Mapping[str, float] | None = None) -> list[str]:
         """Both, or the `most` frequent ones."""
@@ -160,22 +164,22 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
     """
     seen = frozenset(shown)
     wanted = {lemma for word in seen for lemma in lemmas.of(word)}
-    missing = [f for f, its in lemmas.listed.items() if f not in seen and _is_word(f) and not wanted.isdisjoint(its)]
+    every = [form for form, its in lemmas.listed.items() if form not in seen and not wanted.isdisjoint(its)]
+    missing = [form for form in every if _is_of_letters(form)]
+    signs = tuple(sorted(set(every).difference(missing)))
     if frequencies is None:
-        return MoreForms(tuple(sorted(missing)), ())
+        return MoreForms(tuple(sorted(missing)), (), signs=signs)
     heard = [form for form in missing if form in frequencies]
-    guessed = [
-        word
-        for word in frequencies
-        if word not in seen and word not in lemmas.listed and _is_word(word) and not wanted.isdisjoint(lemmas.of(word))
-    ]
-    listed, others = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
-    return MoreForms(listed, others, len(missing) - len(heard))
+    others = (word for word in frequencies if word not in seen and word not in lemmas.listed and _is_of_letters(word))
+    guessed = [word for word in others if not wanted.isdisjoint(lemmas.of(word))]
+    listed, by_ending = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
+    return MoreForms(listed, by_ending, len(missing) - len(heard), signs)
 
 
-def _is_word(form: str) -> bool:
-    """Whether it is one word of letters: forms of several words, and signs, are none."""
-    return form.replace("-", "").isalpha()
+def _is_of_letters(form: str) -> bool:
+    """Whether it is one word of letters, with their marks: forms of several words, numbers and signs are none."""
+    letters = _SIGN.sub("", form)
+    return letters.isalpha() or (all(map(is_letter, letters)) and any(map(str.isalpha, letters)))
 
 
 def _ranked(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:

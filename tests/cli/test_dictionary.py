@@ -119,6 +119,13 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     assert list(words(tmp_path))[4:] == ["chats", "chattes", "porte", "tableau", "tables"]
 
 
+def test_forms_that_are_no_words_are_noted(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    (tmp_path / "lexicon.tsv").write_text("chat\tchat\tX\t_\n9\tchat\tX\t_\nc'hat\tchat\tX\t_\n", encoding="utf-8")
+    done = llrnn(*given)
+    assert list(words(tmp_path))[4:] == ["c'hat"]
+    assert "note: 1 listed forms are left out: they are no words of letters ('9')" in done.err.splitlines()
+
+
 def test_files_that_only_llrnn_lexicon_once_read(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     (tmp_path / "fr.unimorph").write_text(
         "".join("{1}\t{0}\tN;SG\n".format(*row.split("\t")) for row in LEXICON.splitlines()), encoding="utf-8"

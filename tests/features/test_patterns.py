@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_llrnn.features.spelling import SMALL_NUMBER_END, shape_features, suffix_features
+from fairseq_llrnn.features.spelling import SMALL_NUMBER_END, shape_features, suffix_features, suffixes
 
 NUMBER, YEAR, SMALL = "Shape:Number", "Shape:Year", "Shape:SmallNumber"
 CAPITALISED, ALL_CAPS = "Shape:Capitalised", "Shape:AllCaps"
@@ -104,6 +104,13 @@ def test_the_floor_counts_types_not_repetitions() -> None:
 def test_suffixes_are_lower_cased_and_know_combining_marks() -> None:
     assert suffix_features(["PORTE"], floor=1) == [{"Suffix:te": 1.0, "Suffix:rte": 1.0}]
     assert "Suffix:e\u0301e" in suffix_features(["ferme\u0301e"], floor=1)[0]
+
+
+def test_suffixes_in_other_scripts() -> None:
+    """Marks and joiners belong to letters."""
+    assert suffixes("کتاب\u200cها") == ["ها", "\u200cها", "ب\u200cها"]
+    assert suffixes("लड़के") == ["के", "़के"]
+    assert suffixes("porte-clés") == suffixes("l'été") == suffixes("a\u200ba") == []
 
 
 WORDS = st.lists(st.text("aébcÉ1-", max_size=7), max_size=30)

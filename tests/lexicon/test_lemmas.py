@@ -1,5 +1,6 @@
 """Lemmas: from files and packages, guessed by endings; and the forms of them that a text lacks."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import LemmaRules, Lemmas, more_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.lexicon.table import Row, Table
 
 PAIRS = [
     *((f"{stem}ách", f"{stem}a") for stem in ("kabin", "lamp", "rann", "maš")),
@@ -105,6 +106,48 @@ def test_forms_that_a_text_lacks(lexicon: Path) -> None:
     assert found.listed == ("ženou", "lampách") and found.guessed == ("vodách",) and found.unheard == 2
     assert found.all(None, frequencies) == ["vodách", "ženou", "lampách"]
     assert found.all(2, frequencies) == ["vodách", "ženou"]
+
+
+def lemmas_of(*pairs: tuple[str, str]) -> Lemmas:
+    return Lemmas.of_table(Table((Row(form, lemma, source="lexicon"), 0) for form, lemma in pairs))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("लड़का", "लड़के"),  # marks
+        ("کتاب", "کتاب\u200cها"),  # a joiner
+        (unicodedata.normalize("NFD", "dům"), unicodedata.normalize("NFD", "domů")),
+        ("п'ять", "п'яти"),
+        ("п\u2019ять", "п\u2019яти"),
+        ("आते-जाते", "आती-जाती"),
+        ("être", "peut-être"),
+    ],
+)
+def test_words_of_letters_in_all_scripts(text: str, form: str) -> None:
+    lemmas = lemmas_of((form, text), (text, text))
+    assert more_forms([text], lemmas).listed == (form,)
+    assert more_forms([text], lemmas, {form: 0.1}).listed == (form,)
+
+
+@pytest.mark.parametrize(
+    ("ending", "of_lemma", "stem"),
+    [("े", "ा", "कपड़"), ("\u200cها", "", "کتاب"), ("u\u030a", "", "hrad"), ("ям", "я", "здоров'"), ("s", "", "vis-a-v")],
+)
+def test_words_of_letters_in_all_scripts_get_lemmas(ending: str, of_lemma: str, stem: str) -> None:
+    lemmas = lemmas_of(*((f"{one}{ending}", f"{one}{of_lemma}") for one in ("बकर", "लड़क")))
+    assert lemmas.of(f"{stem}{ending}") == (f"{stem}{of_lemma}",)
+
+
+def test_forms_that_are_no_words_of_letters_are_counted() -> None:
+    signs = ["2", "x2", "'", "l'", "'n", "chats.", "\u0301", "\u200c", "-", "x_y"]
+    lemmas = lemmas_of(*((form, "chat") for form in ("chat", "chats", *signs)))
+    for frequencies in (None, dict.fromkeys(["chats", *signs], 0.1)):
+        more = more_forms(["chat"], lemmas, frequencies)
+        assert more.listed == ("chats",) and more.signs == tuple(sorted(signs)) and more.unheard == 0
+    rules = LemmaRules.learn(PAIRS)
+    assert not any(rules.guess(f"{sign}ách") for sign in ("x2kab", "'kab", "kab.", "kab_"))
+    assert rules.guess("ka'bách") == "ka'ba"
 
 
 def test_simplemma_lists_forms() -> None:

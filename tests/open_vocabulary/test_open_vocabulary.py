@@ -122,9 +122,6 @@ def test_symbols_of_fairseq_in_a_text_are_no_rare_words() -> None:
     assert ours.names == theirs.names
     np.testing.assert_array_equal(ours.log_shares, theirs.log_shares)
     np.testing.assert_array_equal(ours.word_shares, theirs.word_shares)
-    for one in (ours, theirs):
-        assert one.strings.characters.alphabet.characters.tolist() == ours.strings.characters.alphabet.characters.tolist()
-        assert not any(symbol in str(one.names) for symbol in SPECIALS)
     strings = ["<unk>", "</s>", "lunes", "7"]
     np.testing.assert_array_equal(ours.strings.log_probs(strings), theirs.strings.log_probs(strings))
 
