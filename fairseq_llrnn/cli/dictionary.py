@@ -5,7 +5,7 @@ From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` wr
 
 import argparse
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_not_read, check_text_place, stdin_lines, text_output
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
                 table.add(Row(form, lemma, source=f"{source.name}:{code}"))
         lemmas = Lemmas.of_table(table).check("llrnn dictionary", files)
         say_notes(table.notes)
-        frequencies = None if code is None else _frequencies(code, spelling)
+        frequencies = None if code is None else _frequencies(code, spelling, lemmas.listed)
         if otherwise := in_other_form(shown, lemmas.listed):
             word = min(otherwise)
             note(
@@ -134,13 +134,21 @@ def _padding(words: Sequence[str]) -> Iterator[str]:
     return itertools.islice(names, -(len(SPECIALS) + len(words)) % PADDED)
 
 
-def _frequencies(code: str, spelling: Spelling) -> Mapping[str, float] | None:
-    """Frequencies of words in other texts; None where no installed package has any."""
+def _frequencies(code: str, spelling: Spelling, forms: Collection[str]) -> Mapping[str, float] | None:
+    """Frequencies of words in other texts; None where no installed package has any.
+
+    Args:
+        forms: those with listed lemmas. One that the package spells in another way, in lower case mostly, stands in the
+            place of that spelling.
+    """
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
             spelled: dict[str, float] = {}
             for word, frequency in source.all_frequencies(code).items():
                 form = spelling.of_text(word)
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
-            return spelled
+            theirs = {form: spelling.of_text(source.spelled(form, code)) for form in forms if form not in spelled}
+            ours = {form: spelled[word] for form, word in theirs.items() if word in spelled}
+            replaced = {theirs[form] for form in ours}.difference(forms)
+            return {word: frequency for word, frequency in spelled.items() if word not in replaced} | ours
     return None

@@ -119,6 +119,35 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     assert list(words(tmp_path))[4:] == ["chats", "chattes", "porte", "tableau", "tables"]
 
 
+@pytest.mark.parametrize(
+    ("code", "rows", "options", "expected"),
+    [
+        ("de", "Haus Haus|Häuser Haus|häuslich häuslich|Hauses Haus", ["--keep-case"], ["Häuser"]),  # no häuser
+        ("de", "Haus Haus|Häuser Haus", ["--keep-case", "--normalize", "nfd"], ["Ha\u0308user"]),
+        ("de", "Haus Haus|Häuser Haus", [], ["häuser"]),
+        ("de", "Haus Haus|Großhaus Haus", ["--keep-case"], ["Großhaus"]),  # grosshaus
+        ("tr", "Haus Haus|Işık Haus", ["--keep-case"], ["Işık"]),
+        ("tr", "Haus Haus|Işık Haus", ["--lower", "tr"], ["ışık"]),
+    ],
+)
+def test_frequencies_in_lower_case(
+    llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, rows: str,
+    options: list[str], expected: list[str],
+) -> None:  # fmt: skip
+    """Forms are looked up as the package spells its words."""
+    if Wordfreq().missing(code):
+        pytest.skip("wordfreq is not installed")
+    frequencies = {"haus": 0.3, "häuser": 0.2, "grosshaus": 0.1, "ışık": 0.1, "işık": 0.1}
+    monkeypatch.setattr(Wordfreq, "all_frequencies", lambda self, code: frequencies)
+    monkeypatch.setattr(Simplemma, "missing", lambda self, code: ["simplemma"])
+    (tmp_path / "train.fr").write_text("Haus\n" if "--keep-case" in options else "haus\n", encoding="utf-8")
+    lines = ("{}\t{}\tX\t_\n".format(*row.split()) for row in rows.split("|"))
+    (tmp_path / "lexicon.tsv").write_text("".join(lines), encoding="utf-8")
+    done = llrnn(*given, "--language", code, *options)
+    assert done.code == 0 and list(words(tmp_path))[1:] == expected
+    assert ("1 listed forms are left out: no list of frequencies" in done.err) == ("Hauses" in rows)
+
+
 def test_forms_that_are_no_words_are_noted(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     (tmp_path / "lexicon.tsv").write_text("chat\tchat\tX\t_\n9\tchat\tX\t_\nc'hat\tchat\tX\t_\n", encoding="utf-8")
     done = llrnn(*given)

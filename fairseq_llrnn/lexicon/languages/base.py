@@ -136,7 +136,11 @@ class FrequencySource(LanguageSource):
 
     @abstractmethod
     def all_frequencies(self, code: str) -> Mapping[str, float]:
-        """All words that it lists, with their frequencies."""
+        """All words that it lists, spelled as it spells them, with their frequencies."""
+
+    def spelled(self, word: str, code: str) -> str:
+        """A word as it spells it, in lower case if it lists no other."""
+        return word
 
     @abstractmethod
     def least(self, code: str) -> float:

@@ -35,7 +35,6 @@ class Wordfreq(FrequencySource):
     def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
         import wordfreq
         from wordfreq.language_info import get_language_info
-        from wordfreq.preprocess import preprocess_text
 
         package_code = self.codes[code]
         listed = wordfreq.get_frequency_dict(package_code)
@@ -43,11 +42,17 @@ class Wordfreq(FrequencySource):
         is_parted_by_blanks = get_language_info(package_code)["tokenizer"] == "regex"
 
         def frequency(word: str) -> float:
-            frequency_of_word = listed.get(preprocess_text(word, package_code), 0.0)
+            frequency_of_word = listed.get(self.spelled(word, code), 0.0)
             # numbers, and words with hyphens and apostrophes, are frequent as their parts are
             return frequency_of_word or (wordfreq.word_frequency(word, package_code) if is_parted_by_blanks else 0.0)
 
         return np.array([frequency(word) for word in words], dtype=np.float64)
+
+    def spelled(self, word: str, code: str) -> str:
+        from wordfreq.preprocess import preprocess_text
+
+        spelled: str = preprocess_text(word, self.codes[code])  # straße is strasse, in Turkish Işık is ışık
+        return spelled
 
     def all_frequencies(self, code: str) -> Mapping[str, float]:
         import wordfreq
