@@ -47,7 +47,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     options.check()
     code = None if options.language is None else language_code(options.language)
     table, shown = Table(), [] if text is None else text.shown
-    words = None if text is None else list(text.counts or text.others)
+    words = None if text is None else list(dict.fromkeys((*text.counts, *text.others)))
     asked = Asked(options.spelling, words, table.notes)
     for name in READERS:
         for place in places(options, name):

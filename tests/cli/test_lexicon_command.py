@@ -166,6 +166,20 @@ def test_words_of_a_text_and_other_forms_of_their_lemmas(
     assert "table written to words.tsv" in done.out
 
 
+def test_a_dictionary_beside_a_text(llrnn: Llrnn, place: Path) -> None:
+    """hunspell is asked for words of the text that the dictionary lacks, too."""
+    Path("fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
+    Path("fr.dic").write_text("3\nchat/S\ngare/S\nnez\n", encoding="utf-8")
+    Path("more.txt").write_text("les gares\n", encoding="utf-8")
+    words = ("--dict", "dict.txt", "--count-text", "more.txt", "--out", "words.tsv")
+    assert llrnn("lexicon", "--hunspell", "fr.dic", *words).code == 0
+    lines = Path("words.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert {line.split("\t")[0] for line in lines if "hunspell" in line} >= {"chats", "gares"}
+    opened = ("--open-vocabulary", "characters", "--set", "words.guess=off", "words.lexicon=words.tsv")
+    texts = ("--count-text", "train.txt", "more.txt")
+    assert llrnn("prior", "--dict", "dict.txt", *texts, *opened, "--out", "p").code == 0
+
+
 def test_a_package_s_lemmas_are_listed_or_its_guesses(
     llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

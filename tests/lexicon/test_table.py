@@ -1,7 +1,7 @@
 """The lexicon's table: what is written is read again, whatever it is; and what is no table is refused."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
-from fairseq_llrnn.lexicon.table import HEADER, Row, Table, as_features, parsed, written
+from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, Table, as_features, parsed, written
 
 ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
@@ -132,6 +133,24 @@ def test_every_reader_is_an_option_and_gives_rows() -> None:
     assert own >= READERS.keys()
     settings_of = {"lemma_floor", "morpheme_floor", "guess", "keep_case", "lower", "normalize"}
     assert own - READERS.keys() - settings_of == {"language", "morphemes"}  # findings.py, segments.py
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_is_asked_for_all_words_of_a_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the dictionary, and those of the text alone, as `llrnn lexicon` has of --dict and --count-text."""
+    answered: list[object] = []
+
+    def rows(place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+        answered.append(asked.words)
+        yield Row("chat"), 0
+
+    monkeypatch.setitem(READERS, name, rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(LexiconOptions, "check", lambda self, called=str: None)  # of places, which are none here
+    options = LexiconOptions(**{name: "place"})  # type: ignore[arg-type]
+    gather(options, TextWords({"chat": 1, "mer": 0}, ["va", "chat"]))
+    gather(options, TextWords({}, ["va"]))
+    gather(options)
+    assert answered == [["chat", "mer", "va"], ["va"], None]
 
 
 def test_python_s_words_are_rows() -> None:
