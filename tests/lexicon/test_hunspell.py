@@ -1,11 +1,13 @@
 """Dictionaries of hunspell: forms by affix rules, compared with the rules applied one by one, and damaged files."""
 
 import itertools
+import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.readers import hunspell_affixes
@@ -73,6 +75,39 @@ CASES = {
 def test_forms(tmp_path: Path, case: str) -> None:
     rules, words, expected = CASES[case]
     assert [form for its in forms(tmp_path, rules, *words.split()).values() for form in its] == expected.split()
+
+
+ACCENTS = {
+    "a condition": ("SFX S Y 2\nSFX S 0 s [áé]\nSFX S 0 n [^áé]\n", "maté/S mate/S matá/S mał/S"),
+    "what goes and comes": ("SFX S Y 2\nSFX S é és é\nSFX S 0 é e\n", "maté/S mate/S"),
+    "any character": ("SFX S Y 1\nSFX S 0 s t..\n", "maté/S até/S"),
+    "a flag": ("FLAG UTF-8\nSFX á Y 1\nSFX á 0 s .\nSFX a Y 1\nSFX a 0 x .\nNEEDAFFIX é\n", "maté/á mat/a té/aé"),
+    "long flags": ("FLAG long\nSFX áé Y 1\nSFX áé 0 s .\n", "maté/áéxx"),
+    "a prefix": ("PFX P Y 1\nPFX P e dé e\n", "elé/P élé/P"),
+    "a stem": ("SFX S Y 1\nSFX S 0 é .\n", "mat/S st:Maté"),
+}
+
+
+@pytest.mark.parametrize("of_files", ["NFC", "NFD"])
+@pytest.mark.parametrize("case", [*ACCENTS, *CASES])
+def test_forms_do_not_depend_on_the_unicode_form(tmp_path: Path, case: str, of_files: str) -> None:
+    """Rules are of whole characters; forms and lemmas alone are spelled as the text is."""
+    rules, words = (CASES | ACCENTS)[case][:2]
+    by_rules = forms(tmp_path, f"SET UTF-8\n{rules}", *words.replace(" st:", "\tst:").split(" "))
+    assert any(map(len, by_rules.values()))
+    every = [form for its in by_rules.values() for form in its]
+    for path in tmp_path.iterdir():
+        path.write_text(unicodedata.normalize(of_files, path.read_text("utf-8")), "utf-8")
+    for form in ("nfc", "nfd"):
+        def spelled(word: str, form: str = form) -> str:
+            return unicodedata.normalize(form.upper(), word)
+
+        expected = {(spelled(one), spelled(lemma)) for lemma, its in by_rules.items() for one in its}
+        for asked in (None, [spelled(one) for one in every]):
+            table = read_table("hunspell", tmp_path / "a.dic", lowercase=False, form=form, words=asked)
+            assert {(row.form, row.lemma) for row in table.rows} == expected
+        one = read_table("hunspell", tmp_path / "a.dic", form=form, words=[spelled(every[-1]).lower()])
+        assert spelled(every[-1]).lower() in {row.form for row in one.rows}
 
 
 def test_what_stands_beside_a_word(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, in_form, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
 from fairseq_llrnn.lexicon.table import Asked, Row
 
@@ -46,7 +46,7 @@ def iter_hunspell(
     Args:
         words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
             how the text spells a form; it may not change its length. form: of files/text_lines.py, in which both files
-            are read.
+            are read; conditions and flags are of single characters, and want NFC.
 
     Words with too many forms, and what has no effect, rules that apply to no word and flags that nothing defines, are
     counted in a warning at the end.
@@ -115,8 +115,10 @@ def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> fr
 
 def hunspell_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """Each form with its lemma; of a text, those of lemmas that have a form in it. Raises as `iter_hunspell`."""
-    spelling, words = asked.spelling, None if asked.words is None else frozenset(asked.words)
-    for lemma, forms in iter_hunspell(path, words, spelling.cased, spelling.form):
-        lemma = "" if lemma == "_" else spelling.cased(lemma)
+    spelling, words, read_in = asked.spelling, None, asked.spelling.form and "nfc"
+    if asked.words is not None:
+        words = frozenset(in_form(word, read_in) for word in asked.words)
+    for lemma, forms in iter_hunspell(path, words, spelling.cased, read_in):
+        lemma = "" if lemma == "_" else spelling.of_text(lemma)
         for form in forms:
-            yield Row(spelling.cased(form), lemma, source="hunspell"), 0
+            yield Row(spelling.of_text(form), lemma, source="hunspell"), 0
