@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +112,17 @@ def test_lower_cased_words_are_tried_with_capitals(stand_in: StandIn) -> None:
         "lyon": ["NameType:Geo", "POS:PROPN"],
         "onu": ["Abbr:Yes", "POS:NOUN"],
     }
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfd", None])
+def test_lemmas_are_in_the_unicode_form_of_the_text(stand_in: StandIn, form: str | None) -> None:
+    automaton = stand_in(KNOWING.replace('known = {', 'known = {"été": "été<n># là", "Mûr": "Mûr<np>", '))
+    words = [unicodedata.normalize((form or "nfc").upper(), word) for word in ("été", "mûr")]
+    table = read_table("apertium", automaton, form=form, words=words)
+    assert [(row.form, row.lemma) for row in table.rows] == [
+        (word, unicodedata.normalize((form or "nfc").upper(), lemma))
+        for word, lemma in zip(words, ("été là", "mûr"), strict=True)
+    ]
 
 
 def test_many_words_go_in_batches(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

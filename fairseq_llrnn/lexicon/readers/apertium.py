@@ -150,7 +150,7 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
         else:
             count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
         for lemma, names in rows:
-            yield Row(word, spelling.cased(lemma), as_features(names), "apertium"), 0
+            yield Row(word, spelling.of_text(lemma), as_features(names), "apertium"), 0
     count.done()
 
 
