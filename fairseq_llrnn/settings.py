@@ -185,6 +185,8 @@ def checked(
 ) -> SettingsType:
     """The settings that are said, each value of its type and in its range; numbers may be text.
 
+    Where an option may come alone, true is what that means, and false that it is absent; else neither is a number.
+
     Args:
         called: the full name of a key -> how messages call it; "": what has the keys.
 
@@ -194,9 +196,39 @@ def checked(
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_python(values)  # type: ignore[arg-type]  # a class is hashable
+        return _adapter(kind).validate_python(_without_flags(kind, values))  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:
         raise OptionError(_message(kind, error, called)) from None
+
+
+class _Flag(str):
+    """True or false where a number belongs, which pydantic would take for 1 and 0."""
+
+
+def _without_flags(hint: Any, value: Any) -> Any:
+    """A value of a type, or settings, with what true and false mean in the place of numbers."""
+    parts, section = parts_of(hint), section_of(hint)
+    if isinstance(value, bool):
+        return value if bool in parts or not {int, float} & {*parts} else _Flag(str(value).lower())
+    if section is not None:
+        if not isinstance(value, (Mapping, section)):
+            return value
+        changed = {}
+        for name, of_key, _ in _fields(section):
+            before = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+            after = _without_flags(of_key, before)
+            option = next((note for note in about_of(of_key) if isinstance(note, Option)), None)
+            if isinstance(after, _Flag) and option is not None and option.alone is not None:
+                after = option.alone if before else None
+            if after is not before:
+                changed[name] = after
+        if isinstance(value, Mapping):
+            return {**value, **changed}
+        return replace(value, **changed) if changed else value  # type: ignore[type-var]
+    inside = next((get_args(part)[1] for part in parts if get_origin(part) is Mapping), None)
+    if not isinstance(value, Mapping) or not {int, float} & {*parts_of(inside)}:
+        return value
+    return {name: _without_flags(inside, one) for name, one in value.items()}
 
 
 @cache
@@ -223,7 +255,8 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
     if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
         return f"{called(name)}: expected {expected}"
-    shown = repr(value) if isinstance(value, str) and not _NUMBER.fullmatch(value) else value
+    is_text = isinstance(value, str) and not isinstance(value, _Flag) and not _NUMBER.fullmatch(value)
+    shown = repr(value) if is_text else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
     gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
     advice = gone or (f"did you mean {near[0]}?" if near else "correct it")

@@ -200,7 +200,7 @@ class Recipe(Settings):
         Annotated[int, Ge(1)] | None,
         Option("--suffixes", OF_WORDS, "FLOOR", alone=DEFAULT_SUFFIX_FLOOR),
         Doc(
-            "add suffixes of length 2-4 that so many word types share at least (`--suffixes` alone: "
+            "add suffixes of length 2-4 that so many word types share at least (`--suffixes` alone, or true: "
             f"{DEFAULT_SUFFIX_FLOOR}; default: no suffixes)"
         ),
     ] = None

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
+from typing import get_args, get_origin
 
 import numpy as np
 import pytest
 
 from fairseq_llrnn.cli.main import load, main, parser_of
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.expression import Atom
+from fairseq_llrnn.prior.expression_parser import parse
+from fairseq_llrnn.prior.leaves import options_of
+from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe_file import read_recipe, recipe_text
-from fairseq_llrnn.settings import Doc, checked, keys, with_paths
+from fairseq_llrnn.settings import Doc, Settings, checked, keys, parts_of, with_paths
 
 RECIPE = """dictionary = "data/dict.txt"
 text = "data/train.txt"
@@ -150,6 +157,70 @@ def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, sa
 def test_mistakes_of_options(capsys: pytest.CaptureFixture[str], tmp_path: Path, given: list[str], said: str) -> None:
     assert main(["prior", *given, "--out", str(tmp_path / "p")]) == 2
     assert capsys.readouterr().err.startswith(f"llrnn: error: {said}")
+
+
+def settings_kinds(kind: type[Settings] = Settings) -> Iterator[type[Settings]]:
+    """All dataclasses of settings, options of backgrounds as well."""
+    named_backgrounds()
+    for one in kind.__subclasses__():
+        if is_dataclass(one):
+            yield one
+        yield from settings_kinds(one)
+
+
+def test_true_and_false_are_no_numbers() -> None:
+    """But what an option means that comes alone, and its absence; tables of numbers as well."""
+    tried = set()
+    for kind in settings_kinds():
+        for key in (one for one in keys(kind) if one.owner is kind):
+            inside = [one for part in parts_of(key.type) if get_origin(part) is Mapping for one in get_args(part)[1:]]
+            types = {*parts_of(key.type), *(part for one in inside for part in parts_of(one))}
+            if bool in types or not {int, float} & types:
+                continue
+            tried.add(key.name)
+            needed = {one.field: "x" for one in keys(kind) if one.owner is kind and one.default is MISSING}
+            for flag in (True, False):
+                said = {**needed, key.field: {"numbers": flag} if inside else flag}
+                if key.option is not None and key.option.alone is not None:
+                    alone = getattr(checked(kind, said, str), key.field)
+                    assert alone == (key.option.alone if flag else None) and not isinstance(alone, bool)
+                    continue
+                with pytest.raises(OptionError, match=rf"{key.field}.*: expected .*, found {str(flag).lower()}; \w"):
+                    checked(kind, said, str)
+                if not hasattr(kind, "__post_init__"):
+                    with pytest.raises(OptionError, match=f"found {str(flag).lower()}; "):
+                        checked(kind, kind(**said), str)
+    assert tried >= {"suffixes", "top_words", "identity_floor", "weight", "unsupported", "floor", "form_power"}
+    with pytest.raises(OptionError, match=r"evidence.weight: expected a number, found true; correct it"):
+        checked(Recipe, Recipe(evidence=EvidenceOptions(weight=True)), str)
+    assert checked(Recipe, Recipe(suffixes=True), str).suffixes == DEFAULT_SUFFIX_FLOOR
+
+
+@pytest.mark.parametrize(("said", "floor"), [("true", DEFAULT_SUFFIX_FLOOR), ("false", None), ("3", 3)])
+def test_suffixes_by_a_word(place: Path, said: str, floor: int | None) -> None:
+    file = place / "prior.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("suffixes = 2", f"suffixes = {said}"), encoding="utf-8")
+    assert read_recipe(str(file)).suffixes == floor
+    given = ["prior", "--recipe", str(file), "--out", str(place / "prior")]
+    for line in (given, [*given, "--suffixes", "2", "--set", f"suffixes={said}"]):
+        assert main(line) == 0
+        values = tomllib.loads((place / "prior" / "recipe.toml").read_text(encoding="utf-8"))
+        assert values.get("suffixes") == floor
+
+
+def test_a_number_that_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    for said, message in (
+        ("top_words=true", "--set top_words: expected a whole number or all or auto, found true; correct it"),
+        ("identity_floor=false", "--set identity_floor: expected a whole number, found false; correct it"),
+        ("evidence.unsupported.names=true", "--set evidence.unsupported: expected a number, found true; correct it"),
+    ):
+        assert main(["prior", "--dict", "d", "--out", "p", "--set", said]) == 2
+        assert message in capsys.readouterr().err
+    for said in ("weight=true", "weight"):
+        background = parse(f"cache(9, {said})")
+        assert isinstance(background, Atom)
+        with pytest.raises(OptionError, match=r"weight: expected a number, found '?true'?; correct it"):
+            options_of(background)
 
 
 def test_no_place_for_the_prior(capsys: pytest.CaptureFixture[str]) -> None:
