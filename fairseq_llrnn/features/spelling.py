@@ -39,7 +39,8 @@ from fairseq_llrnn.files.toml import read_toml
 NUMBER = re.compile(r"[+\-\u2212]?[.,]?\d+(?:[.,'\u2019 \u00a0\u2009\u202f]\d+)*")
 FOUR_DIGITS = re.compile(r"\d{4}")
 ONE_OR_TWO_DIGITS = re.compile(r"\d{1,2}")
-INNER_HYPHEN = re.compile(r"\w[-\u2010\u2011]\w")
+INNER_HYPHEN = re.compile(r"(?<=(.))[-\u2010\u2011]\w")
+_IN_WORD = re.compile(r"\w")
 
 FIRST_YEAR, LAST_YEAR = 1000, 2100
 # Shape:SmallNumber falls in equal steps from 1 for 0 to 0 for this number; above it, the feature is absent.
@@ -63,7 +64,7 @@ def shape_features(word: str) -> dict[str, float]:
         features["Shape:Capitalised"] = 1.0
     if word.isupper() and sum(character.isupper() for character in word) >= 2:
         features["Shape:AllCaps"] = 1.0
-    if INNER_HYPHEN.search(word):
+    if any(is_letter(hyphen[1]) or _IN_WORD.match(hyphen[1]) for hyphen in INNER_HYPHEN.finditer(word)):
         features["Shape:Hyphenated"] = 1.0
     # Unicode keeps $ + = ° and the like apart, as symbols; for a text they are the same kind of thing.
     if word and all(unicodedata.category(character)[0] in "PS" for character in word):

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from small_corpus import Corpus, Llrnn
 
+from fairseq_llrnn.cli.show.text import find
 from fairseq_llrnn.cli.tables import WIDTH, columns
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -201,6 +204,12 @@ def test_any_case(prior: Path, llrnn: Llrnn, word: str) -> None:
     [
         ("Le 2\nle 5\n", "Le", "Le\n"),  # the given case comes first
         ("été 2\n", "e\u0301te\u0301", "été\n"),
+        ("cafe\u0301 2\n", "caf\u00e9", "cafe\u0301\n"),
+        ("cafe\u0301 2\n", "Caf\u00c9", "cafe\u0301\n"),
+        ("ışık 2\nisim 1\n", "Işık", "ışık\n"),
+        ("ışık 2\nisim 1\n", "İSİM", "isim\n"),
+        ("λόγος 2\n", "ΛΌΓΟΣ", "λόγος\n"),
+        ("Paris 2\n", "paris", "Paris\n"),
         ("\x1b[31mred 2\n", "\x1b[31mred", "\\x1b[31mred\n"),  # escape sequences are not obeyed
     ],
 )
@@ -209,6 +218,16 @@ def test_how_a_word_is_found_and_written(corpus: Corpus, llrnn: Llrnn, dictionar
     done = llrnn("show", corpus.out, asked)
     assert done.out.startswith(shown) and "\x1b" not in done.out
     assert asked != "Le" or done.err == ""
+
+
+def test_a_piece_and_a_source_word_are_found_so_too() -> None:
+    """Pieces without their mark."""
+    symbols = ["<unk>", "▁cafe\u0301", "ışık", "▁ışık", "the"]
+    assert find("CAF\u00c9", symbols, "x", CONVENTIONS["sentencepiece"].mark) == 1
+    assert find("IŞIK", symbols, "x", CONVENTIONS["sentencepiece"].mark) == 2
+    assert find("The", symbols, "x") == 4
+    with pytest.raises(OptionError, match="^x, found 'CAFÉ'; nothing in it is spelt nearly so$"):
+        find("CAFÉ", symbols[2:], "x")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,11 @@ HYPHENATED, PUNCTUATION = "Shape:Hyphenated", "Shape:Punctuation"
         ("iPhone", []),
         ("porte-clés", [HYPHENATED]),
         ("Saint-Malo", [CAPITALISED, HYPHENATED]),
+        ("आते-जाते", [HYPHENATED]),  # marks before and behind
+        ("cafe\u0301-bar", [HYPHENATED]),
+        ("کتاب\u200c-ها", [HYPHENATED]),
+        ("a--b", []),
+        ("a-", []),
         ("-ci", []),
         ("-", [PUNCTUATION]),
         ("...", [PUNCTUATION]),

@@ -10,6 +10,8 @@ from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.feature_table import AUTO
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.files.text_lines import in_form
+from fairseq_llrnn.lexicon.casing import case_key
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
@@ -175,7 +177,11 @@ def find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str],
     index = {symbol: i for i, symbol in enumerate(symbols)}
     composed = unicodedata.normalize("NFC", word)
     forms = (word, composed, word.lower(), composed.lower())
-    for form in (*forms, *map(mark, forms)):
+    sought = (*forms, *map(mark, forms))
+    if index.keys().isdisjoint(sought):  # Turkish, NFD
+        keys = {case_key(form) for form in (composed, mark(composed))}
+        sought = tuple(symbol for symbol in symbols if case_key(in_form(symbol, "nfc")) in keys)[:1]
+    for form in sought:
         if form in index:
             if form != word:
                 note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
