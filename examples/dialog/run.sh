@@ -4,12 +4,15 @@
 #   bash examples/dialog/run.sh [WORK-DIRECTORY [DATA]]        (default: runs/dialog-toy, a made-up data set)
 #
 # DATA: a folder of RNNLG with train, valid and test.json (.gz), say …/rnnlg/restaurant.
-# Run it again and it goes on where it stopped; delete the work directory to start afresh.
+# Run it again and it goes on where it stopped; delete the work directory to start afresh. Another SEED (default: 1) in
+# the environment has a work directory of its own.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/dialog-toy}
 data=${2:-$work/toy}
+seed=${SEED:-1}
 mkdir -p "$work"
+same_settings "$work" "SEED=$seed DATA=$data"
 export TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 # fairseq's own model reads its checkpoint only so; ours is read safely all the same
 dialog=examples/dialog/dialog.py
 text=$work/text
@@ -18,7 +21,7 @@ width=128 epochs=14
 sizes=(--encoder-bidirectional --encoder-embed-dim 64 --encoder-hidden-size "$width" --decoder-embed-dim 128
     --decoder-hidden-size $((2 * width)) --decoder-layers 1 --dropout 0.4 --label-smoothing 0.1)
 recipe=(--optimizer adam --lr 0.004 --force-anneal 8 --lr-shrink 0.7 --clip-norm 1 --max-tokens 250
-    --max-epoch "$epochs" --seed "${SEED:-1}" --cpu --required-batch-size-multiple 1 --num-workers 0
+    --max-epoch "$epochs" --seed "$seed" --cpu --required-batch-size-multiple 1 --num-workers 0
     --no-epoch-checkpoints --log-format simple --log-interval 1000)
 
 preprocess() { # preprocess TEXTS OUT OPTION…

@@ -4,12 +4,14 @@
 #   bash examples/expert/run.sh [WORK-DIRECTORY]        (default: runs/expert)
 #
 # EPOCHS=3: so many in place of six.
-# Run it again and it goes on where it stopped; delete the work directory to start afresh.
+# Run it again and it goes on where it stopped; delete the work directory to start afresh, or to have other EPOCHS.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/expert}
 export TOWNS=$work/text/table.tsv
+epochs=${EPOCHS:-6}
 mkdir -p "$work"
+same_settings "$work" "EPOCHS=$epochs"
 
 task=("$work/data-bin" --user-dir fairseq_llrnn --task llrnn_translation --source-lang q --target-lang a --cpu
     --required-batch-size-multiple 1)
@@ -22,7 +24,7 @@ system() { # system NAME OPTION…: train it, and answer the questions of the te
         run "$work/$name/train.log" fairseq-train "${task[@]}" "$@" --save-dir "$work/$name" --criterion log_linear \
             --arch llrnn_lstm --encoder-embed-dim 64 --encoder-hidden-size 64 --decoder-embed-dim 64 \
             --decoder-hidden-size 64 --decoder-layers 1 --dropout 0.1 --optimizer adam --lr 0.01 --clip-norm 1 \
-            --max-tokens 400 --max-epoch "${EPOCHS:-6}" --seed 1 --num-workers 0 --report-group Pattern \
+            --max-tokens 400 --max-epoch "$epochs" --seed 1 --num-workers 0 --report-group Pattern \
             --no-epoch-checkpoints --log-format simple --log-interval 1000
         touch "$work/$name/done"
     fi

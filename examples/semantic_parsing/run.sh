@@ -7,13 +7,13 @@
 # is made. SEEDS="1 2 3" trains as many models of each kind, and parses with all of a kind together as well. They see the
 # training pairs four times (COPIES) and 6,000 pairs that are put together from their parts (RECOMBINED), for six epochs
 # (EPOCHS). HELD_OUT=120 tests on so many training questions instead of the test (ATIS: on the development set). Run it
-# again and it goes on where it stopped; delete the work directory to start afresh.
+# again and it goes on where it stopped; delete the work directory to start afresh, or for other settings than SEEDS.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/semantic_parsing}
 data=${2:-$work/made}
 here=examples/semantic_parsing
-epochs=${EPOCHS:-6}
+epochs=${EPOCHS:-6} recombined=${RECOMBINED:-6000} copies=${COPIES:-4}
 mkdir -p "$work"
 
 train() { # train PRIOR SEED
@@ -47,24 +47,27 @@ score=(python $here/funql_score.py --gold "$work/text/test.tsv")
 zero=
 say "1/6 questions and forms, names in symbols"
 if [ $# -lt 2 ] && [ ! -e "$data/funql_test.tsv" ]; then python $here/funql_made.py --out "$data"; fi
+if [ ! -e "$data/funql_train.tsv" ] && [ ! -e "$data/train.tsv.gz" ]; then
+    echo "run.sh: error: $data: expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither; give its folder" >&2
+    exit 2
+fi
+mkdir -p "$work/text"
+same_settings "$work/text" "EPOCHS=$epochs COPIES=$copies RECOMBINED=$recombined HELD_OUT=${HELD_OUT:-} DATA=$data"
 if [ -e "$data/funql_train.tsv" ]; then
     [ -e "$work/text/dict.form.txt" ] || python $here/funql_prepare.py --train "$data/funql_train.tsv" \
         --test "$data/funql_test.tsv" --held-out "${HELD_OUT:-0}" --out "$work/text"
     grammar=$here/funql.grammar
-elif [ -e "$data/train.tsv.gz" ]; then # ATIS
+else # ATIS
     [ -e "$work/text/dict.form.txt" ] || python $here/atis_prepare.py --data "$data" --out "$work/text" \
         ${HELD_OUT:+--held-out}
     grammar=$work/text/forms.grammar
     score=(python $here/atis_score.py --text "$work/text")
     zero=", on_zero=skip" # the grammar does not accept all training forms
-else
-    echo "run.sh: error: $data: expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither; give its folder" >&2
-    exit 2
 fi
 
 say "2/6 new pairs from parts of the training pairs"
 [ -e "$work/text/mixed.form" ] || python $here/recombine.py --text "$work/text/train" --grammar "$grammar" \
-    --number "${RECOMBINED:-6000}" --copies "${COPIES:-4}" --out "$work/text/mixed"
+    --number "$recombined" --copies "$copies" --out "$work/text/mixed"
 
 say "3/6 fairseq-preprocess; the target's dictionary is the grammar's"
 [ -e "$work/data-bin/dict.form.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s question -t form \

@@ -7,19 +7,21 @@
 #
 # MULTI30K holds {train,val,test2016}.tok.{en,fr}.gz. In the environment: PAIRS=10000 training pairs, WORDS=1500 that a
 # limited vocabulary keeps, SEED=1, ROWS="NAME=UPDATES …" (default: all, with updates of about a minute).
-# Run it again and it goes on where it stopped.
+# Run it again and it goes on where it stopped, with the same PAIRS, WORDS and SEED.
 set -euo pipefail
 corpus=$(realpath "$1")
 work=$(realpath -m "${2:-runs/rare-words}")
 . "$(dirname "$0")/../stages.sh"
-kept=${WORDS:-1500}
+pairs=${PAIRS:-10000} kept=${WORDS:-1500} seed=${SEED:-1}
+mkdir -p "$work"
+same_settings "$work" "PAIRS=$pairs WORDS=$kept SEED=$seed"
 mkdir -p "$work/text"
 
-say "1/3 texts: ${PAIRS:-10000} pairs; the $kept most frequent words of each language are kept"
+say "1/3 texts: $pairs pairs; the $kept most frequent words of each language are kept"
 for split in train valid=val test=test2016; do
     for side in en fr; do
         text=$work/text/${split%=*}.$side
-        lines=${PAIRS:-10000}
+        lines=$pairs
         [ "$split" = train ] || lines=100000
         [ -e "$text" ] || gzip -dc "$corpus/${split#*=}.tok.$side.gz" | awk -v n="$lines" 'NR <= n' >"$text"
     done
@@ -84,7 +86,7 @@ row() { # row NAME UPDATES
     time run "$place/train.log" fairseq-train "${options[@]}" "${own[@]}" --dataset-impl $impl --save-dir "$place" --arch llrnn_lstm \
         --encoder-embed-dim 128 --encoder-hidden-size 64 --encoder-bidirectional --decoder-embed-dim 128 \
         --decoder-hidden-size 128 --dropout 0.2 --criterion log_linear --optimizer adam --lr 0.004 --lr-scheduler \
-        inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "${SEED:-1}" \
+        inverse_sqrt --warmup-updates 100 --clip-norm 1 --max-tokens 1500 --max-update "$2" --seed "$seed" \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple --log-interval 50
     perplexity "$name" "$place/train.log"
     options+=(--path "$place/checkpoint_best.pt" --beam 5 --max-len-b 80 --required-batch-size-multiple 1)

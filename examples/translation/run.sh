@@ -5,11 +5,13 @@
 #
 # In the environment, PAIRS=600 makes a bitext of so many training pairs (default: 6000) and EPOCHS=3 trains so many
 # epochs at most (default: 12); with both, all takes less than a minute. Run it again and it goes on where it stopped;
-# delete the work directory to start afresh.
+# delete the work directory to start afresh, or give another one for other settings.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/translation}
+pairs=${PAIRS:-6000} epochs=${EPOCHS:-12}
 mkdir -p "$work"
+same_settings "$work" "PAIRS=$pairs EPOCHS=$epochs"
 
 train() { # train NAME: fairseq-train over the prior of that name
     if [ -e "$work/$1/done" ]; then
@@ -21,7 +23,7 @@ train() { # train NAME: fairseq-train over the prior of that name
         --task llrnn_translation --source-lang en --target-lang fr --prior "$work/data-bin/$1" \
         --arch llrnn_lstm --encoder-bidirectional --encoder-embed-dim 128 --encoder-hidden-size 128 \
         --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-layers 1 --dropout 0.2 --criterion log_linear \
-        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch "${EPOCHS:-12}" --patience 3 --seed 1 \
+        --optimizer adam --lr 0.004 --clip-norm 1 --max-tokens 500 --max-epoch "$epochs" --patience 3 --seed 1 \
         --cpu --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --log-format simple \
         --log-interval 1000
     perplexity "$1" "$work/$1/train.log"
@@ -44,7 +46,7 @@ translate() { # translate NAME: the test sentences, one a line, in order
 
 say "1/5 a small bitext; some of its numbers, names and word forms are kept from the training part"
 [ -e "$work/corpus/test.fr" ] ||
-    python scripts/make_corpus.py --bilingual --sentences "${PAIRS:-6000}" --out "$work/corpus"
+    python scripts/make_corpus.py --bilingual --sentences "$pairs" --out "$work/corpus"
 
 say "2/5 fairseq-preprocess"
 [ -e "$work/data-bin/dict.fr.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s en -t fr \

@@ -7,12 +7,14 @@
 # CS-FOLDER and EN-FOLDER hold {train,val,test2016}.tok.{cs,en}.gz, TREEBANKS the Czech *.conllu.gz. In the environment:
 # PAIRS=4000 training pairs, EPOCHS=8 (a Transformer takes three times as many), SEEDS="1", and which of the rows:
 # ROWS="table-known source-suffixes source-treebanks table-every tran-table-known tran-source-suffixes".
-# Run it again and it goes on where it stopped.
+# Run it again and it goes on where it stopped, with the same PAIRS and EPOCHS.
 set -euo pipefail
 cs=$(realpath "$1") en=$(realpath "$2") treebanks=$(realpath "$3")
 . "$(dirname "$0")/../stages.sh"
 work=${4:-runs/source-prior}
-pairs=${PAIRS:-4000}
+pairs=${PAIRS:-4000} epochs=${EPOCHS:-8} # of LSTMs
+mkdir -p "$work"
+same_settings "$work" "PAIRS=$pairs EPOCHS=$epochs"
 mkdir -p "$work/text"
 
 say "1/3 texts: $pairs pairs; the Czech dictionary has the words of all texts, or those that training shows twice"
@@ -46,13 +48,13 @@ source=(--dict "$work/every/dict.cs.txt" --count-text "$work/text/train.cs" --su
 
 say "3/3 training and translation"
 row() { # row NAME SEED DATA OPTIONS…
-    local place=$work/$1-$2 name=$1 seed=$2 data=$work/$3 epochs=${EPOCHS:-8} network
+    local place=$work/$1-$2 name=$1 seed=$2 data=$work/$3 most=$epochs network
     shift 3
     [[ ! -e $place/test.log && " ${ROWS:-$name} " == *" $name "* ]] || return 0
     case $name in
     tran-*)
         network=(--arch llrnn_transformer_multi30k --lr-scheduler inverse_sqrt --warmup-updates 200)
-        epochs=$((3 * epochs))
+        most=$((3 * epochs))
         ;;
     *)
         network=(--arch llrnn_lstm_multi30k --encoder-embed-dim 128 --encoder-hidden-size 128
@@ -62,7 +64,7 @@ row() { # row NAME SEED DATA OPTIONS…
     mkdir -p "$place"
     run "$place/train.log" fairseq-train "$data" --save-dir "$place" --user-dir fairseq_llrnn --task llrnn_translation \
         --source-lang cs --target-lang en "${network[@]}" --dropout 0.3 --criterion log_linear --bf16-products "$@" \
-        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "$epochs" --seed "$seed" --cpu \
+        --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1500 --max-epoch "$most" --seed "$seed" --cpu \
         --required-batch-size-multiple 1 --num-workers 0 --no-epoch-checkpoints --no-last-checkpoints \
         --log-format simple --log-interval 1000
     run "$place/test.part" fairseq-generate "$data" --user-dir fairseq_llrnn --task llrnn_translation \
