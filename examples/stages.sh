@@ -31,6 +31,19 @@ run() { # run LOG COMMAND…: quietly; where it fails, the end of its log and an
     "$@" >"$log" 2>&1 || fail "$log" "$1"
 }
 
+preprocess() { # preprocess OUT OPTION…: fairseq-preprocess, into a folder that is there once all of it is; log: OUT.log
+    [ ! -e "$1" ] || return 0
+    rm -rf "$1.part"
+    run "$1.log" fairseq-preprocess --destdir "$1.part" "${@:2}"
+    mv "$1.part" "$1"
+}
+
+first_lines() { # first_lines NUMBER PACKED TEXT: so many lines of a .gz, in a file that is there when all of them are
+    [ ! -e "$3" ] || return 0
+    gzip -dc "$2" | awk -v n="$1" 'NR <= n' >"$3.part"
+    mv "$3.part" "$3"
+}
+
 perplexity() { # perplexity NAME LOG: the last one on the validation text in the log of fairseq-train, if there is any
     sed -n "s/.*valid on .*ppl \([0-9.]*\).*/$1: validation perplexity \1/p" "$2" | tail -n 1
 }

@@ -24,11 +24,6 @@ recipe=(--optimizer adam --lr 0.004 --force-anneal 8 --lr-shrink 0.7 --clip-norm
     --max-epoch "$epochs" --seed "$seed" --cpu --required-batch-size-multiple 1 --num-workers 0
     --no-epoch-checkpoints --log-format simple --log-interval 1000)
 
-preprocess() { # preprocess TEXTS OUT OPTION…
-    [ -e "$2/dict.sent.txt" ] ||
-        run "$2.log" fairseq-preprocess -s act -t sent --trainpref "$1/train" --destdir "$2" "${@:3}"
-}
-
 train() { # train NAME DATA OPTION…
     local folder=$work/$1
     if [ -e "$folder/done" ]; then
@@ -56,9 +51,10 @@ say "1/5 the data"
 
 say "2/5 fairseq-preprocess; the prior: values and #words have no background but as slots; the encoder reads slots, too"
 known=(--srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt")
-preprocess "$text" "$work/data-bin" "${known[@]}" --validpref "$text/valid"
-preprocess "$text/plain" "$work/plain-bin" "${known[@]}"
-preprocess "$text/delexicalised" "$work/delexicalised-bin" --validpref "$text/delexicalised/valid"
+preprocess "$work/data-bin" -s act -t sent --trainpref "$text/train" --validpref "$text/valid" "${known[@]}"
+preprocess "$work/plain-bin" -s act -t sent --trainpref "$text/plain/train" "${known[@]}"
+preprocess "$work/delexicalised-bin" -s act -t sent --trainpref "$text/delexicalised/train" \
+    --validpref "$text/delexicalised/valid"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.sent.txt" --count-text "$text/counted.sent" \
     --top-words "$(cat "$text/top-words.sent")" --lexical-translation "$work/plain-bin" --set translations.aligner=ibm1 \
     --set patterns="$text/patterns.toml" --evidence patterns --set evidence.mapping="$text/mapping.tsv" --set evidence.unsupported.urls=0 \

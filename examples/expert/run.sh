@@ -40,9 +40,8 @@ say "1/4 a table of towns, and questions"
 [ -e "$work/text/vocabulary.a.txt" ] || python examples/expert/make_questions.py "$work/text"
 
 say "2/4 fairseq-preprocess, and a prior in which all numbers have the same features"
-[ -e "$work/data-bin/dict.a.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s q -t a \
-    --trainpref "$work/text/train" --validpref "$work/text/valid" --testpref "$work/text/test" \
-    --srcdict "$work/text/vocabulary.q.txt" --tgtdict "$work/text/vocabulary.a.txt" --destdir "$work/data-bin"
+preprocess "$work/data-bin" -s q -t a --trainpref "$work/text/train" --validpref "$work/text/valid" \
+    --testpref "$work/text/test" --srcdict "$work/text/vocabulary.q.txt" --tgtdict "$work/text/vocabulary.a.txt"
 [ -e "$work/data-bin/prior" ] || llrnn prior --dict "$work/data-bin/dict.a.txt" --count-text "$work/text/train.a" \
     --set patterns=examples/expert/number.toml --top-words 30 --out "$work/data-bin/prior"
 

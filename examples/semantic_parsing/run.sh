@@ -70,9 +70,8 @@ say "2/6 new pairs from parts of the training pairs"
     --number "$recombined" --copies "$copies" --out "$work/text/mixed"
 
 say "3/6 fairseq-preprocess; the target's dictionary is the grammar's"
-[ -e "$work/data-bin/dict.form.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s question -t form \
-    --trainpref "$work/text/mixed" --testpref "$work/text/test" --tgtdict "$work/text/dict.form.txt" \
-    --destdir "$work/data-bin"
+preprocess "$work/data-bin" -s question -t form --trainpref "$work/text/mixed" --testpref "$work/text/test" \
+    --tgtdict "$work/text/dict.form.txt"
 
 say "4/6 two priors: every symbol its own feature; the grammar as background, and none"
 symbols=(--dict "$work/data-bin/dict.form.txt" --top-words all)

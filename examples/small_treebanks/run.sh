@@ -9,7 +9,7 @@ out=${2:-runs/small-treebanks}
 seeds=${3:-1 2 3}
 here=examples/small_treebanks
 
-[ -e "$out/data-bin/test.bin" ] || python "$here/small_texts.py" --ud "$ud" --out "$out"
+[ -e "$out/data-bin/test.idx" ] || python "$here/small_texts.py" --ud "$ud" --out "$out" # fairseq writes it last
 # shellcheck disable=SC2086 # several seeds are several words
 python "$here/small_treebanks.py" train --ud "$ud" --out "$out" --seeds $seeds
 python "$here/small_treebanks.py" table --out "$out"

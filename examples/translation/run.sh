@@ -49,9 +49,8 @@ say "1/5 a small bitext; some of its numbers, names and word forms are kept from
     python scripts/make_corpus.py --bilingual --sentences "$pairs" --out "$work/corpus"
 
 say "2/5 fairseq-preprocess"
-[ -e "$work/data-bin/dict.fr.txt" ] || run "$work/preprocess.log" fairseq-preprocess -s en -t fr \
-    --trainpref "$work/corpus/train" --validpref "$work/corpus/valid" --testpref "$work/corpus/test" \
-    --tgtdict "$work/corpus/vocabulary.fr.txt" --destdir "$work/data-bin"
+preprocess "$work/data-bin" -s en -t fr --trainpref "$work/corpus/train" --validpref "$work/corpus/valid" \
+    --testpref "$work/corpus/test" --tgtdict "$work/corpus/vocabulary.fr.txt"
 
 say "3/5 two priors: nothing (a softmax); morphology, shapes, what the source words mean, and evidence"
 target=(--dict "$work/data-bin/dict.fr.txt" --count-text "$work/corpus/train.fr")

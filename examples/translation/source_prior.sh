@@ -24,17 +24,14 @@ for split in train val test2016; do
         [ -e "$from" ] || from=$en/$split.tok.$side.gz
         lines=$pairs
         [ $split = train ] || lines=100000
-        [ -e "$work/text/$split.$side" ] || gzip -dc "$from" | awk -v n="$lines" 'NR <= n' >"$work/text/$split.$side"
+        first_lines "$lines" "$from" "$work/text/$split.$side"
     done
 done
 cat "$work"/text/*.cs >"$work/all.cs"
-[ -e "$work/all/dict.cs.txt" ] || run "$work/all.log" fairseq-preprocess --only-source -s cs -t en \
-    --trainpref "$work/all" --destdir "$work/all" --dict-only
-[ -e "$work/known/dict.en.txt" ] || run "$work/known.log" fairseq-preprocess -s cs -t en --trainpref "$work/text/train" \
-    --validpref "$work/text/val" --testpref "$work/text/test2016" --thresholdsrc 2 --destdir "$work/known"
-[ -e "$work/every/dict.en.txt" ] || run "$work/every.log" fairseq-preprocess -s cs -t en --trainpref "$work/text/train" \
-    --validpref "$work/text/val" --testpref "$work/text/test2016" --srcdict "$work/all/dict.cs.txt" \
-    --tgtdict "$work/known/dict.en.txt" --destdir "$work/every"
+preprocess "$work/all" --only-source -s cs -t en --trainpref "$work/all" --dict-only
+texts=(--trainpref "$work/text/train" --validpref "$work/text/val" --testpref "$work/text/test2016")
+preprocess "$work/known" -s cs -t en "${texts[@]}" --thresholdsrc 2
+preprocess "$work/every" -s cs -t en "${texts[@]}" --srcdict "$work/all/dict.cs.txt" --tgtdict "$work/known/dict.en.txt"
 
 say "2/3 priors: of English, the same in all rows; of Czech, suffixes, or treebanks with guesses and suffixes"
 for data in known every; do

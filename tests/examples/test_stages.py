@@ -1,5 +1,6 @@
 """What the run.sh of the examples share: the place they work from, errors that say where to look, what logs say."""
 
+import gzip
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,26 @@ def test_settings_in_the_environment_are_kept_with_the_results(
     said = run_example(script, *before, tmp_path / "work", *after, variables=settings, code=2).err
     asked = " ".join(f"{name}={value}" for name, value in settings.items())
     assert f"expected {asked}" in said and said.endswith("found results of others; give another folder\n")
+
+
+def test_a_step_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
+    """What a killed one left does not look like its result; a second time it is skipped."""
+    (tmp_path / "data.part").mkdir()
+    (tmp_path / "data.part" / "dict.txt").write_text("half\n", encoding="utf-8")
+    (tmp_path / "train").write_text("a b a\n", encoding="utf-8")
+    packed = gzip.compress(b"one\ntwo\nthree\n" * 9)
+    (tmp_path / "cut.gz").write_bytes(packed[:-9])
+    cut = bash('first_lines 2 "$case/cut.gz" "$case/text"; echo not reached', tmp_path)
+    assert cut.returncode and not cut.stdout and not (tmp_path / "text").exists()
+    (tmp_path / "cut.gz").write_bytes(packed)
+    script = """fairseq-preprocess() { echo "called: $*"; mkdir "$2"; cp "$case/train" "$2/train.bin"; }
+    first_lines 2 "$case/cut.gz" "$case/text"; preprocess "$case/data" -s a; cat "$case/text" "$case/data.log" """
+    for _ in range(2):
+        assert bash(script, tmp_path).stdout == f"one\ntwo\ncalled: --destdir {tmp_path}/data.part -s a\n"
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["train.bin"]
+    assert not list(tmp_path.glob("*.part"))
+    (tmp_path / "data.log").write_text("earlier\n", encoding="utf-8")
+    assert bash(script, tmp_path).stdout == "one\ntwo\nearlier\n"
 
 
 def test_the_last_perplexity_of_a_log_and_none_of_a_training_that_had_ended_before(tmp_path: Path) -> None:
