@@ -1,7 +1,8 @@
 """Flat softmax, adaptive softmax and output trees under the same network, on English novels (README.md).
 
     output_trees.py prepare --novels ELTEC_ENG --out OUT [--every 4]     texts, dictionary, prior
-    output_trees.py train --out OUT [ROW …] [--network lbl] [--seed 1]   what is finished is skipped
+    output_trees.py train --out OUT [ROW …] [--network lbl] [--seed 1]   what is finished is skipped;
+                                                                         other --epochs or --part: another OUT
     output_trees.py time --out OUT [ROW …]                               milliseconds a batch, side by side
     output_trees.py table --out OUT                                      the tables, and the picture OUT/curves.png
 

@@ -99,10 +99,24 @@ class Spent:
     targets: int = 0
 
 
+def check_same(training: Training, place: Path) -> None:
+    found = json.loads(place.read_text(encoding="utf-8"))
+    for name in ("epochs", "part"):  # which the model's name does not tell
+        if found[name] != getattr(training, name):
+            raise OptionError(
+                f"{place}: expected results of --{name} {getattr(training, name):g}, found those of --{name} "
+                f"{found[name]:g}; give another --out, after `prepare`"
+            )
+
+
 def train(training: Training, out: Path) -> None:
-    """Train and measure one model, with a point of the curve now and then; skip it where that is done."""
+    """Train and measure one model, with a point of the curve now and then; skip it where that is done.
+
+    Raises OptionError where it is done with another number of epochs, or another part of them.
+    """
     place = out / "models" / f"{training.name}.json"
     if place.exists():
+        check_same(training, place)
         print(f"{training.name}: finished")
         return
     prior = Prior.load(out / "prior")
