@@ -209,14 +209,11 @@ def translate(
     out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str], gpu: bool = False
 ) -> None:
     """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr (or .cs …), a sentence a line."""
-    place, target = f"results/{name}/{which}", Pair.of(out).target
+    place, target, told = f"results/{name}/{which}", Pair.of(out).target, f"{name}: translating {which}"
     source = out / f"{TEXTS[which]}.en"
     if not source.exists():
         raise OptionError(f"{source}: expected a text, found none; the stages prepare and copy make them")
-    if not is_made(out / f"{place}.out", _files(out, path)):
-        print(f"{name}: translating {which}", flush=True)
-        command = _placed(_search(out, which, recipe, path), gpu)
-        execute(out, [*command, *extra], f"results/{name}/log", f"{place}.out")
+    _write_search(out, f"{place}.out", [*_search(out, which, recipe, path), *extra], path, told, gpu)
     _write_translations(out, place, target, len(lines_of(source)))
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():
@@ -225,11 +222,6 @@ def translate(
             command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.{target}"]
             command += [option.format(data=recipe.data) for option in options]
             execute(out, command, f"results/{name}/log")
-
-
-def _files(out: Path, path: str) -> list[Path]:
-    """Of a checkpoint, or of several with `:` between them; relative to OUT."""
-    return [out / one for one in path.split(":")]
 
 
 def _search(out: Path, which: str, recipe: Recipe, path: str) -> list[str]:
@@ -264,15 +256,28 @@ def list_best(
 ) -> None:
     """The n-best list of a set: results/NAME/SET.nbest."""
     place = f"results/{name}/{which}.nbest"
-    if not is_made(out / place, _files(out, path)):
-        print(f"{name}: {count}-best list of {which}", flush=True)
-        command = _placed(recipes.generate_nbest(Pair.of(out), recipe, path, which, count), gpu)
-        execute(out, [*command, *extra], f"results/{name}/log", place)
+    command = recipes.generate_nbest(Pair.of(out), recipe, path, which, count)
+    _write_search(out, place, [*command, *extra], path, f"{name}: {count}-best list of {which}", gpu)
 
 
-def _placed(command: list[str], gpu: bool) -> list[str]:
-    """A search on a CPU, or on a GPU."""
-    return [word for word in command if not gpu or word != "--cpu"]
+def _write_search(out: Path, place: str, command: list[str], path: str, told: str, gpu: bool) -> None:
+    """What a search prints, in PLACE, with the command in PLACE.command; skipped where that is done.
+
+    Raises DataError where it was done by another command.
+    """
+    said = out / f"{place}.command"
+    settings = shlex.join(word for word in command if word not in (recipes.USER_DIR, "--cpu"))
+    if is_made(out / place, (out / one for one in path.split(":"))):  # several checkpoints have `:` between them
+        begun = said.read_text(encoding="utf-8") if said.exists() else settings
+        if begun != settings:
+            raise DataError(
+                f"{out / place}: expected a search by `{settings}`, found one by `{begun}`; delete it to search again"
+            )
+        return
+    print(told, flush=True)
+    said.unlink(missing_ok=True)
+    execute(out, [word for word in command if not gpu or word != "--cpu"], str(Path(place).parent / "log"), place)
+    said.write_text(settings, encoding="utf-8")
 
 
 def keep(out: Path, name: str, docs: Path) -> None:

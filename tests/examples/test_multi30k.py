@@ -105,7 +105,7 @@ def test_prepared_once(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> N
     before = len(world.commands)
     assert world("prepare", "--data", world.place / "multi30k-en-fr") == 0
     assert world("train", "ll-word", "--", *SHORT) == 0
-    assert world("translate", "ll-word", "--set", "test") == 0
+    assert world("translate", "ll-word", "--set", "test", *FEW_WORDS) == 0
     assert len(world.commands) == before and capsys.readouterr().out == "ll-word: trained already\n"
 
 
@@ -121,6 +121,17 @@ def test_made_again_from_another_checkpoint(world: Multi30k) -> None:
     assert world(*arguments) == 0 and len(world.commands) == before
     os.utime(out / results / "copy.out", (1, 1))
     assert world(*arguments) == 0 and len(world.commands) == before + 1
+
+
+def test_a_search_with_other_options_is_refused(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
+    before = len(world.commands)
+    assert world("translate", "ll-word", "--set", "test", "--", "--lenpen", "2") == 2
+    said = capsys.readouterr().err
+    place = world.out / "results" / "ll-word" / "test.out"
+    assert said.startswith(f"multi30k: error: {place}: expected a search by `fairseq-interactive word ")
+    assert " --lenpen 2`, found one by `fairseq-interactive " in said and said.count("\n") == 1
+    assert said.endswith("; delete it to search again\n") and len(world.commands) == before
+    assert world("translate", "ll-word", "--set", "test", "--gpu", *FEW_WORDS) == 0 and len(world.commands) == before
 
 
 def test_translations_and_their_scores(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
