@@ -104,6 +104,8 @@ def train(args: argparse.Namespace) -> None:
     fit(model, examples, args.out, args, **more)
     if args.softmax:
         (args.out / SOFTMAX).touch()
+    else:
+        (args.out / SOFTMAX).unlink(missing_ok=True)  # of an earlier training
 
 
 def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -67,7 +67,11 @@ def test_what_is_trained_says_required_terms(
     monkeypatch.setattr(training, "padded", lambda some, *more: sources.extend(some) or collate(some, *more))
     prior, model = ["--prior", str(texts / "prior")], str(tmp_path / "model")
     pair = ["--source", str(texts / "train.en"), "--target", str(texts / "train.fr")]
+    mark = tmp_path / "model" / translate.SOFTMAX
+    mark.parent.mkdir()
+    mark.touch()  # as of an earlier training with a softmax
     translate.main(["train", model, *prior, *pair, *SIZES, *output])
+    assert mark.exists() == ("--softmax" in output)
     asked = ["--source", str(texts / "some.en"), "--beam", "2", "--longest", "12", "--to", str(tmp_path / "out")]
     terms = ["--terms", str(texts / "terms.tsv"), "--term-forms", str(texts / "lexicon.tsv")]
     translate.main(["search", model, *prior, *asked, *terms])
