@@ -4,7 +4,7 @@
     python classification.py run --data ../shared/data --set glosses --model huffman --arity 20 --out rows.jsonl
     python classification.py table rows.jsonl
 
-Times are seconds of processor time, one thread.
+A line that the file has is not made again. Times are seconds of processor time, one thread.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from others import FastText, FastTextOptions, NapkinXC
 from fairseq_llrnn.errors import LLRNNError, OptionError, check_least
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 
+OPTIONS = ("set", "model", "arity", "size", "rate", "epochs", "batch", "seed")  # which tell a line from others
 OURS = ("flat", "huffman", "random", "learned", "refit")
 MODELS = (*OURS, "fasttext-hs", "fasttext-softmax", "napkinxc")
 COLUMNS = ("set", "model", "arity", "size", "rate", "epochs", "seed", "valid_p_at_1", "test_p_at_1", "test_p_at_5",
@@ -49,14 +50,25 @@ def main() -> int:
     args = parser.parse_args()
     try:
         if args.command == "table":
-            print(as_table([json.loads(line) for line in args.rows.read_text(encoding="utf-8").splitlines()]))
+            print(as_table(lines_of(args.rows)))
+        elif args.out.exists() and any(options_of(args).items() <= line.items() for line in lines_of(args.out)):
+            print(f"{args.model}: {args.out} has it")
         else:
+            found = row(args)
             with args.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row(args)) + "\n")
+                file.write(json.dumps(found) + "\n")
     except LLRNNError as error:
         print(f"classification.py: error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in OPTIONS}
 
 
 def row(args: argparse.Namespace) -> dict[str, Any]:
@@ -80,7 +92,7 @@ def row(args: argparse.Namespace) -> dict[str, Any]:
         seconds = model.seconds
     valid, _ = model.measure(texts["valid"])
     test, test_seconds = model.measure(texts["test"])
-    facts = {name: getattr(args, name) for name in ("set", "model", "arity", "size", "rate", "epochs", "batch", "seed")}
+    facts = options_of(args)
     facts |= {"valid_p_at_1": valid.p_at_1, **{f"test_{name}": value for name, value in test.facts().items()}}
     facts |= {"train_seconds": seconds, "test_seconds": test_seconds}
     if args.model in OURS:

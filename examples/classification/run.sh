@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Labels of texts: our trees and flat head against fastText, on one data set. Some minutes (glosses: an hour).
+# Labels of texts: our trees and flat head against fastText, on one data set. Some minutes (glosses: an hour). What is done
+# is skipped.
 #
 #   bash examples/classification/run.sh [SET] [DATA] [OUT]
 set -euo pipefail
@@ -9,7 +10,7 @@ data=${2:-../shared/data}
 out=${3:-runs/classification}
 mkdir -p "$out"
 
-one() { # one MODEL OPTIONS…: a line of JSON more
+one() { # one MODEL OPTIONS…: a line of JSON more, where there is none of it
     say "$set: $*"
     python examples/classification/classification.py run --data "$data" --set "$set" --out "$out/$set.jsonl" --model "$@"
 }

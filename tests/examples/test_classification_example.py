@@ -48,6 +48,9 @@ def test_every_model_learns(
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["test_p_at_1"] for row in rows] == [100.0] * 5
     assert all(0 < row["test_nats"] < 0.5 for row in rows)
+    assert run(modules, monkeypatch, "run", "--set", "few", "--model", "refit", *options, "--out", out) == 0
+    assert capsys.readouterr().out.endswith(f"refit: {out} has it\n")
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 5
     capsys.readouterr()
     assert run(modules, monkeypatch, "table", out) == 0
     assert capsys.readouterr().out.count("| few |") == 5
