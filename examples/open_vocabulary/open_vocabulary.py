@@ -79,9 +79,13 @@ def compare(
         finished = place / "result.json"
         if finished.exists():
             continue
+        speller = out / "open" / "data-bin" / "prior"  # its character model
+        if name == "unk" and not speller.exists():
+            raise DataError(f"{speller}: expected the prior that spells <unk>, found none; make `open` first")
         prepare(name, text, place, sizes)
         for command in commands(name, place, lexicon, user_dir, sizes):
-            made = {"fairseq-preprocess": place / "data-bin" / "train.bin", "llrnn": place / "data-bin" / "prior"}
+            # of a text, fairseq writes the .idx last
+            made = {"fairseq-preprocess": place / "data-bin" / "valid.idx", "llrnn": place / "data-bin" / "prior"}
             if command[0] == "fairseq-train":
                 print(f"{name}: training; {place / 'train.log'} says how far", file=sys.stderr, flush=True)
             if command[0] not in made or not made[command[0]].exists():

@@ -9,4 +9,5 @@ ud=${1:-../shared/data/ud-french-gsd-1.4}
 out=${2:-runs/open-vocabulary}
 
 [ -e "$out/french/train.conllu" ] || python examples/french_morphology/prepare.py --ud "$ud" --out "$out/french"
-python examples/open_vocabulary/open_vocabulary.py --text "$out/french/text" --conllu "$out/french/train.conllu" --out "$out"
+python examples/open_vocabulary/open_vocabulary.py --text "$out/french/text" --conllu "$out/french/train.conllu" --out "$out" \
+    open unk pieces characters

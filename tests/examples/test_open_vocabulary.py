@@ -14,6 +14,7 @@ from example_parts import text_units, unit_bits
 from shell import Shell
 from tiny_world import World, sentences
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior.parts import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -47,6 +48,9 @@ def test_all_systems_are_measured_in_bits_per_character(shell: Shell, world: Wor
     assert "num_updates 10" in (tmp_path / "pieces" / "train.log").read_text(encoding="utf-8")
     again = example.compare(["open"], text, tmp_path, lexicon, sizes, lambda command, stdin: pytest.fail("run again"))
     assert again == shown
+    missing = r"open/data-bin/prior: expected the prior that spells <unk>, found none; make `open` first"
+    with pytest.raises(DataError, match=missing):
+        example.compare(["unk"], text, tmp_path / "none", lexicon, sizes, execute)
     # the spelling of <unk>, by hand
     prior = tmp_path / "open" / "data-bin" / "prior"
     vocabulary = Prior.load(prior).find(OpenVocabularyPart).vocabulary
