@@ -7,7 +7,8 @@
 #
 # MULTI30K holds {train,val,test2016}.tok.{en,fr}.gz. In the environment: PAIRS=10000 training pairs, WORDS=1500 that a
 # limited vocabulary keeps, SEED=1, ROWS="NAME=UPDATES …" (default: all, with updates of about a minute).
-# Run it again and it goes on where it stopped, with the same PAIRS, WORDS and SEED.
+# Run it again and it goes on where it stopped, with the same PAIRS, WORDS and SEED; a row that had fewer updates is
+# trained on.
 set -euo pipefail
 corpus=$(realpath "$1")
 work=$(realpath -m "${2:-runs/rare-words}")
@@ -20,10 +21,9 @@ mkdir -p "$work/text"
 say "1/3 texts: $pairs pairs; the $kept most frequent words of each language are kept"
 for split in train valid=val test=test2016; do
     for side in en fr; do
-        text=$work/text/${split%=*}.$side
         lines=$pairs
         [ "$split" = train ] || lines=100000
-        [ -e "$text" ] || gzip -dc "$corpus/${split#*=}.tok.$side.gz" | awk -v n="$lines" 'NR <= n' >"$text"
+        first_lines "$lines" "$corpus/${split#*=}.tok.$side.gz" "$work/text/${split%=*}.$side"
     done
 done
 for scheme in copyable positional positional-all; do
@@ -42,16 +42,16 @@ done
 llrnn report --source "$work/text/valid.en" --reference "$work/text/valid.fr" --system "${ceilings[@]}" --tokenize none \
     --train "$work/text/train.fr" --out "$work/ceiling.html"
 
-preprocess() { # preprocess NAME TEXTS OPTIONS…: binary data, or raw, in NAME
-    [ -e "$work/data/$1/dict.fr.txt" ] || run "$work/$1.log" fairseq-preprocess -s en -t fr --trainpref "$2/train" \
-        --validpref "$2/valid" --destdir "$work/data/$1" "${@:3}"
+data() { # data NAME TEXTS OPTIONS…: binary data, or raw
+    preprocess "$work/data/$1" -s en -t fr --trainpref "$2/train" --validpref "$2/valid" "${@:3}"
 }
-preprocess words "$work/text" --testpref "$work/text/test"
+mkdir -p "$work/data"
+data words "$work/text" --testpref "$work/text/test"
 limited=(--nwordssrc $((kept + 4)) --nwordstgt $((kept + 4)) --padding-factor 1)
-preprocess unk "$work/text" --testpref "$work/text/test" "${limited[@]}"
-preprocess slots "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw # which keeps rare words
-preprocess hybrid "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw
-for scheme in copyable positional positional-all; do preprocess $scheme "$work/$scheme"; done
+data unk "$work/text" --testpref "$work/text/test" "${limited[@]}"
+data slots "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw # which keeps rare words
+data hybrid "$work/text" --testpref "$work/text/test" "${limited[@]}" --dataset-impl raw
+for scheme in copyable positional positional-all; do data $scheme "$work/$scheme"; done
 
 say "2/3 priors"
 for data in unk copyable positional positional-all; do
@@ -74,7 +74,14 @@ say "3/3 training and translation"
 TIMEFORMAT='%U seconds of processor time'
 row() { # row NAME UPDATES
     local name=$1 data=$work/data/${1%-*} place=$work/models/$1 impl=mmap options own=() text=$work/text/test.en
-    [ ! -e "$work/$name.fr" ] || return 0
+    local made=0
+    [ ! -e "$work/$name.fr" ] || made=$(cat "$work/$name.updates")
+    [ "$made" != "$2" ] || return 0
+    [ "$made" -lt "$2" ] || {
+        echo "run.sh: error: $work/$name.fr: expected $2 updates, found results of $made; give another folder" >&2
+        exit 2
+    }
+    rm -f "$work/$name.fr"
     mkdir -p "$place"
     case $name in
     slots) impl=raw ;;
@@ -93,20 +100,23 @@ row() { # row NAME UPDATES
     case $name in
     unk)
         time run "$place/test.log" fairseq-generate "${options[@]}" --gen-subset test --print-alignment soft --max-tokens 3000
-        python scripts/replace_unknown.py --generated "$place/test.log" --source "$text" --out "$work/$name.fr" \
+        python scripts/replace_unknown.py --generated "$place/test.log" --source "$text" --out "$work/$name.part" \
             --unknown-to "$work/data/unk/dict.en.txt"
         hypotheses "$place/test.log" >"$work/no-copies.fr"
         ;;
     slots | words | hybrid-*)
         time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$text" --buffer-size 2000 --max-tokens 3000
-        hypotheses "$place/test.log" >"$work/$name.fr"
+        hypotheses "$place/test.log" >"$work/$name.part"
         ;;
     *)
         time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$work/$name/test.en" --buffer-size 2000 \
             --max-tokens 3000
-        hypotheses "$place/test.log" | llrnn rare-words restore --data "$work/$name" --source "$text" --out "$work/$name.fr"
+        hypotheses "$place/test.log" | llrnn rare-words restore --data "$work/$name" --source "$text" \
+            --out "$work/$name.part"
         ;;
     esac
+    echo "$2" >"$work/$name.updates"
+    mv "$work/$name.part" "$work/$name.fr"
 }
 for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid-shared=330 hybrid-separate=330}; do
     row "${pair%=*}" "${pair#*=}"
