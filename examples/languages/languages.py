@@ -109,6 +109,7 @@ def finish(
         "language": language.name,
         "row": row.name,
         "seed": seed,
+        "budget": budget,
         "epochs": len(losses),
         "best_epoch": losses.index(min(losses)) + 1,
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
@@ -139,7 +140,18 @@ def work(
     for seed, language, row in ((s, language, row) for s in seeds for language in languages for row in rows):
         result = out / language.name / f"{row.name}-{seed}" / "result.json"
         name = f"{language.name} {row.name}-{seed}"
-        if result.exists() or not fits(row, language):
+        if not fits(row, language):
+            continue
+        if result.exists():
+            found = json.loads(result.read_text(encoding="utf-8"))
+            if found.get("budget", budget) != budget:
+                print(
+                    f"languages.py: error: {name}: expected results of --budget {budget:g}, found those of --budget "
+                    f"{found['budget']:g}; give another --out",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                failures += 1
             continue
         try:
             with alone(result.parent):

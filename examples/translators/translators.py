@@ -72,10 +72,15 @@ def make_row(name: str, updates: int | None, lr: float | None) -> None:
     with alone(place):
         facts_file, log = place / "facts.json", place / "log"
         facts = json.loads(facts_file.read_text(encoding="utf-8")) if facts_file.exists() else {}
+        asked = updates or network.updates[output]
+        if facts.get("updates", asked) != asked:
+            raise OptionError(
+                f"{place}: expected a training of {asked} updates, found one of {facts['updates']}; give another --out"
+            )
         if "train_seconds" not in facts:
             for checkpoint in place.glob("checkpoint*.pt"):
                 checkpoint.unlink()
-            facts["updates"] = updates or network.updates[output]
+            facts["updates"] = asked
             training = rows.train(name, str(place), facts["updates"], network.lr if lr is None else lr)
             facts["train_seconds"] = run("fairseq-train", training, log)
             _keep(facts_file, facts)

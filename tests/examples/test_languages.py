@@ -117,8 +117,19 @@ def test_readers_of_other_texts(kind: str, tmp_path: Path) -> None:
     ]
 
 
+def test_results_of_another_budget_are_not_taken_for_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "swahili" / "spelling-1"
+    place.mkdir(parents=True)
+    (place / "result.json").write_text('{"budget": 55.0}', encoding="utf-8")
+    asked = [rows.ROWS["spelling"]], [SWAHILI], [1], tmp_path, tmp_path
+    assert languages.work(*asked, 55.0) == 0 and languages.work(*asked, 85.0) == 2
+    said = "expected results of --budget 85, found those of --budget 55; give another --out"
+    assert capsys.readouterr().err == f"languages.py: error: swahili spelling-1: {said}\n"
+
+
 def test_all_units_are_measured_on_the_same_characters(finished: Path) -> None:
     results = languages.results_of(finished)
+    assert {result["budget"] for result in results} == {1e9}
     assert len(results) == 4 and len({result["test"]["characters"] for result in results}) == 1
     for result in results:
         assert result["epochs"] == len(result["curve"]) == 2 and result["seconds"]["fairseq-train"] == 1.5
