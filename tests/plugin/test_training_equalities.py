@@ -5,8 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 from same_training import JOINED, assert_same_training
-from shell import Shell, assert_says
+from shell import Result, Shell, assert_says
 from tiny_world import World, read_checkpoint
 from translation_world import TranslationWorld
 
@@ -106,3 +107,48 @@ def test_killed_in_mid_epoch_and_resumed(shell: Shell, world: World, uninterrupt
 
 def updates(checkpoint: Path) -> int:
     return read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"]
+
+
+# ---- what depends on earlier validations -----------------------------------------------------------------------------
+
+# No loss is better than the first one by so much: the rate falls as often as it may.
+PLATEAU = ["--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", 0.5, "--lr-threshold", 0.9, "--batch-size", 64]
+
+
+def rates(done: Result) -> list[float]:
+    return [float(row["train_lr"]) for row in done.json_lines("train")]
+
+
+@pytest.mark.parametrize("patience, expected", [(0, [1, 1, 0.5, 0.25, 0.125]), (1, [1, 1, 1, 0.5, 0.5])])
+def test_a_falling_rate_falls_the_same_after_a_stop(
+    shell: Shell, world: World, tmp_path: Path, patience: int, expected: list[float]
+) -> None:
+    """Stopped after every epoch, when it falls and when it is about to."""
+    parts = []
+    for name, ends in {"whole": [5], "parts": [1, 2, 3, 4, 5]}.items():
+        arguments = [*world.train_args(save_dir=tmp_path / name), *PLATEAU, "--lr-patience", patience]
+        runs = [rates(shell.run("fairseq-train", *arguments, "--max-epoch", end)) for end in ends]
+        parts.append(sum(runs, []))
+    assert parts == [[0.01 * share for share in expected]] * 2
+    assert_same_training(tmp_path / "parts" / "checkpoint_last.pt", tmp_path / "whole" / "checkpoint_last.pt")
+
+
+def test_a_falling_rate_without_its_progress(shell: Shell, world: World, tmp_path: Path) -> None:
+    """A checkpoint of before, one without an optimizer, and what a user says of the rate."""
+    checkpoint, bare = tmp_path / "checkpoint_last.pt", tmp_path / "bare" / "checkpoint_last.pt"
+    for path, options in {checkpoint: [], bare: ["--no-save-optimizer-state"]}.items():
+        arguments = [*world.train_args(save_dir=path.parent), *PLATEAU, "--max-epoch", 2, *options]
+        shell.run("fairseq-train", *arguments)
+
+    def after(path: Path, *options: str) -> list[float]:
+        going_on = [*world.train_args(), *PLATEAU, "--max-epoch", 3, "--restore-file", path, *options]
+        return rates(shell.run("fairseq-train", *going_on))
+
+    assert after(checkpoint) == [0.005]
+    for option in (["--reset-lr-scheduler"], ["--reset-optimizer"], ["--optimizer-overrides", "{'lr': 0.01}"]):
+        assert after(checkpoint, *option) == [0.01]
+    assert after(bare) == [0.01]
+    state = read_checkpoint(checkpoint)
+    del state["extra_state"]["LLRNNLanguageModelingTask"]
+    torch.save(state, checkpoint)
+    assert after(checkpoint) == [0.01]

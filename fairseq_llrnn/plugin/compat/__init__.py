@@ -4,6 +4,7 @@
     safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
     plain_arrays.py      numpy's arrays and numbers in them
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
+    resuming.py          what they lack for a training that goes on
     option_checks.py     values of fairseq's options that it finds out about too late
     user_errors.py       a user's error is one line
     loading.py           models from checkpoints

@@ -47,6 +47,7 @@ from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explain_misfit, 
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
 from fairseq_llrnn.plugin.compat.loading import Loaded, Places, read_if_there, take_places
+from fairseq_llrnn.plugin.compat.resuming import keep_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
 
@@ -268,8 +269,8 @@ Load = Callable[..., Any]
 def load_safely_for(task_class: type[FairseqTask]) -> None:
     """From here on, fairseq loads and saves checkpoints safely for tasks of a class. Once is enough."""
     safely: tuple[tuple[str, Callable[[Load], Load], Callable[[], AbstractContextManager[None]]], ...] = (
-        ("save_checkpoint", lambda save: save, whole_saving),  # these two are fairseq-train's
-        ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(load)), safe_loading),
+        ("save_checkpoint", keep_progress, whole_saving),  # these two are fairseq-train's
+        ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(take_up_progress(load))), safe_loading),
         ("load_model_ensemble", explain_misfit, safe_loading),
         ("load_model_ensemble_and_task", lambda load: explain_misfit(look_at_each(load)), safe_loading),
     )

@@ -25,6 +25,7 @@ class PluginTask(FairseqTask):
     extensions: tuple[TaskExtension, ...] = ()
     training_split: str | None = None  # the name of what training reads, once it is loaded
     batches_per_epoch = 0  # of it, for this process
+    progress: dict[str, Any] | None = None  # of the training, as the newest checkpoint has it (compat/resuming.py)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -68,6 +69,14 @@ class PluginTask(FairseqTask):
         for extension in self.extensions:
             data = extension.changed_data(data, training, first)
         return data
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """What fairseq adds to a checkpoint. It gives back what stands under the name of the class."""
+        return {type(self).__name__: self.progress or {}}
+
+    def set_checkpoint_dict(self, progress: dict[str, Any]) -> None:
+        """What `get_checkpoint_dict` had when the checkpoint was saved."""
+        self.progress = progress
 
     def build_tokenizer(self, args: Any) -> Any:
         """As fairseq's, and as extensions will have it."""
