@@ -8,7 +8,7 @@ import pytest
 import torch
 from same_training import JOINED, assert_same_training
 from shell import Result, Shell, assert_says
-from tiny_world import World, read_checkpoint
+from tiny_world import MODEL, World, read_checkpoint
 from translation_world import TranslationWorld
 
 # Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
@@ -152,3 +152,64 @@ def test_a_falling_rate_without_its_progress(shell: Shell, world: World, tmp_pat
     del state["extra_state"]["LLRNNLanguageModelingTask"]
     torch.save(state, checkpoint)
     assert after(checkpoint) == [0.01]
+
+
+# The loss falls, and is said to be the better the higher it is: the first validation stays the best one.
+WAITING = ["--maximize-best-checkpoint-metric", "--max-epoch", 6]
+AS_INSTALLED = "from fairseq_cli.train import cli_main; cli_main()"
+TWICE = """
+import sys
+from fairseq_cli.train import cli_main
+program, folder, *arguments = sys.argv
+for name in ("first", "second"):
+    sys.argv = [program, *arguments, "--save-dir", f"{folder}/{name}"]
+    cli_main()
+"""
+
+
+def epochs(done: Result) -> list[int]:
+    return [int(row["epoch"]) for row in done.json_lines("train")]
+
+
+@pytest.mark.parametrize("command", [["fairseq-train"], ["python", "-c", AS_INSTALLED]], ids=["file", "module"])
+def test_patience_goes_on_after_a_stop(shell: Shell, world: World, tmp_path: Path, command: list[str]) -> None:
+    """Stopped and resumed, it ends as early; the command that has ended trains nothing."""
+    folder = tmp_path / "parts"
+    whole = [*world.train_args(save_dir=tmp_path / "whole"), *WAITING, "--patience", 3]
+    parts = [*world.train_args(save_dir=folder), *WAITING, "--patience", 3]
+    assert epochs(shell.run("fairseq-train", *whole)) == [1, 2, 3, 4]
+    assert epochs(shell.run(*command, *parts, "--max-epoch", 2)) == [1, 2]
+    assert epochs(shell.run(*command, *parts)) == [3, 4]
+    assert_same_training(folder / "checkpoint_last.pt", tmp_path / "whole" / "checkpoint_last.pt")
+    again = shell.run(*command, *parts)
+    assert epochs(again) == []
+    assert "early stop since valid performance hasn't improved for last 3 runs" in again.out
+
+
+def test_patience_with_other_options_after_its_end(shell: Shell, world: World, tmp_path: Path) -> None:
+    """A larger one, none, what begins it anew, a checkpoint of before; and as `llrnn train` says it."""
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), *WAITING, "--patience", 2)
+
+    def after(*options: object) -> list[int]:
+        going_on = [*world.train_args(), *WAITING, "--restore-file", checkpoint, *options]
+        return epochs(shell.run("fairseq-train", *going_on))
+
+    assert after("--patience", 2) == []
+    assert after("--patience", 3) == [4]
+    assert after() == [4, 5, 6]
+    assert after("--patience", 2, "--disable-validation") == [4, 5, 6]
+    assert after("--patience", 2, "--reset-meters") == [4, 5, 6]
+    assert after("--patience", 2, "--reset-dataloader")[:2] == [1, 2]
+    sizes = [*MODEL[2:], "--cpu", "--num-workers", 0, "--lr", 0.01, "--max-tokens", 128, "--tokens-per-sample", 64]
+    again = shell.run("llrnn", "train", world.data, *sizes, *WAITING, "--patience", 2, "--save-dir", tmp_path)
+    assert "done        nothing was left to do; give a larger --max-epoch or --patience\n" in again.out
+    state = read_checkpoint(checkpoint)
+    del state["extra_state"]["LLRNNLanguageModelingTask"]
+    torch.save(state, checkpoint)
+    assert after("--patience", 2) == [4, 5, 6]
+
+
+def test_patience_of_two_trainings_in_one_process(shell: Shell, world: World, tmp_path: Path) -> None:
+    arguments = [*world.train_args(save_dir=tmp_path), *WAITING, "--patience", 1]
+    assert epochs(shell.run("python", "-c", TWICE, tmp_path, *arguments)) == [1, 2, 1, 2]

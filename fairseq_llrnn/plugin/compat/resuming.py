@@ -2,6 +2,7 @@
 
 fairseq saves at the end of an epoch before its schedule of learning rates is told the validation loss, and tells it
 none when it loads. Of --lr-scheduler reduce_lr_on_plateau it does not save how many epochs there were without progress.
+Of --patience it saves nothing: the best validation and how many came since are attributes of a function.
 
 A task of ours has what is lacking as `progress`, which fairseq puts into the checkpoint as the task's own state and
 gives back, but with --reset-dataloader and --finetune-from-model. A checkpoint of before has none, and training goes on
@@ -12,10 +13,17 @@ from __future__ import annotations
 
 import ast
 import functools
+import logging
+import sys
 from collections.abc import Callable
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+
+OF_PATIENCE = ("best", "num_runs")  # the best validation, and how many there were since
+
+logger = logging.getLogger(__name__)
 
 
 def keep_progress(save: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,7 +31,9 @@ def keep_progress(save: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(save)
     def wrapper(cfg: Any, trainer: Any, *passed_on: Any) -> Any:  # the signature belongs to fairseq
-        trainer.task.progress = {} if cfg.no_save_optimizer_state else {"schedule": _of_schedule(trainer)}
+        trainer.task.progress = {"patience": {name: getattr(_stopper(), name, None) for name in OF_PATIENCE}}
+        if not cfg.no_save_optimizer_state:
+            trainer.task.progress["schedule"] = _of_schedule(trainer)
         return save(cfg, trainer, *passed_on)
 
     return wrapper
@@ -35,11 +45,15 @@ def take_up_progress(load: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load)
     def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
         trainer.task.progress = {}
+        for name in OF_PATIENCE:  # of an earlier training in this process
+            vars(_stopper()).pop(name, None)
         extra_state, batches = load(cfg, trainer, **passed_on)
         progress = trainer.task.progress
         new_rate = cfg.reset_optimizer or cfg.reset_lr_scheduler or "lr" in ast.literal_eval(cfg.optimizer_overrides)
         if "schedule" in progress and not new_rate:
             _end_epoch(trainer, progress["schedule"], extra_state)
+        if "patience" in progress and not (cfg.reset_optimizer or cfg.reset_meters):  # as fairseq's best loss
+            _go_on_waiting(cfg, trainer, progress["patience"])
         return extra_state, batches
 
     return wrapper
@@ -61,3 +75,23 @@ def _end_epoch(trainer: Any, of_schedule: dict[str, int], extra_state: dict[str,
     batches, loss = extra_state["train_iterator"], extra_state["val_loss"]
     if batches["iterations_in_epoch"] == 0 and loss is not None:
         trainer.lr_step(batches["epoch"] - 1, loss)
+
+
+def _stopper() -> Any:
+    """fairseq's function that ends a training early, in whose attributes it counts; elsewhere, nothing counts."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:  # the caller's module, whatever its name is: train.py may be run as a file
+        if (function := frame.f_globals.get("should_stop_early")) is not None:
+            return function
+        frame = frame.f_back
+    return SimpleNamespace()
+
+
+def _go_on_waiting(cfg: Any, trainer: Any, of_patience: dict[str, Any]) -> None:
+    """Take up the count of validations without progress; where they are as many as --patience, no epoch is to begin."""
+    if of_patience["best"] is None:  # none yet
+        return
+    vars(_stopper()).update(of_patience)
+    if 0 < cfg.patience <= of_patience["num_runs"] and not trainer.cfg.dataset.disable_validation:
+        logger.info("early stop since valid performance hasn't improved for last %d runs", of_patience["num_runs"])
+        trainer.cfg.optimization.max_epoch = -1  # which fairseq reads next; 0 is none
