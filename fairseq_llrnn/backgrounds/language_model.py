@@ -89,9 +89,9 @@ class ModelBackground(Background):
 
     def _per_state(self, answer: Callable[[Tensor, bool], Tensor], state: Tensor) -> Tensor:
         """What `answer` says after the prefixes `state` (N, t), some of them shorter: (N, …)."""
-        distinct, which = torch.unique_consecutive(state, return_inverse=True, dim=0)
-        if len(distinct) < len(state):  # a state for each class of a context is asked about once
-            return self._per_state(answer, distinct).index_select(0, which)
+        distinct, times = torch.unique_consecutive(state, return_counts=True, dim=0)
+        if len(distinct) < len(state) and bool((times == times[0]).all()):  # a state for each of so many classes
+            return self._per_state(answer, distinct).repeat_interleave(int(times[0]), dim=0)
         width = state.size(1)
         if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
             return answer(state, True)[:, 0]
