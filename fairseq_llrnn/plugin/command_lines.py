@@ -87,7 +87,7 @@ class Report:
             of = dict(part.split("=", 1) for part in inner[4].split(", "))
             return f"epoch {inner[1]}: batch {inner[2]} of {inner[3]}, {_of_text(of)}"
         stats = numbers(message)
-        if record.name == "train":
+        if record.name == "train" and " | valid on " not in message:  # not of --valid-subset valid,train
             return self._epoch(stats)
         self.subset = self.subset or record.name
         if record.name != self.subset:

@@ -46,6 +46,21 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
 
 
+def test_validation_on_the_training_text_too(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) -> None:
+    """It is the text as it is, and training is the same without it."""
+    shares = ["--evidence-dropout", 0.6, "--invented-evidence", 0.5, "--max-tokens", 512, "--max-epoch", 2]
+    for name, subsets in {"without": "valid", "with": "valid,train"}.items():
+        arguments = [*evidence.train_args(prior="lexical", save_dir=tmp_path / name), *shares]
+        training = shell.run("fairseq-train", *arguments, "--valid-subset", subsets)
+    assert_same_training(tmp_path / "with" / "checkpoint_last.pt", tmp_path / "without" / "checkpoint_last.pt")
+    rows = [row for row in training.json_lines("train") if "train_lr" not in row]
+    validated = shell.run(
+        "fairseq-validate", *evidence.task_args("lexical"), "--path", tmp_path / "with" / "checkpoint_last.pt",
+        "--valid-subset", "train", "--max-tokens", 512, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
+    )  # fmt: skip
+    assert len(rows) == 2 and rows[-1]["train_loss"] == validated.json_lines("train")[0]["train_loss"]
+
+
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])
 def test_training_on_text_and_validation(
     shell: Shell, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str

@@ -114,6 +114,20 @@ def test_only_training_has_aliases(evidence: EvidenceWorld, task: Any) -> None:
     assert not isinstance(aliases_of_nothing(evidence), UnknownAliases)
 
 
+def test_validation_on_the_training_data_has_no_aliases(evidence: EvidenceWorld) -> None:
+    """As --valid-subset valid,train loads and asks; its batches are none of an epoch."""
+    task = build([*evidence.train_args(), "--evidence-dropout", "0.5"]).task
+    for combine in (False, True, True):  # the last one as of a second folder
+        task.load_dataset("train", combine=combine)
+    data = task.dataset("train")
+    training = task.get_batch_iterator(dataset=data, max_tokens=100, grouped_shuffling=False)
+    validation = task.get_batch_iterator(dataset=data, max_tokens=1000)
+    assert isinstance(training.dataset, UnknownAliases) and not isinstance(validation.dataset, ChangedPairs)
+    assert len(validation) < len(training) == task.batches_per_epoch
+    with pytest.raises(DataError, match="sentence 1 of the train data"):
+        task.get_batch_iterator(dataset=data, max_tokens=1000, max_positions=(1, 1))
+
+
 def aliases_of_nothing(evidence: EvidenceWorld) -> Any:
     task = build([*evidence.train_args(), "--evidence-dropout", "0"]).task
     task.load_dataset("train", combine=True)

@@ -171,6 +171,14 @@ def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: Wor
     assert best == "best epoch  1 of 1" and numbers.startswith("valid       loss ")
 
 
+def test_validation_on_the_training_text_is_no_epoch(shell: Shell, world: World) -> None:
+    options = ["--max-epoch", 1, "--no-save", "--valid-subset", "valid,train"]
+    done = shell.run("llrnn", "train", world.data, *SMALL, *options)
+    _, other, whole, *_ = told(done)
+    assert re.fullmatch(r"epoch 1: train loss \S+, perplexity \S+", other)
+    assert re.fullmatch(r"epoch 1: train loss [\d.]+, valid loss \S+, perplexity \S+ \(the best so far\), \d+ s", whole)
+
+
 def test_what_is_asked_of_fairseq_stays_as_it_is(shell: Shell, world: World) -> None:
     common = [world.data, *SMALL, "--max-epoch", 1, "--no-save"]
     json = shell.run("llrnn", "train", *common, "--log-format", "json")

@@ -24,7 +24,8 @@ class PluginTask(FairseqTask):
 
     extensions: tuple[TaskExtension, ...] = ()
     training_split: str | None = None  # the name of what training reads, once it is loaded
-    batches_per_epoch = 0  # of it, for this process
+    unchanged: FairseqDataset | None = None  # that split as --valid-subset reads it, where it does
+    batches_per_epoch = 0  # of what training reads, for this process
     progress: dict[str, Any] | None = None  # of the training, as the newest checkpoint has it (compat/resuming.py)
 
     @classmethod
@@ -115,6 +116,8 @@ class PluginTask(FairseqTask):
         """
         fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
         names = [name for name, loaded in self.datasets.items() if loaded is dataset]
+        if self.training_split is not None and dataset is self.unchanged:
+            names = [self.training_split]
         allowed = f"expected at most {_in_words(max_positions)} with </s>, as the model and --max-tokens allow"
         if len(too_long) > 0 and not ignore_invalid_inputs:
             first = min(too_long)
@@ -139,12 +142,22 @@ class PluginTask(FairseqTask):
         """
         training = combine and split == train_subset
         if training:
+            if self.training_split is None:  # of several folders, every epoch loads one
+                self.unchanged = self.datasets.get(split)
             self.training_split = split
             refuse_separate_processes()
         return training
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
-        """As fairseq's; raises OptionError for --max-tokens that a sentence alone exceeds."""
+        """As fairseq's; of what training reads, validation gets the data without what is changed for training.
+
+        Raises:
+            OptionError: --max-tokens that a sentence alone exceeds.
+        """
+        split = self.training_split
+        of_training = split is not None and options.get("dataset") is self.datasets.get(split)
+        if of_training and self.unchanged is not None and "grouped_shuffling" not in options:  # training says how to
+            options["dataset"], of_training = self.unchanged, False
         try:
             batches = super().get_batch_iterator(*args, **options)
             # fairseq has a method of the iterator in the loader that the iterator keeps, with its workers. Freed from
@@ -152,7 +165,7 @@ class PluginTask(FairseqTask):
             batches.ordered_batches = partial(type(batches).ordered_batches, weakref.proxy(batches))
             if options.get("num_workers"):  # fairseq's question for an option that is not there keeps its callers alive
                 gc.collect()
-            if self.training_split is not None and options.get("dataset") is self.datasets.get(self.training_split):
+            if of_training:
                 self.batches_per_epoch = len(batches)
             return batches
         except AssertionError as error:
