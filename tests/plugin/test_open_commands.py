@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from omegaconf import OmegaConf
 from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
@@ -300,6 +301,17 @@ def test_what_score_refuses(shell: Shell, world: World, model: Path, trained: Pa
     assert "--open: expected a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
     assert "expected a text, found none on stdin" in said("--path", model, stdin="")
     assert "--max-tokens 0: expected a number of at least 1" in said("--path", model, "--max-tokens", 0)
+
+
+@pytest.mark.parametrize("log_linear", [True, False])
+def test_a_criterion_that_knows_words_alone_is_refused(log_linear: bool, world: World, opened: str) -> None:
+    """Rare words of training are strings, beyond the columns that it asks for."""
+    task = build(world.train_args(opened)).task
+    task.log_linear = log_linear
+    with pytest.raises(
+        OptionError, match="^--criterion cross_entropy: expected log_linear, .*an open vocabulary.*; use"
+    ):
+        task.build_criterion(OmegaConf.create({"_name": "cross_entropy", "sentence_avg": False}))
 
 
 def test_searches_spell_unknown_words(shell: Shell, world: World, model: Path) -> None:

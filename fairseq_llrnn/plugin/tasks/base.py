@@ -179,6 +179,11 @@ class PriorTask(PluginTask):
                 f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
                 "cross_entropy"
             )
+        if self.prior.open_words is not None and type(criterion).__module__.startswith("fairseq."):
+            raise OptionError(
+                f"--criterion {name}: expected log_linear, since the prior has an open vocabulary, of whose strings no "
+                "other knows; use that, or a prior without --open-vocabulary"
+            )
         if self.adds_to_loss and name == "cross_entropy":
             raise OptionError(
                 "--criterion cross_entropy: expected a network that adds nothing to the loss, found one that does, by "
