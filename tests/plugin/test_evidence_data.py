@@ -146,17 +146,39 @@ def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> AutomatonBa
 FOLDS = 3
 
 
-def test_changed_targets_are_trained_by_the_n_grams_that_lack_their_text(
-    shell: Shell, evidence: EvidenceWorld, tmp_path: Path
-) -> None:
-    """Invented words have taken the place of words by which a sentence would be found in the text."""
+@pytest.fixture(scope="module")
+def cross_fitted(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prior with n-grams that lack a part of the text each."""
+    place = tmp_path_factory.mktemp("cross-fitted")
     bitext = ("--lexical-translation", evidence.data, "--set", "translations.aligner=ibm1")
     text = ("--dict", evidence.data / "dict.tgt.txt", "--count-text", evidence.place / "train.tgt")
     shell.run(
         "llrnn", "prior", *text, *bitext, "--evidence", "numbers,names,copies", "--background",
-        f"ngram(3, folds={FOLDS}) plus translations", "--out", tmp_path / "prior",
+        f"ngram(3, folds={FOLDS}) plus translations", "--out", place / "prior",
     )  # fmt: skip
-    setting = build([*evidence.train_args(), "--prior", tmp_path / "prior", "--invented-evidence", "0.9"])
+    return place / "prior"
+
+
+def test_a_text_is_as_wide_as_its_batch(evidence: EvidenceWorld, cross_fitted: Path) -> None:
+    """That --required-seq-len-multiple makes wider: the loss is that of the batch as it was."""
+    losses = []
+    for multiple in (1, 7):
+        arguments = [*evidence.train_args(), "--prior", cross_fitted, "--required-seq-len-multiple", multiple]
+        setting = build([*arguments, "--invented-evidence", "0.9"])
+        setting.task.load_dataset("train", combine=True)
+        data = setting.task.dataset("train")
+        batch = data.collater([data[i] for i in range(5)])
+        width = batch["target"].size(1)
+        assert width % multiple == 0 and batch["text"].size(1) >= width
+        losses.append(setting.criterion(setting.model.train(), batch)[0].item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_changed_targets_are_trained_by_the_n_grams_that_lack_their_text(
+    evidence: EvidenceWorld, cross_fitted: Path
+) -> None:
+    """Invented words have taken the place of words by which a sentence would be found in the text."""
+    setting = build([*evidence.train_args(), "--prior", cross_fitted, "--invented-evidence", "0.9"])
     setting.task.load_dataset("train", combine=True)
     data = setting.task.dataset("train")
     changed = [i for i in range(len(data)) if not torch.equal(data[i]["target"], data.text[i]["target"])]
