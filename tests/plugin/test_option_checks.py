@@ -39,6 +39,7 @@ VALUES = [
     ("--replace-unk", "."),
     ("--restore-file", "none.pt"),
     ("--finetune-from-model", "none.pt"),
+    ("--continue-once", "none.pt"),
     ("--save-dir", f"{__file__}/checkpoints"),
     ("--log-file", "none/log"),
 ]

@@ -164,6 +164,7 @@ CHECKS: dict[str, Check] = {
     "save_dir": (_has_folder, "a folder, or a name for a new one in a folder"),
     "log_file": (lambda path: os.path.isdir(os.path.dirname(path) or "."), "a file in a folder that is there"),
     "finetune_from_model": FILE,
+    "continue_once": FILE,  # fairseq would begin anew without a word
     "restore_file": (
         lambda path: path == LAST or _is_file(path),
         "a checkpoint that is there (fairseq would begin anew without a word)",
