@@ -5,8 +5,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
+import torch
 from shell import Shell, assert_says
-from tiny_world import World
+from tiny_world import World, read_checkpoint
+from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
 
@@ -145,6 +147,38 @@ def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:
     assert_says(shell.run("fairseq-train", *world.train_args(), *options, "--max-update", 1, code=None), *words)
+
+
+BEST = "--best-checkpoint-metric"
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"), [("nats_VREB", []), ("nll_los", ["--valid-subset", "valid,test"]), ("bleu", [])]
+)
+def test_a_best_metric_that_no_validation_has(
+    metric: str, options: list[str], shell: Shell, world: World, tmp_path: Path
+) -> None:
+    """Before the first update; those that it has are named."""
+    arguments = [*world.train_args(save_dir=tmp_path), BEST, metric, *options, "--max-update", 1]
+    done = shell.run("fairseq-train", *arguments, code=None)
+    assert_says(done, f"{BEST} {metric}: expected a number of the validation, found another", "nats, ", "nats_VERB")
+    assert not list(tmp_path.glob("*.pt")) and '"epoch": 1' not in done.out
+
+
+def test_a_best_metric_that_a_validation_has(shell: Shell, world: World, tmp_path: Path) -> None:
+    """The look at it changes nothing of the training."""
+    weights = []
+    for metric in ("nats_VERB", "loss"):
+        arguments = [*world.train_args(save_dir=tmp_path / metric), BEST, metric, "--max-epoch", 1]
+        shell.run("fairseq-train", *arguments)
+        weights.append(read_checkpoint(tmp_path / metric / "checkpoint_best.pt")["model"])
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
+
+
+def test_a_best_metric_that_is_a_search_s(shell: Shell, translation: TranslationWorld) -> None:
+    arguments = [*translation.train_args(), BEST, "bleu", "--max-update", 1]
+    done = shell.run("fairseq-train", *arguments, code=None)
+    assert_says(done, f"{BEST} bleu: expected --eval-bleu beside it, found none; add that, or leave it out")
 
 
 def test_a_beam_wider_than_the_dictionary(world: World) -> None:

@@ -43,6 +43,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
 from fairseq_llrnn.plugin.announced import find_task
+from fairseq_llrnn.plugin.compat.best_metric import refuse_no_metric
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explain_misfit, explain_start
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
@@ -266,11 +267,15 @@ def _find_what_moved(path: str, state: Mapping[str, Any], overrides: Mapping[str
 Load = Callable[..., Any]
 
 
+def _starting(load: Load) -> Load:
+    return refuse_no_metric(go_on_from_newest_whole(explain_start(take_up_progress(load))))
+
+
 def load_safely_for(task_class: type[FairseqTask]) -> None:
     """From here on, fairseq loads and saves checkpoints safely for tasks of a class. Once is enough."""
     safely: tuple[tuple[str, Callable[[Load], Load], Callable[[], AbstractContextManager[None]]], ...] = (
         ("save_checkpoint", keep_progress, whole_saving),  # these two are fairseq-train's
-        ("load_checkpoint", lambda load: go_on_from_newest_whole(explain_start(take_up_progress(load))), safe_loading),
+        ("load_checkpoint", _starting, safe_loading),
         ("load_model_ensemble", explain_misfit, safe_loading),
         ("load_model_ensemble_and_task", lambda load: explain_misfit(look_at_each(load)), safe_loading),
     )
