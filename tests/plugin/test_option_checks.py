@@ -2,12 +2,13 @@
 
 import sys
 from argparse import ArgumentParser
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 from shell import Shell, assert_says
-from tiny_world import World, read_checkpoint
+from tiny_world import World, build, read_checkpoint
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -105,6 +106,45 @@ def test_options_that_do_not_go_together(begin: str, options: list[str], message
         parser(False).parse_args([*(SEARCH if options else []), *options])
 
 
+BLEU = [
+    ("args", "beam 5", "--eval-bleu-args: expected a dictionary of JSON, such as .*, found 'beam 5'; correct it"),
+    ("args", "[5]", r"--eval-bleu-args: expected a dictionary of JSON, such as .*, found '\[5\]'; correct it"),
+    ("args", '{"baem": 50}', r"--eval-bleu-args: expected options of a search, found 'baem'; did you mean beam\?$"),
+    ("args", '{"": 1}', "--eval-bleu-args: expected options of a search, found ''; leave it out"),
+    ("args", '{"beam": "5"}', '--eval-bleu-args beam: expected a whole number, found "5"; correct it'),
+    ("args", '{"beam": true}', "--eval-bleu-args beam: expected a whole number, found true"),
+    ("args", '{"beam": 0}', "--eval-bleu-args beam: expected a number of at least 1, found 0"),
+    ("args", '{"lenpen": null}', "--eval-bleu-args lenpen: expected a number, found null"),
+    ("args", '{"lenpen": NaN}', "--eval-bleu-args lenpen: expected a finite number, found NaN"),
+    ("args", '{"sampling": 1}', "--eval-bleu-args sampling: expected true or false, found 1"),
+    ("detok-args", "fr", "--eval-bleu-detok-args: expected a dictionary of JSON, such as .*, found 'fr'; correct it"),
+    ("detok", "mosse", r"--eval-bleu-detok: expected one of moses, .*, found 'mosse'; did you mean moses\?$"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "message"), BLEU)
+def test_options_of_bleu(option: str, value: str, message: str) -> None:
+    with pytest.raises(OptionError, match=f"^{message}"):
+        bleu_parser().parse_args(["data", *TRAINING, f"--eval-bleu-{option}", value])
+
+
+@pytest.mark.parametrize(
+    "value", ["{}", '{"beam": 2, "max_len_a": 1, "lenpen": 0.5, "sampling": true}', '{"lm_path": null}']
+)
+def test_options_that_bleu_has(value: str) -> None:
+    options = ["--eval-bleu", "--eval-bleu-args", value, "--eval-bleu-detok", "moses"]
+    bleu_parser().parse_args(["data", *TRAINING, *options, "--eval-bleu-detok-args", '{"moses_no_escape": true}'])
+
+
+def bleu_parser() -> ArgumentParser:
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+    from fairseq.tasks.translation import TranslationConfig
+
+    made = parser(True)
+    gen_parser_from_dataclass(made, TranslationConfig())
+    return made
+
+
 def test_numbers_that_the_parser_leaves_as_text() -> None:
     found = parser(True).parse_args([*TRAINING, "--max-tokens-valid", "100", "--batch-size-valid", "7"])
     assert (found.max_tokens_valid, found.batch_size_valid) == ("100", "7")
@@ -183,11 +223,71 @@ def test_a_best_metric_that_is_a_search_s(shell: Shell, translation: Translation
 
 def test_a_beam_wider_than_the_dictionary(world: World) -> None:
     from fairseq.dataclass.configs import GenerationConfig
-    from tiny_world import build
 
     setting = build(world.train_args())
     with pytest.raises(OptionError, match=r"--beam 1000000: expected at most the [\d,]+ words of the dictionary"):
         setting.task.build_generator([setting.model], GenerationConfig(beam=1_000_000))
+
+
+def test_an_alignment_of_a_language_model(world: World) -> None:
+    from fairseq.dataclass.configs import GenerationConfig
+
+    setting = build(world.train_args())
+    with pytest.raises(
+        OptionError, match="^--print-alignment: expected a model with attention on a source, found none"
+    ):
+        setting.task.build_generator([setting.model], GenerationConfig(print_alignment="hard"))
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "aligns"),
+    [
+        ("llrnn_seq2seq", [], False),
+        ("llrnn_encoder_decoder", [], False),
+        ("llrnn_rctm", [], False),
+        ("llrnn_lstm", ["--attention", "none"], False),
+        ("llrnn_transformer", ["--no-cross-attention"], False),
+        ("llrnn_lstm", [], True),
+        ("llrnn_transformer", [], True),
+    ],
+)
+def test_alignments_need_attention(arch: str, options: list[str], aligns: bool, translation: TranslationWorld) -> None:
+    from fairseq.dataclass.configs import GenerationConfig
+
+    setting = build([*translation.train_args(arch), *options])
+    expected = (
+        nullcontext() if aligns else pytest.raises(OptionError, match="^--print-alignment: expected a model with")
+    )
+    with expected:
+        setting.task.build_generator([setting.model], GenerationConfig(print_alignment="soft"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--max-slots 3", "--evidence-once", "--evidence-freely", "--evidence-dropout 0.5", "--invented-evidence 0.5"],
+)
+def test_options_of_evidence_that_there_is_none_of(options: str, translation: TranslationWorld) -> None:
+    """In training; what a checkpoint has recorded, no other command minds."""
+    task = build([*translation.train_args(), *options.split()]).task
+    task.load_dataset("valid")
+    with pytest.raises(
+        OptionError, match=f"^{options}: expected a prior with evidence .*, found one without; leave it"
+    ):
+        task.load_dataset("train", combine=True)
+
+
+def test_no_evidence_is_none(translation: TranslationWorld) -> None:
+    task = build([*translation.train_args(), "--evidence-dropout", "0", "--invented-evidence", "0"]).task
+    task.load_dataset("train", combine=True)
+
+
+def test_a_norm_without_a_penalty(world: World) -> None:
+    norm = [*world.train_args(), "--adaptor-norm", "1"]
+    with pytest.raises(
+        OptionError, match="^--adaptor-norm 1.0: expected --adaptor-penalty beside it, which .* found none"
+    ):
+        build(norm)
+    build([*norm, "--adaptor-penalty", "0.1"])
 
 
 def test_fairseq_s_parser_is_the_one_that_is_checked() -> None:

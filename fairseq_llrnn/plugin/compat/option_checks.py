@@ -18,6 +18,7 @@ from typing import Any
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments, refuse_idle
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.plugin.compat.bleu_options import check_bleu_options
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
 Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
@@ -174,6 +175,7 @@ CHECKS: dict[str, Check] = {
 
 NO_VALUE = {"replace_unk": "@@ "}  # what fairseq says where the option stands alone
 FILES_OF_PARTS = ("path", "restore_file")  # with a suffix, fairseq opens model-s.pt for model.pt
+USUAL_NORM = 2.0  # of an --adaptor-penalty, where none is named
 
 
 def _in_parts(values: dict[str, Any]) -> bool:
@@ -208,6 +210,7 @@ def check_options(args: Namespace) -> None:
             is_folder = isinstance(value, str) and os.path.isdir(value)
             shown = "nothing" if value == NO_VALUE.get(name) else _shown(value) + (", a folder" if is_folder else "")
             raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {shown}")
+    check_bleu_options(values, CHECKS)
     _check_together(values)
     _check_splits(values)
 
@@ -252,6 +255,9 @@ def _check_together(values: dict[str, Any]) -> None:
         refuse_idle(positive, "expected --sampling beside it; add that, or leave both out")
     if beam is not None and groups > 0 and beam % groups:
         raise OptionError(f"--diverse-beam-groups {groups}: expected a divisor of --beam {beam}; change one of them")
+    if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):
+        idle = {"adaptor_norm": values["adaptor_norm"]}
+        refuse_idle(idle, "expected --adaptor-penalty beside it, which takes it, found none; add that, or leave it out")
     size, buffer = values.get("batch_size"), values.get("buffer_size")
     if size is not None and buffer is not None and size > max(buffer, 1):
         raise OptionError(f"--batch-size {size}: expected at most --buffer-size {buffer}; raise --buffer-size as well")

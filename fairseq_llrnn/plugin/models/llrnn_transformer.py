@@ -88,6 +88,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     ) -> None:
         super().__init__(dictionary, head, bf16_products)
         self.body = body
+        self.attends = body.layers[-1].encoder_attn is not None
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None

@@ -116,6 +116,7 @@ class Search:
 class LogLinearDecoder(FairseqIncrementalDecoder):
     """Hidden states, which a subclass supplies (`hidden`), -> log-linear head."""
 
+    attends = True  # whether its hidden states come with attention on a source, if its model has one
     text: Tensor | None = None  # of the batch to come, (B, T') as of LogLinearHead.condition; None: as it is read
 
     def __init__(self, dictionary: Dictionary, head: LogLinearHead, bf16_products: bool = False) -> None:

@@ -185,7 +185,7 @@ class AttentionDecoder(SourceDecoder):
         spell_from_context: bool = False,
     ) -> None:
         super().__init__(dictionary, network, head, max_positions, bf16_products)
-        self.attention = attention
+        self.attention, self.attends = attention, attention is not None
         self.context_every_step = context_every_step
         self.spell_from_context = spell_from_context
         states = network.num_states

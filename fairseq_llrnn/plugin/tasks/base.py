@@ -214,6 +214,11 @@ class PriorTask(PluginTask):
                     f"--{name.replace('_', '-')}: not supported by {type(self).__name__}, whose models write from the "
                     "first word to the last; leave it out"
                 )
+        aligns = any(hasattr(one, "encoder") and getattr(one.decoder, "attends", True) for one in models)
+        if getattr(args, "print_alignment", None) and not aligns:
+            raise OptionError(
+                "--print-alignment: expected a model with attention on a source, found none; leave it out"
+            )
         # of fairseq's extras, these two speak of words by their index
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
         make = seq_gen_cls or choose_generator(models, args, prefix_allowed_tokens_fn is None and not by_index)

@@ -34,6 +34,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
+from fairseq_llrnn.plugin.compat.option_checks import USUAL_NORM
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -91,7 +92,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
         metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
     )
     adaptor_norm: float = field(
-        default=2.0, metadata={"help": "which norm the penalty takes: p of the p-norm, from 1 to 10, or inf"}
+        default=USUAL_NORM, metadata={"help": "which norm the penalty takes: p of the p-norm, from 1 to 10, or inf"}
     )
     label_smoothing: float = field(
         default=0.0,

@@ -5,13 +5,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.defaults import MAX_SLOTS
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -63,6 +63,21 @@ def check_evidence_options(cfg: Any) -> None:
             raise OptionError(
                 f"--{name.replace('_', '-')} {getattr(cfg, name)}: expected a share from 0 to below 1, e.g. 0.1"
             )
+
+
+def refuse_idle_evidence(cfg: Any, prior: Prior) -> None:
+    """Raise OptionError for an option with which a training says something of evidence that its prior does not have.
+
+    Not for a share of 0, which is what happens.
+    """
+    if prior.offered_kinds:
+        return
+    options = [option for option in fields(EvidenceConfig) if not option.name.startswith("_")]  # fairseq's
+    values = ((option.name, getattr(cfg, option.name), option.default) for option in options)
+    refuse_idle(
+        {name: value for name, value, default in values if value not in (default, 0)},
+        "expected a prior with evidence (`llrnn prior --evidence`), found one without; leave it out, or build another",
+    )
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
     check_evidence_options,
     counted_in_search,
+    refuse_idle_evidence,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -128,6 +129,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             read(split, epoch, combine, **kwargs)
         pairs = self.datasets[split]
         if training:
+            refuse_idle_evidence(self.cfg, self.prior)
             self.check_training_data(split)
         self._warn(split, epoch, training)
         data, opened = pairs, self.prior.open_words

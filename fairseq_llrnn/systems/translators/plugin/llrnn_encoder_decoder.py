@@ -67,6 +67,8 @@ class MaxoutDecoder(SourceDecoder):
         max_positions: the longest target that fairseq may give.
     """
 
+    attends = False
+
     def __init__(
         self,
         dictionary: Dictionary,

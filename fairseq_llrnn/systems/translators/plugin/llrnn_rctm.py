@@ -56,6 +56,8 @@ class ConvolutionalEncoder(SourceEncoder):
 class ConvolutionalDecoder(SourceDecoder):
     """Reads vector i of the source beside word i, and the last one beside all words behind."""
 
+    attends = False
+
     def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor:
         vectors = encoder_out["summary"][0]  # shape: (B, M, Q)
         places = torch.tensor(positions, device=vectors.device).clamp_max(vectors.size(1) - 1)
