@@ -206,13 +206,13 @@ def whole_binary(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
 
 
-def may_replace(path: Path, is_own: Callable[[str], bool]) -> bool:
+def may_replace(path: Path, belongs: Callable[[str], object]) -> bool:
     """Whether `whole_folder` loses nothing there: a free name, or a folder with files of these names and no others.
 
     Args:
-        is_own: of the name of a file: whether whoever writes the folder has such.
+        belongs: of the name of a file: true where whoever writes the folder has such.
     """
-    return not os.path.lexists(path) or (os.path.isdir(path) and all(is_own(entry.name) for entry in path.iterdir()))
+    return not os.path.lexists(path) or (os.path.isdir(path) and all(belongs(entry.name) for entry in path.iterdir()))
 
 
 @contextmanager

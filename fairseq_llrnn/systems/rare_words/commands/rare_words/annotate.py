@@ -28,7 +28,7 @@ EXAMPLES = (
     "--testpref test --destdir annotated",
 )
 Lines = list[list[str]]  # sentences in words
-OWN = re.compile(rf"{re.escape(SOURCE_WORDS)}|{re.escape(TRANSLATIONS)}|(train|valid|test)\d*\.[^.]+")  # names of files
+FILE_NAMES = re.compile(rf"{re.escape(SOURCE_WORDS)}|{re.escape(TRANSLATIONS)}|(train|valid|test)\d*\.[^.]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,8 +103,8 @@ def _check(args: argparse.Namespace, out: Path) -> None:
         raise OptionError(
             f"--destdir {args.destdir}: expected a place in a folder, but there is no such folder; make it first"
         )
-    is_own = os.path.isfile(out / SOURCE_WORDS) and may_replace(out, lambda name: OWN.fullmatch(name) is not None)
-    if os.path.lexists(out) and not is_own:
+    replaceable = os.path.isfile(out / SOURCE_WORDS) and may_replace(out, FILE_NAMES.fullmatch)
+    if os.path.lexists(out) and not replaceable:
         raise OptionError(
             f"--destdir {args.destdir}: expected a new folder, or one that this command made, found something else, "
             "which would be lost; give another"
