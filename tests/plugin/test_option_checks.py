@@ -242,9 +242,6 @@ def test_an_alignment_of_a_language_model(world: World) -> None:
 @pytest.mark.parametrize(
     ("arch", "options", "aligns"),
     [
-        ("llrnn_seq2seq", [], False),
-        ("llrnn_encoder_decoder", [], False),
-        ("llrnn_rctm", [], False),
         ("llrnn_lstm", ["--attention", "none"], False),
         ("llrnn_transformer", ["--no-cross-attention"], False),
         ("llrnn_lstm", [], True),

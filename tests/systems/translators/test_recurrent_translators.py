@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from fairseq.dataclass.configs import GenerationConfig
 from shell import Shell
-from tiny_world import EVERY_SENTENCE
+from tiny_world import EVERY_SENTENCE, build
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+
+from fairseq_llrnn.errors import OptionError
 
 MODELS: dict[str, tuple[str, str, list[str]]] = {
     "encoder-decoder": ("lexical", "llrnn_encoder_decoder", ["--dropout", "0.1"]),
@@ -39,3 +42,14 @@ def test_train_search_score_and_explain(
     assert len(lines) == len(translation.source("test"))
     explained = shell.run("llrnn", "explain", "--path", checkpoint, "--source", translation.source("test")[0])
     assert "</s>" in explained.out
+
+
+@pytest.mark.parametrize("arch", ["llrnn_seq2seq", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_rnnsearch"])
+def test_alignments_need_attention(arch: str, translation: TranslationWorld) -> None:
+    setting = build(translation.train_args(arch))
+    asked = [setting.model], GenerationConfig(print_alignment="soft")
+    if arch == "llrnn_rnnsearch":
+        setting.task.build_generator(*asked)
+    else:
+        with pytest.raises(OptionError, match="^--print-alignment: expected a model with attention on a source, found"):
+            setting.task.build_generator(*asked)
