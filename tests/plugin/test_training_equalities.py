@@ -11,6 +11,8 @@ from shell import Result, Shell, assert_says
 from tiny_world import MODEL, World, read_checkpoint
 from translation_world import TranslationWorld
 
+from fairseq_llrnn.plugin.compat import resuming
+
 # Sizes that differ from batch to batch, an odd number of batches, and everything that draws random numbers.
 LIVELY = ["--dropout", "0.2", "--variational-dropout", "--max-tokens", "70", "--decoder-layers", "2"]
 
@@ -213,3 +215,11 @@ def test_patience_with_other_options_after_its_end(shell: Shell, world: World, t
 def test_patience_of_two_trainings_in_one_process(shell: Shell, world: World, tmp_path: Path) -> None:
     arguments = [*world.train_args(save_dir=tmp_path), *WAITING, "--patience", 1]
     assert epochs(shell.run("python", "-c", TWICE, tmp_path, *arguments)) == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("progress", [None, [], {}, {"patience": 3}, {"patience": {"best": "x", "num_runs": 1}}])
+def test_progress_that_is_none_is_as_of_a_checkpoint_of_before(progress: object) -> None:
+    """A checkpoint is a file of anybody."""
+    assert resuming._numbers(progress, "patience", resuming.OF_PATIENCE) == {}
+    sound = {"best": 2.5, "num_runs": 1}
+    assert resuming._numbers({"patience": sound | {"more": "x"}}, "patience", resuming.OF_PATIENCE) == sound

@@ -15,13 +15,14 @@ import ast
 import functools
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 
 OF_PATIENCE = ("best", "num_runs")  # the best validation, and how many there were since
+OF_SCHEDULE = ("num_bad_epochs", "last_epoch")  # of torch's schedule, what fairseq does not keep
 
 logger = logging.getLogger(__name__)
 
@@ -48,23 +49,31 @@ def take_up_progress(load: Callable[..., Any]) -> Callable[..., Any]:
         for name in OF_PATIENCE:  # of an earlier training in this process
             vars(_stopper()).pop(name, None)
         extra_state, batches = load(cfg, trainer, **passed_on)
-        progress = trainer.task.progress
+        of_schedule = _numbers(trainer.task.progress, "schedule", OF_SCHEDULE)
+        of_patience = _numbers(trainer.task.progress, "patience", OF_PATIENCE)
         new_rate = cfg.reset_optimizer or cfg.reset_lr_scheduler or "lr" in ast.literal_eval(cfg.optimizer_overrides)
-        if "schedule" in progress and not new_rate:
-            _end_epoch(trainer, progress["schedule"], extra_state)
-        if "patience" in progress and not (cfg.reset_optimizer or cfg.reset_meters):  # as fairseq's best loss
-            _go_on_waiting(cfg, trainer, progress["patience"])
+        if of_schedule and not new_rate:
+            _end_epoch(trainer, of_schedule, extra_state)
+        if of_patience and not (cfg.reset_optimizer or cfg.reset_meters):  # as fairseq's best loss
+            _go_on_waiting(cfg, trainer, of_patience)
         return extra_state, batches
 
     return wrapper
 
 
 def _of_schedule(trainer: Any) -> dict[str, int]:
-    """Of torch's schedule, what fairseq does not save, or changes when it loads."""
     schedule = trainer.lr_scheduler
     if not isinstance(schedule, ReduceLROnPlateauLRSchedule):
         return {}
-    return {name: getattr(schedule.lr_scheduler, name) for name in ("num_bad_epochs", "last_epoch")}
+    return {name: getattr(schedule.lr_scheduler, name) for name in OF_SCHEDULE}
+
+
+def _numbers(progress: object, part: str, names: Sequence[str]) -> dict[str, Any]:
+    """What a checkpoint, a file of anybody, has under these names; nothing unless all of them are numbers."""
+    values = progress.get(part) if isinstance(progress, dict) else None
+    if not isinstance(values, dict) or any(type(values.get(name)) not in (int, float) for name in names):
+        return {}
+    return {name: values[name] for name in names}
 
 
 def _end_epoch(trainer: Any, of_schedule: dict[str, int], extra_state: dict[str, Any]) -> None:
@@ -89,8 +98,6 @@ def _stopper() -> Any:
 
 def _go_on_waiting(cfg: Any, trainer: Any, of_patience: dict[str, Any]) -> None:
     """Take up the count of validations without progress; where they are as many as --patience, no epoch is to begin."""
-    if of_patience["best"] is None:  # none yet
-        return
     vars(_stopper()).update(of_patience)
     if 0 < cfg.patience <= of_patience["num_runs"] and not trainer.cfg.dataset.disable_validation:
         logger.info("early stop since valid performance hasn't improved for last %d runs", of_patience["num_runs"])
