@@ -40,11 +40,13 @@ install() { pip install -qq --disable-pip-version-check --no-compile -c constrai
 # What is built from source: without debug symbols, which take two fifths of the compiler's time, and fairseq without the
 # extensions that are compiled against torch (for BASE layers, Levenshtein Transformers and an example; fairseq imports
 # each where it is used). They take most of its build, and nothing here asks for them. Its setup.py finds a module in
-# torch's place that leaves them out, so that it need not wait for torch either.
+# torch's place that leaves them out, so that it need not wait for torch either. kenlm compiles everything twice, first
+# with cmake into a library that its Python module does not load: it finds a cmake that does nothing.
 flags="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS"))') -g0"
 wheels=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$wheels"' EXIT
-mkdir -p "$wheels/no-torch/torch/utils"
+mkdir -p "$wheels/no-cmake" "$wheels/no-torch/torch/utils"
+ln -s "$(type -P true)" "$wheels/no-cmake/cmake"
 touch "$wheels"/no-torch/torch/{,utils/}__init__.py
 cat > "$wheels/no-torch/torch/utils/cpp_extension.py" <<'PYTHON'
 from setuptools import Extension
@@ -61,13 +63,12 @@ class BuildExtension(build_ext):
         self.extensions = [one for one in self.extensions if one.sources]
 PYTHON
 build() {
-    PATH=$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags PYTHONPATH=$wheels/no-torch pip wheel -qq \
+    PATH=$wheels/no-cmake:$(cd "$venv/bin" && pwd):$PATH CFLAGS=$flags PYTHONPATH=$wheels/no-torch pip wheel -qq \
         --disable-pip-version-check --no-deps --no-build-isolation -c constraints.txt -w "$wheels" "$@"
 }
 
 say "1/3 build tools"
 install setuptools wheel cython 'numpy<2'
-command -v cmake >/dev/null || install cmake  # for kenlm
 {
     build --no-cache-dir fairseq-fixed  # no other environment shall get this one out of pip's cache
     build kenlm eflomal
