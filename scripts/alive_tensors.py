@@ -24,20 +24,23 @@ class Alive(TorchDispatchMode):
         self.known: set[int] = set()
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for tensor in tree_leaves((args, kwargs)):
+            if isinstance(tensor, Tensor):  # was there before, if it is met here first; views of it are nothing new
+                self._count(tensor.untyped_storage(), 0)
         result = operation(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self.largest = max(self.largest, tensor.numel())
-                self._count(tensor.untyped_storage())
+                self._count(tensor.untyped_storage(), tensor.untyped_storage().nbytes())
         return result
 
-    def _count(self, storage: torch.UntypedStorage) -> None:
+    def _count(self, storage: torch.UntypedStorage, size: int) -> None:
         if storage._cdata in self.known:
             return
         self.known.add(storage._cdata)
-        self.bytes += storage.nbytes()
+        self.bytes += size
         self.peak = max(self.peak, self.bytes)
-        weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
+        weakref.finalize(storage, self._gone, storage._cdata, size)
 
     def _gone(self, place: int, size: int) -> None:
         self.known.discard(place)

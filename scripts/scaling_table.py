@@ -129,7 +129,7 @@ class Measured:
     parameters: int
     products: int
     largest_tensor: int
-    activation_bytes: int  # without the gradients of parameters
+    activation_bytes: int  # and gradients of parameters, of which few are alive at the peak
 
 
 def measure(module: nn.Module, loss: Callable[[], Tensor]) -> Measured:
@@ -140,11 +140,8 @@ def measure(module: nn.Module, loss: Callable[[], Tensor]) -> Measured:
         loss().backward()
     with Alive() as alive:
         loss().backward()
-    gradients = sum(parameter.numel() * NUMBER for parameter in module.parameters())
-    return Measured(
-        sum(parameter.numel() for parameter in module.parameters()), counter.get_total_flops(), alive.largest,
-        alive.peak - gradients,
-    )  # fmt: skip
+    parameters = sum(parameter.numel() for parameter in module.parameters())
+    return Measured(parameters, counter.get_total_flops(), alive.largest, alive.peak)
 
 
 def small_cases(words: int) -> list[tuple[Layer, Measured]]:
