@@ -67,7 +67,9 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     """
     averaged = read(paths[-1])
     weights: dict[str, Tensor] = averaged["model"]
-    sums = {name: value.double() for name, value in weights.items() if value.is_floating_point()}
+    # copies, each its own: tied weights share their numbers
+    floats = {name: value for name, value in weights.items() if value.is_floating_point()}
+    sums = {name: value.to(torch.float64, copy=True) for name, value in floats.items()}
     for path in paths[:-1]:
         found: dict[str, Tensor] = read(path)["model"]
         _check_same_model(path, found, paths[-1], weights)
