@@ -17,6 +17,7 @@ found into the file, for a change that is meant to change a ratio; `worse` and `
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -64,6 +65,7 @@ def main() -> int:
         print(f"{name} {' '.join(benchmarks[name]['arguments'])}")
         for ratio, kept in benchmarks[name]["ratios"].items():
             found = figures.get(ratio)
+            found = None if found is None or math.isnan(found) else found  # a contestant that failed has no figure
             said = verdict(kept, found)
             worse = worse or said.startswith("WORSE")
             shown = "" if found is None else f"{found:.3f}"

@@ -62,6 +62,17 @@ def test_a_figure_that_is_gone_is_worse(
     assert "WORSE: no longer measured" in capsys.readouterr().out
 
 
+def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
+    compare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = kept(tmp_path, speed=(4.0, "less", 0.1))
+    (tmp_path / "scripts" / "bench_one.py").write_text("print('{\"speed\": NaN}')\n")
+    assert run(compare, monkeypatch, "bench_one", "--file", file) == 1
+    assert "WORSE: no longer measured" in capsys.readouterr().out
+    assert run(compare, monkeypatch, "bench_one", "--file", file, "--keep") == 0
+    assert json.loads(file.read_text())["bench_one"]["ratios"]["speed"]["kept"] == 4.0
+
+
 def test_what_is_found_is_kept_where_one_asks_for_it(
     compare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
