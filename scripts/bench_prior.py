@@ -128,12 +128,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes of llrnn prior (default: its own)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=PRIORS, default=list(PRIORS))
-    parser.add_argument("--folder", type=Path, help="where text and priors are kept (default: they are not)")
+    parser.add_argument("--folder", type=Path, help="where texts and priors are kept (default: they are not)")
     args = parser.parse_args()
     sizes = QUICK if args.quick else FULL
     words, types = args.words or sizes[0], args.types or sizes[1]
     with tempfile.TemporaryDirectory(prefix="bench_prior.") as scratch:
-        folder = args.folder or Path(scratch)
+        folder = (args.folder or Path(scratch)) / f"{words}-{types}-{args.seed}"  # of another size: another text
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "frequent.txt").exists():
             generate(folder, words, types, args.seed)

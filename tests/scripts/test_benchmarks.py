@@ -269,6 +269,27 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
 
 
+def test_a_kept_text_of_priors_is_of_the_size_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (module,) = load(SCRIPTS, "bench_prior")
+    read: list[int] = []
+
+    def measure(command: list[str]) -> tuple[float, float, int, str]:
+        read.append(len(Path(command[command.index("--count-text") + 1]).read_text(encoding="utf-8").split()))
+        Path(command[command.index("--out") + 1]).mkdir(exist_ok=True)
+        return 1.0, 1.0, 1, ""
+
+    monkeypatch.setattr(module, "measure", measure)
+    for words in (500, 700, 500):
+        monkeypatch.setattr(sys, "argv", [
+            "bench", "--words", str(words), "--types", "90", "--only", "unigram", "--folder", str(tmp_path)
+        ])  # fmt: skip
+        module.main()
+    assert read == [500, 700, 500]
+    assert last_line(capsys)["words"] == 500
+
+
 def test_variable_computation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (module,) = load(SCRIPTS, "bench_variable_computation")
     for name, value in {"QUICK_WIDTH": 16, "TOKENS": 5, "SENTENCES": 2, "QUICK": 0.05}.items():
