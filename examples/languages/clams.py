@@ -3,10 +3,11 @@
     clams.py --data FOLDER --out OUT --language french [--most 300] ROW …
     clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
-A pair is right if the grammatical sentence has the higher probability, ends included. Every string has a probability
-under the rows of open words, pieces or characters, so no pair is left out; `known` counts those whose sentences hold
-only words of the training text. Any other language model of words can be given by its checkpoint and dictionary;
-`known` are then the pairs of words that its dictionary has. Of a longer list, every n-th pair is taken.
+A pair is right if the grammatical sentence has the higher probability, ends included; a tie, as of two words that are
+<unk> to a model, counts one half. Every string has a probability under the rows of open words, pieces or characters,
+so no pair is left out; `known` counts those whose sentences hold only words of the training text. Any other language
+model of words can be given by its checkpoint and dictionary; `known` are then the pairs of words that its dictionary
+has. Of a longer list, every n-th pair is taken.
 """
 
 import argparse
@@ -32,11 +33,11 @@ Score = Callable[[Sequence[str], str], str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many pairs were right."""
+    """How many pairs were right; ties are halves."""
 
-    right: int
+    right: float
     pairs: int
-    known_right: int = 0  # of pairs without unknown words
+    known_right: float = 0  # of pairs without unknown words
     known_pairs: int = 0
 
 
@@ -74,9 +75,9 @@ def log_probs(
 
 def outcome(pairs: Sequence[Pair], values: dict[str, float], known: set[str]) -> Outcome:
     """Which pairs are right; `known`: the words of the training text."""
-    right = [values[good] > values[bad] for good, bad in pairs]
+    right = [(values[good] > values[bad]) + (values[good] == values[bad]) / 2 for good, bad in pairs]
     inside = [known.issuperset(f"{good} {bad}".split()) for good, bad in pairs]
-    both = sum(r and i for r, i in zip(right, inside, strict=True))
+    both = sum(r for r, i in zip(right, inside, strict=True) if i)
     return Outcome(sum(right), len(pairs), both, sum(inside))
 
 

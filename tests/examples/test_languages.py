@@ -288,7 +288,9 @@ def test_pairs_of_agreement(data: Path, finished: Path, shell: Shell) -> None:
     assert shown[2].startswith("| simple agrmt | 2 | 1 | ")
     assert clams.some([("a", "b")] * 10, 4) == [("a", "b")] * 4
     values = {"a": -1.0, "b": -2.0, "c": -2.0}
-    assert clams.outcome([("a", "b"), ("b", "c")], values, {"a", "b"}) == clams.Outcome(1, 2, 1, 1)
+    assert clams.outcome([("a", "b"), ("b", "c")], values, {"a", "b"}) == clams.Outcome(1.5, 2, 1, 1), "a tie is half"
+    unknown = {"x": clams.outcome([("b", "c")] * 4, values, set())}
+    assert clams.table({"unk": unknown}).splitlines()[2] == "| x | 4 | 0 | 50.0 |", "as much as by chance"
 
 
 def test_pairs_that_are_none(tmp_path: Path) -> None:
