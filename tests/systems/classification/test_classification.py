@@ -51,6 +51,21 @@ def best_of(result: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("options", [(), ("--sentence-avg",)])
+def test_a_batch_whose_labels_training_lacks_counts_wrong_answers_alone(
+    labels: LabelsWorld, arch: str, options: tuple[str, ...]
+) -> None:
+    setting = evaluated([*labels.train_args(arch), *options], double=True, scale=0.4)
+    setting.task.load_dataset("valid")
+    dataset = setting.task.dataset("valid")
+    lone = [dataset[i] for i in range(len(dataset)) if not len(dataset[i]["gold"])]
+    loss, size, log = setting.task.valid_step(dataset.collater(lone), setting.model, setting.criterion)
+    assert (float(loss), size, log["ntokens"], log["sample_size"]) == (0.0, 0, 0, 0)
+    assert len(lone) == log["hits_texts"] == log["hits_unseen"] == log["hits_labels"] == 1
+    assert log["hits_first"] == log["hits_five"] == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arch: str) -> None:
     setting = evaluated([*labels.train_args(arch), "--sentence-avg"], double=True, scale=0.4)
     setting.task.load_dataset("valid")

@@ -55,6 +55,7 @@ class LabelledTexts(FairseqDataset):
     A batch's `net_input` holds src_tokens (B, L), padded on the right, src_lengths (B,), text_of (P,), the row of each
     pair's text, and prev_output_tokens (P, 1), </s> before each label; `target` (P, 1) are the labels, `id` (P,) the
     numbers of their texts, and `gold` a list of the B texts' labels and `gold_unseen` (B,) how many more each has.
+    Where the dictionary has none of the B texts' labels, the only pair is of padding, which counts nothing.
     """
 
     def __init__(
@@ -105,10 +106,13 @@ class LabelledTexts(FairseqDataset):
         many = [len(sample["labels"]) for sample in samples]
         text_of = torch.repeat_interleave(torch.arange(len(samples)), torch.tensor(many))
         target = torch.from_numpy(np.concatenate([sample["labels"] for sample in samples])).unsqueeze(1)
+        pairs = len(target)
+        if not pairs:
+            text_of, target = torch.tensor([0]), torch.tensor([[self.dictionary.pad()]])
         return {
             "id": torch.tensor([sample["id"] for sample in samples])[text_of],
             "nsentences": len(samples),
-            "ntokens": len(target),
+            "ntokens": pairs,
             "net_input": {
                 "src_tokens": tokens.long(),
                 "src_lengths": torch.tensor([len(sample["source"]) for sample in samples]),

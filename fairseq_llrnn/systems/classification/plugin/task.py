@@ -210,6 +210,8 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """As fairseq's, and how many of the best labels are right."""
         loss, size, log = super().valid_step(sample, model, criterion)
+        if not sample["ntokens"]:  # --sentence-avg has counted the padding
+            size = log["sample_size"] = 0
         net_input = sample["net_input"]
         with torch.no_grad():
             _, best = model.best_labels(net_input["src_tokens"], net_input["src_lengths"], BEST)
