@@ -112,6 +112,10 @@ class Tagger:
             raise DataError(f"{folder}: expected a tagger, found something unsound; {AGAIN}")
         tags, names = (tuple(one or ()) for one in lists)
         size = len(tags)
+        if size < 2 or len(set(tags)) < size or len(set(names)) < len(names):
+            raise DataError(
+                f"{folder}: expected the tag of separators, others, and each tag and feature once, found else; {AGAIN}"
+            )
         return cls(
             int(order or 1), tuple(offsets or ()), tags, names, saved.numbers("tags", size),
             saved.numbers("pairs", order, size, size), saved.numbers("words", len(offsets or ()), size, len(names)),

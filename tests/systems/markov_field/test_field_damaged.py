@@ -16,7 +16,7 @@ from hostile_readers import Reader
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.systems.markov_field import training
-from fairseq_llrnn.systems.markov_field.folder import ARRAYS_FILE, JSON_FILE, TRAINING_FILE
+from fairseq_llrnn.systems.markov_field.folder import ARRAYS_FILE, JSON_FILE, TAGS, TRAINING_FILE, write_folder
 from fairseq_llrnn.systems.markov_field.learning import Progress
 from fairseq_llrnn.systems.markov_field.model import MarkovField
 from fairseq_llrnn.systems.markov_field.tagger_training import Tagger, TaggerOptions, train_tagger
@@ -89,6 +89,18 @@ def test_a_damaged_field(file: str, field_folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", [JSON_FILE, ARRAYS_FILE])
 def test_a_damaged_tagger(file: str, tagger: Path, tmp_path: Path) -> None:
     check(f"tagger {file}", tagger, file, lambda folder: Tagger.load(folder).tag(["le", "chat"]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"), [("tags", []), ("tags", ["</s>"]), ("tags", ["</s>", "X", "X"]), ("features", ["Any", "Any"])]
+)
+def test_a_tagger_without_tags_or_with_names_that_come_twice(name: str, changed: list[str], tmp_path: Path) -> None:
+    names = {"tags": ["</s>", "X"], "features": ["Any"], name: changed}
+    size, many = len(names["tags"]), len(names["features"])
+    arrays = {"tags": np.zeros(size), "pairs": np.zeros((1, size, size)), "words": np.zeros((1, size, many))}
+    write_folder(str(tmp_path / "tagger"), TAGS, {"order": 1, "offsets": [0], **names}, arrays)
+    with pytest.raises(DataError, match="each tag and feature once, found else; train it again"):
+        Tagger.load(str(tmp_path / "tagger"))
 
 
 def test_a_damaged_training(stopped: tuple[FieldOptions, Path], tmp_path: Path) -> None:
