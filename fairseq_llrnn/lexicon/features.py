@@ -128,6 +128,20 @@ def as_upos(tag: str) -> str:
     return tag.upper() if tag.upper() in UPOS else tag
 
 
+def by_tag(table: str) -> dict[str, tuple[str, ...]]:
+    """What each tag of another tag set is called here: `Case nomn=Nom` -> {`nomn`: (`Case:Nom`,)}.
+
+    Args:
+        table: lines of a group and its tags with their values; `mf=Fem,Masc` says both. A tag of several groups stands
+            in the lines of each.
+    """
+    features: dict[str, tuple[str, ...]] = {}
+    for group, *pairs in map(str.split, table.strip().splitlines()):
+        for tag, values in (pair.split("=") for pair in pairs):
+            features[tag] = (*features.get(tag, ()), *(f"{group}:{value}" for value in values.split(",")))
+    return features
+
+
 # Treebanks repeat a few hundred FEATS strings many thousand times.
 @lru_cache(maxsize=16384)
 def feats_features(feats: str) -> tuple[str, ...]:

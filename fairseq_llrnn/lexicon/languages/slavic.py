@@ -11,92 +11,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from fairseq_llrnn.lexicon.features import Lexicon, with_finite
+from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
 
-PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
-    "NOUN": ("POS:NOUN",),
-    "ADJF": ("POS:ADJ",),
-    "ADJS": ("POS:ADJ", "Variant:Short"),
-    # of an adjective or an adverb: Russian быстрее
-    "COMP": ("POS:ADJ", "POS:ADV", "Degree:Cmp"),
-    "VERB": ("POS:VERB",),
-    "INFN": ("POS:VERB", "VerbForm:Inf"),
-    "PRTF": ("POS:VERB", "VerbForm:Part"),
-    "PRTS": ("POS:VERB", "Variant:Short", "VerbForm:Part"),
-    "GRND": ("POS:VERB", "VerbForm:Conv"),
-    "NUMR": ("POS:NUM",),
-    "NUMB": ("POS:NUM",),
-    "ADVB": ("POS:ADV",),
-    "NPRO": ("POS:PRON",),
-    "PRED": ("POS:ADV",),
-    "PREP": ("POS:ADP",),
-    "CONJ": ("POS:CCONJ", "POS:SCONJ"),
-    "PRCL": ("POS:PART",),
-    "INTJ": ("POS:INTJ",),
-}
+# COMP is of an adjective or an adverb: Russian быстрее
+PART_OF_SPEECH = by_tag("""
+    POS       NOUN=NOUN ADJF=ADJ ADJS=ADJ COMP=ADJ,ADV VERB=VERB INFN=VERB PRTF=VERB PRTS=VERB GRND=VERB NUMR=NUM
+    POS       NUMB=NUM ADVB=ADV NPRO=PRON PRED=ADV PREP=ADP CONJ=CCONJ,SCONJ PRCL=PART INTJ=INTJ
+    Degree    COMP=Cmp
+    Variant   ADJS=Short PRTS=Short
+    VerbForm  INFN=Inf PRTF=Part PRTS=Part GRND=Conv
+""")
 
-FEATURES: dict[str, tuple[str, ...]] = {
-    "nomn": ("Case:Nom",),
-    "gent": ("Case:Gen",),
-    "gen1": ("Case:Gen",),
-    "gen2": ("Case:Par",),
-    "datv": ("Case:Dat",),
-    "accs": ("Case:Acc",),
-    "acc2": ("Case:Acc",),
-    "ablt": ("Case:Ins",),
-    "loct": ("Case:Loc",),
-    "loc1": ("Case:Loc",),
-    "loc2": ("Case:Loc",),
-    "voct": ("Case:Voc",),
-    # the case that a Ukrainian preposition governs
-    "rv_gent": ("Case:Gen",),
-    "rv_datv": ("Case:Dat",),
-    "rv_accs": ("Case:Acc",),
-    "rv_ablt": ("Case:Ins",),
-    "rv_loct": ("Case:Loc",),
-    "rv_nomn": ("Case:Nom",),
-    "sing": ("Number:Sing",),
-    "plur": ("Number:Plur",),
-    "masc": ("Gender:Masc",),
-    "femn": ("Gender:Fem",),
-    "neut": ("Gender:Neut",),
-    # both: Russian сирота
-    "ms-f": ("Gender:Fem", "Gender:Masc"),
-    "Ms-f": ("Gender:Fem", "Gender:Masc"),
-    "anim": ("Animacy:Anim",),
-    "inan": ("Animacy:Inan",),
-    "perf": ("Aspect:Perf",),
-    "impf": ("Aspect:Imp",),
-    "1per": ("Person:1",),
-    "2per": ("Person:2",),
-    "3per": ("Person:3",),
-    "Impe": ("Person:0",),
-    "Impx": ("Person:0",),
-    "past": ("Tense:Past",),
-    "pres": ("Tense:Pres",),
-    "futr": ("Tense:Fut",),
-    "indc": ("Mood:Ind",),
-    "impr": ("Mood:Imp",),
-    "actv": ("Voice:Act",),
-    "pssv": ("Voice:Pass",),
-    "infn": ("VerbForm:Inf",),
-    "compb": ("Degree:Pos",),
-    "Cmp2": ("Degree:Cmp",),
-    "Supr": ("Degree:Sup",),
-    "Poss": ("Poss:Yes",),
-    "Refl": ("Reflex:Yes",),
-    "pers": ("PronType:Prs",),
-    "Dmns": ("PronType:Dem",),
-    "Ques": ("PronType:Int",),
-    "Coll": ("NumType:Sets",),
-    "Abbr": ("Abbr:Yes",),
-    "Name": ("NameType:Giv",),
-    "Surn": ("NameType:Sur",),
-    "Patr": ("NameType:Pat",),
-    "Geox": ("NameType:Geo",),
-    "Orgn": ("NameType:Com",),
-}
+# ms-f are both: Russian сирота; rv_… is the case that a Ukrainian preposition governs
+FEATURES = by_tag("""
+    Abbr      Abbr=Yes
+    Animacy   anim=Anim inan=Inan
+    Aspect    perf=Perf impf=Imp
+    Case      nomn=Nom gent=Gen gen1=Gen gen2=Par datv=Dat accs=Acc acc2=Acc ablt=Ins loct=Loc loc1=Loc loc2=Loc
+    Case      voct=Voc rv_nomn=Nom rv_gent=Gen rv_datv=Dat rv_accs=Acc rv_ablt=Ins rv_loct=Loc
+    Degree    compb=Pos Cmp2=Cmp Supr=Sup
+    Gender    masc=Masc femn=Fem neut=Neut ms-f=Fem,Masc Ms-f=Fem,Masc
+    Mood      indc=Ind impr=Imp
+    NameType  Name=Giv Surn=Sur Patr=Pat Geox=Geo Orgn=Com
+    NumType   Coll=Sets
+    Number    sing=Sing plur=Plur
+    Person    1per=1 2per=2 3per=3 Impe=0 Impx=0
+    Poss      Poss=Yes
+    PronType  pers=Prs Dmns=Dem Ques=Int
+    Reflex    Refl=Yes
+    Tense     past=Past pres=Pres futr=Fut
+    VerbForm  infn=Inf
+    Voice     actv=Act pssv=Pass
+""")
 
 NAMES = frozenset(("Name", "Surn", "Patr", "Geox", "Orgn"))
 # word class that a grammeme says more exactly than the first one

@@ -16,70 +16,41 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.features import Lexicon, with_finite
+from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
 
-PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
-    "Noun": ("POS:NOUN",),
-    "Verb": ("POS:VERB",),
-    "Adj": ("POS:ADJ",),
-    "Adv": ("POS:ADV",),
-    "Pron": ("POS:PRON",),
-    "Num": ("POS:NUM",),
-    "Det": ("POS:DET",),
-    "Postp": ("POS:ADP",),
-    "Conj": ("POS:CCONJ", "POS:SCONJ"),
-    "Interj": ("POS:INTJ",),
-    "Ques": ("POS:AUX", "PronType:Int"),  # the particle mi
-    "Dup": ("POS:X",),
-    "Punc": ("POS:PUNCT",),
-}
-PARTICIPLES: dict[str, tuple[str, ...]] = {
-    "PresPart": ("VerbForm:Part",),
-    "PastPart": ("Tense:Past", "VerbForm:Part"),
-    "NarrPart": ("Evident:Nfh", "Tense:Past", "VerbForm:Part"),
-    "FutPart": ("Tense:Fut", "VerbForm:Part"),
-    "AorPart": ("Aspect:Hab", "VerbForm:Part"),
-}
+# Ques is the particle mi
+PART_OF_SPEECH = by_tag("""
+    POS       Noun=NOUN Verb=VERB Adj=ADJ Adv=ADV Pron=PRON Num=NUM Det=DET Postp=ADP Conj=CCONJ,SCONJ Interj=INTJ
+    POS       Ques=AUX Dup=X Punc=PUNCT
+    PronType  Ques=Int
+""")
+PARTICIPLES = by_tag("""
+    Aspect    AorPart=Hab
+    Evident   NarrPart=Nfh
+    Tense     PastPart=Past NarrPart=Past FutPart=Fut
+    VerbForm  PresPart=Part PastPart=Part NarrPart=Part FutPart=Part AorPart=Part
+""")
 VERBAL_NOUNS = frozenset(("Inf1", "Inf2", "Inf3"))
 CONVERBS = frozenset(
     "AfterDoingSo AsIf AsLongAs ByDoingSo Adamantly SinceDoingSo When While WithoutBeingAbleToHaveDoneSo "
     "WithoutHavingDoneSo".split()
 )
-PERSONS: dict[str, tuple[str, ...]] = {
-    f"A{person}{number}": (f"Number:{value}", f"Person:{person}")
-    for person in "123"
-    for number, value in (("sg", "Sing"), ("pl", "Plur"))
-}
-CASES = {**{tag: (f"Case:{tag}",) for tag in ("Nom", "Acc", "Dat", "Abl", "Loc", "Gen", "Ins", "Equ")}}
-FEATURES: dict[str, tuple[str, ...]] = {
-    **PERSONS,
-    **{
-        f"P{person}{number}": (f"Number[psor]:{value}", f"Person[psor]:{person}")
-        for person in "123"
-        for number, value in (("sg", "Sing"), ("pl", "Plur"))
-    },
-    **CASES,
-    "Pass": ("Voice:Pass",),
-    "Caus": ("Voice:Cau",),
-    "Recip": ("Voice:Rcp",),
-    "Reflex": ("Reflex:Yes",),
-    "Neg": ("Polarity:Neg",),
-    "Able": ("Mood:Pot",),
-    "Unable": ("Mood:Pot", "Polarity:Neg"),
-    "Prog1": ("Aspect:Prog", "Tense:Pres"),
-    "Prog2": ("Aspect:Prog", "Tense:Pres"),
-    "Aor": ("Aspect:Hab", "Tense:Pres"),
-    "Pres": ("Tense:Pres",),
-    "Past": ("Evident:Fh", "Tense:Past"),
-    "Narr": ("Evident:Nfh", "Tense:Past"),
-    "Fut": ("Tense:Fut",),
-    "Cond": ("Mood:Cnd",),
-    "Imp": ("Mood:Imp",),
-    "Opt": ("Mood:Opt",),
-    "Desr": ("Mood:Des",),
-    "Neces": ("Mood:Nec",),
-}
+CASES = frozenset("Nom Acc Dat Abl Loc Gen Ins Equ".split())
+FEATURES = by_tag("""
+    Aspect    Prog1=Prog Prog2=Prog Aor=Hab
+    Case      Nom=Nom Acc=Acc Dat=Dat Abl=Abl Loc=Loc Gen=Gen Ins=Ins Equ=Equ
+    Evident   Past=Fh Narr=Nfh
+    Mood      Able=Pot Unable=Pot Cond=Cnd Imp=Imp Opt=Opt Desr=Des Neces=Nec
+    Number    A1sg=Sing A2sg=Sing A3sg=Sing A1pl=Plur A2pl=Plur A3pl=Plur
+    Person    A1sg=1 A2sg=2 A3sg=3 A1pl=1 A2pl=2 A3pl=3
+    Number[psor]  P1sg=Sing P2sg=Sing P3sg=Sing P1pl=Plur P2pl=Plur P3pl=Plur
+    Person[psor]  P1sg=1 P2sg=2 P3sg=3 P1pl=1 P2pl=2 P3pl=3
+    Polarity  Neg=Neg Unable=Neg
+    Reflex    Reflex=Yes
+    Tense     Prog1=Pres Prog2=Pres Aor=Pres Pres=Pres Past=Past Narr=Past Fut=Fut
+    Voice     Pass=Pass Caus=Cau Recip=Rcp
+""")
 LEFT_OUT = frozenset(
     "Acquire ActOf Agt Almost Become Cop Dim EverSince FeelLike Hastily JustLike Ly Ness NotState Pnon Rel Related "
     "Repeat Root Start Stay With Without Zero".split()
@@ -108,7 +79,7 @@ def morphemes_features(morphemes: Sequence[str], is_name: bool = False) -> tuple
         names = ["POS:PROPN"]
     names += [name for tag in told for name in FEATURES.get(tag, ())]
     names += [name for form in formed for name in form]
-    if last in NOMINAL and CASES.keys().isdisjoint(told):
+    if last in NOMINAL and CASES.isdisjoint(told):
         names.append("Case:Nom")
     if is_verb and not any(name.startswith("Polarity:") for name in names):
         names.append("Polarity:Pos")

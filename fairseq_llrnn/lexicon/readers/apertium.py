@@ -19,83 +19,33 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import upper
+from fairseq_llrnn.lexicon.features import by_tag
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
-# The first tag of an analysis is its part of speech.
-PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
-    "n": ("POS:NOUN",),
-    "np": ("POS:PROPN",),
-    "vblex": ("POS:VERB",),
-    # The tags of "to be" and "to have" do not say whether the form is used as an auxiliary.
-    "vbser": ("POS:AUX", "POS:VERB"),
-    "vbhaver": ("POS:AUX", "POS:VERB"),
-    "vaux": ("POS:AUX",),
-    "vbaux": ("POS:AUX",),
-    "vbmod": ("POS:VERB",),
-    "adj": ("POS:ADJ",),
-    "adv": ("POS:ADV",),
-    "preadv": ("POS:ADV",),
-    "det": ("POS:DET",),
-    "predet": ("POS:DET",),
-    "prn": ("POS:PRON",),
-    "rel": ("POS:PRON", "PronType:Rel"),
-    "pr": ("POS:ADP",),
-    "cnjcoo": ("POS:CCONJ",),
-    "cnjsub": ("POS:SCONJ",),
-    "cnjadv": ("POS:SCONJ",),
-    "num": ("POS:NUM",),
-    "ij": ("POS:INTJ",),
-    "sent": ("POS:PUNCT",),
-    "cm": ("POS:PUNCT",),
-    "lpar": ("POS:PUNCT",),
-    "rpar": ("POS:PUNCT",),
-    "lquot": ("POS:PUNCT",),
-    "rquot": ("POS:PUNCT",),
-    "guio": ("POS:PUNCT",),
-    "apos": ("POS:PUNCT",),
-}
-
-FEATURES: dict[str, tuple[str, ...]] = {
-    "m": ("Gender:Masc",),
-    "f": ("Gender:Fem",),
-    "mf": ("Gender:Fem", "Gender:Masc"),
-    "nt": ("Gender:Neut",),
-    "sg": ("Number:Sing",),
-    "pl": ("Number:Plur",),
-    "sp": ("Number:Plur", "Number:Sing"),
-    "p1": ("Person:1",),
-    "p2": ("Person:2",),
-    "p3": ("Person:3",),
-    "pri": ("Mood:Ind", "Tense:Pres", "VerbForm:Fin"),
-    "pii": ("Mood:Ind", "Tense:Imp", "VerbForm:Fin"),
-    "ifi": ("Mood:Ind", "Tense:Past", "VerbForm:Fin"),
-    "fti": ("Mood:Ind", "Tense:Fut", "VerbForm:Fin"),
-    "cni": ("Mood:Cnd", "Tense:Pres", "VerbForm:Fin"),
-    "prs": ("Mood:Sub", "Tense:Pres", "VerbForm:Fin"),
-    "pis": ("Mood:Sub", "Tense:Imp", "VerbForm:Fin"),
-    "imp": ("Mood:Imp", "Tense:Pres", "VerbForm:Fin"),
-    "inf": ("VerbForm:Inf",),
-    "pp": ("Tense:Past", "VerbForm:Part"),
-    "pprs": ("Tense:Pres", "VerbForm:Part"),
-    "ger": ("VerbForm:Ger",),
-    "def": ("Definite:Def",),
-    "ind": ("Definite:Ind",),
-    "dem": ("PronType:Dem",),
-    "itg": ("PronType:Int",),
-    "rel": ("PronType:Rel",),
-    "pos": ("Poss:Yes",),
-    "ref": ("Reflex:Yes",),
-    "ord": ("NumType:Ord",),
-    "sup": ("Degree:Sup",),
-    "comp": ("Degree:Cmp",),
-    "acr": ("Abbr:Yes",),
-    "ant": ("NameType:Giv",),
-    "cog": ("NameType:Sur",),
-    "top": ("NameType:Geo",),
-    "loc": ("NameType:Geo",),
-    "org": ("NameType:Com",),
-    "al": ("NameType:Oth",),
-}
+# The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not say
+# whether the form is used as an auxiliary.
+PART_OF_SPEECH = by_tag("""
+    POS       n=NOUN np=PROPN vblex=VERB vbser=AUX,VERB vbhaver=AUX,VERB vaux=AUX vbaux=AUX vbmod=VERB adj=ADJ adv=ADV
+    POS       preadv=ADV det=DET predet=DET prn=PRON rel=PRON pr=ADP cnjcoo=CCONJ cnjsub=SCONJ cnjadv=SCONJ num=NUM
+    POS       ij=INTJ sent=PUNCT cm=PUNCT lpar=PUNCT rpar=PUNCT lquot=PUNCT rquot=PUNCT guio=PUNCT apos=PUNCT
+    PronType  rel=Rel
+""")
+FEATURES = by_tag("""
+    Abbr      acr=Yes
+    Definite  def=Def ind=Ind
+    Degree    sup=Sup comp=Cmp
+    Gender    m=Masc f=Fem mf=Fem,Masc nt=Neut
+    Mood      pri=Ind pii=Ind ifi=Ind fti=Ind cni=Cnd prs=Sub pis=Sub imp=Imp
+    NameType  ant=Giv cog=Sur top=Geo loc=Geo org=Com al=Oth
+    NumType   ord=Ord
+    Number    sg=Sing pl=Plur sp=Plur,Sing
+    Person    p1=1 p2=2 p3=3
+    Poss      pos=Yes
+    PronType  dem=Dem itg=Int rel=Rel
+    Reflex    ref=Yes
+    Tense     pri=Pres pii=Imp ifi=Past fti=Fut cni=Pres prs=Pres pis=Imp imp=Pres pp=Past pprs=Pres
+    VerbForm  pri=Fin pii=Fin ifi=Fin fti=Fin cni=Fin prs=Fin pis=Fin imp=Fin inf=Inf pp=Part pprs=Part ger=Ger
+""")
 
 
 def tags_features(tags: list[str]) -> tuple[str, ...]:

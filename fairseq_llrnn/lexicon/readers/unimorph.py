@@ -15,129 +15,53 @@ from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
-from fairseq_llrnn.lexicon.features import with_finite
+from fairseq_llrnn.lexicon.features import by_tag, with_finite
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
-PERSONS = {"1": "1", "2": "2", "3": "3"}
+PERSONS = ("1", "2", "3")
 NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}
-ARGUMENTS = {"AB": "abs", "AC": "acc", "BE": "ben", "DA": "dat", "ER": "erg", "IO": "io", "NO": "nom"}
+# the possessor of a noun (Hungarian házam, "my house"), and the arguments that a verb agrees with (Basque dizkiot)
+LAYERS = {
+    "PSS": "psor", "ARGAB": "abs", "ARGAC": "acc", "ARGBE": "ben", "ARGDA": "dat", "ARGER": "erg", "ARGIO": "io",
+    "ARGNO": "nom",
+}  # fmt: skip
 
-PART_OF_SPEECH: dict[str, tuple[str, ...]] = {
-    "N": ("POS:NOUN",),
-    "PROPN": ("POS:PROPN",),
-    "ADJ": ("POS:ADJ",),
-    "PRO": ("POS:PRON",),
-    "DET": ("POS:DET",),
-    "ART": ("POS:DET", "PronType:Art"),
-    "CLF": ("POS:NOUN", "NounType:Clf"),
-    "V": ("POS:VERB",),
-    "V.PTCP": ("POS:VERB", "VerbForm:Part"),
-    "V.MSDR": ("POS:VERB", "VerbForm:Vnoun"),
-    "V.CVB": ("POS:VERB", "VerbForm:Conv"),
-    "AUX": ("POS:AUX",),
-    "ADV": ("POS:ADV",),
-    "ADP": ("POS:ADP",),
-    "COMP": ("POS:SCONJ",),
-    # the tag does not say which of the two
-    "CONJ": ("POS:CCONJ", "POS:SCONJ"),
-    "NUM": ("POS:NUM",),
-    "PART": ("POS:PART",),
-    "INTJ": ("POS:INTJ",),
-}
-
-CASES = {
-    **{"NOM": "Nom", "ACC": "Acc", "GEN": "Gen", "DAT": "Dat", "VOC": "Voc", "ERG": "Erg", "ABS": "Abs", "INS": "Ins"},
-    **{"INST": "Ins", "DIST": "Dis"},
-    **{"COM": "Com", "PRIV": "Abe", "PRT": "Par", "TRANS": "Tra", "FRML": "Ess", "EQTV": "Equ", "COMPV": "Cmp"},
-    **{"BEN": "Ben", "PRP": "Cau", "TERM": "Ter", "ESS": "Loc", "LOC": "Loc", "ABL": "Abl", "ALL": "All"},
-    **{"IN+ESS": "Ine", "IN+ALL": "Ill", "IN+ABL": "Ela", "AT+ESS": "Ade", "AT+ALL": "All", "AT+ABL": "Abl"},
-    **{"ON+ESS": "Sup", "ON+ALL": "Sbl", "ON+ABL": "Del"},
-}
-
-FEATURES: dict[str, tuple[str, ...]] = {
-    **{tag: (f"Case:{value}",) for tag, value in CASES.items()},
-    "SG": ("Number:Sing",),
-    "PL": ("Number:Plur",),
-    "DU": ("Number:Dual",),
-    "TRI": ("Number:Tri",),
-    "PAUC": ("Number:Pauc",),
-    "GPAUC": ("Number:Grpa",),
-    "GRPL": ("Number:Grpl",),
-    "INVN": ("Number:Inv",),
-    "0": ("Person:0",),
-    "1": ("Person:1",),
-    "2": ("Person:2",),
-    "3": ("Person:3",),
-    "4": ("Person:4",),
-    "INCL": ("Clusivity:In",),
-    "EXCL": ("Clusivity:Ex",),
-    "MASC": ("Gender:Masc",),
-    "FEM": ("Gender:Fem",),
-    "NEUT": ("Gender:Neut",),
+# CONJ does not say which of the two
+PART_OF_SPEECH = by_tag("""
+    POS       N=NOUN PROPN=PROPN ADJ=ADJ PRO=PRON DET=DET ART=DET CLF=NOUN V=VERB V.PTCP=VERB V.MSDR=VERB V.CVB=VERB
+    POS       AUX=AUX ADV=ADV ADP=ADP COMP=SCONJ CONJ=CCONJ,SCONJ NUM=NUM PART=PART INTJ=INTJ
+    NounType  CLF=Clf
+    PronType  ART=Art
+    VerbForm  V.PTCP=Part V.MSDR=Vnoun V.CVB=Conv
+""")
+FEATURES = {
+    **by_tag("""
+    Animacy   ANIM=Anim INAN=Inan HUM=Hum NHUM=Nhum
+    Aspect    IPFV=Imp PFV=Perf PRF=Perf PROG=Prog PROSP=Prosp ITER=Iter HAB=Hab
+    Case      NOM=Nom ACC=Acc GEN=Gen DAT=Dat VOC=Voc ERG=Erg ABS=Abs INS=Ins INST=Ins DIST=Dis COM=Com PRIV=Abe
+    Case      PRT=Par TRANS=Tra FRML=Ess EQTV=Equ COMPV=Cmp BEN=Ben PRP=Cau TERM=Ter ESS=Loc LOC=Loc ABL=Abl ALL=All
+    Case      IN+ESS=Ine IN+ALL=Ill IN+ABL=Ela AT+ESS=Ade AT+ALL=All AT+ABL=Abl ON+ESS=Sup ON+ALL=Sbl ON+ABL=Del
+    Clusivity INCL=In EXCL=Ex
+    Definite  DEF=Def INDF=Ind SPEC=Spec
+    Degree    CMPR=Cmp SPRL=Sup EQT=Equ AB=Abs
+    Deixis    PROX=Prox MED=Med REMT=Remt
+    Evident   FH=Fh NFH=Nfh
+    Gender    MASC=Masc FEM=Fem NEUT=Neut
+    Mood      IND=Ind SBJV=Sub IMP=Imp COND=Cnd POT=Pot OPT=Opt PURP=Prp ADM=Adm IRR=Irr
+    Number    SG=Sing PL=Plur DU=Dual TRI=Tri PAUC=Pauc GPAUC=Grpa GRPL=Grpl INVN=Inv
+    Person    0=0 1=1 2=2 3=3 4=4
+    Person[psor] PSS3=3
+    Polarity  POS=Pos NEG=Neg
+    Polite    INFM=Infm FORM=Form ELEV=Elev HUMB=Humb
+    Reflex    REFL=Yes
+    Tense     PRS=Pres PST=Past FUT=Fut
+    VerbForm  FIN=Fin NFIN=Inf
+    Voice     ACT=Act MID=Mid PASS=Pass ANTIP=Antip CAUS=Cau DIR=Dir INV=Inv RECP=Rcp
+    """),
     **{f"BANTU{n}": (f"NounClass:Bantu{n}",) for n in range(1, 24)},
-    "ANIM": ("Animacy:Anim",),
-    "INAN": ("Animacy:Inan",),
-    "HUM": ("Animacy:Hum",),
-    "NHUM": ("Animacy:Nhum",),
-    "DEF": ("Definite:Def",),
-    "INDF": ("Definite:Ind",),
-    "SPEC": ("Definite:Spec",),
-    "CMPR": ("Degree:Cmp",),
-    "SPRL": ("Degree:Sup",),
-    "EQT": ("Degree:Equ",),
-    "AB": ("Degree:Abs",),
-    "PRS": ("Tense:Pres",),
-    "PST": ("Tense:Past",),
-    "FUT": ("Tense:Fut",),
-    "IPFV": ("Aspect:Imp",),
-    "PFV": ("Aspect:Perf",),
-    "PRF": ("Aspect:Perf",),
-    "PROG": ("Aspect:Prog",),
-    "PROSP": ("Aspect:Prosp",),
-    "ITER": ("Aspect:Iter",),
-    "HAB": ("Aspect:Hab",),
-    "IND": ("Mood:Ind",),
-    "SBJV": ("Mood:Sub",),
-    "IMP": ("Mood:Imp",),
-    "COND": ("Mood:Cnd",),
-    "POT": ("Mood:Pot",),
-    "OPT": ("Mood:Opt",),
-    "PURP": ("Mood:Prp",),
-    "ADM": ("Mood:Adm",),
-    "IRR": ("Mood:Irr",),
-    "ACT": ("Voice:Act",),
-    "MID": ("Voice:Mid",),
-    "PASS": ("Voice:Pass",),
-    "ANTIP": ("Voice:Antip",),
-    "CAUS": ("Voice:Cau",),
-    "DIR": ("Voice:Dir",),
-    "INV": ("Voice:Inv",),
-    "RECP": ("Voice:Rcp",),
-    "REFL": ("Reflex:Yes",),
-    "FIN": ("VerbForm:Fin",),
-    "NFIN": ("VerbForm:Inf",),
-    "POS": ("Polarity:Pos",),
-    "NEG": ("Polarity:Neg",),
-    "INFM": ("Polite:Infm",),
-    "FORM": ("Polite:Form",),
-    "ELEV": ("Polite:Elev",),
-    "HUMB": ("Polite:Humb",),
-    "FH": ("Evident:Fh",),
-    "NFH": ("Evident:Nfh",),
-    "PROX": ("Deixis:Prox",),
-    "MED": ("Deixis:Med",),
-    "REMT": ("Deixis:Remt",),
-    # the possessor of a noun: Hungarian házam, "my house"
     **{
-        f"PSS{person}{number}": (f"Number[psor]:{NUMBERS[number]}", f"Person[psor]:{PERSONS[person]}")
-        for person in PERSONS
-        for number in NUMBERS
-    },
-    "PSS3": ("Person[psor]:3",),
-    # the arguments that a verb agrees with: Basque dizkiot
-    **{
-        f"ARG{argument}{person}{number}": (f"Number[{layer}]:{NUMBERS[number]}", f"Person[{layer}]:{PERSONS[person]}")
-        for argument, layer in ARGUMENTS.items()
+        f"{tag}{person}{number}": (f"Number[{layer}]:{NUMBERS[number]}", f"Person[{layer}]:{person}")
+        for tag, layer in LAYERS.items()
         for person in PERSONS
         for number in NUMBERS
     },
