@@ -16,7 +16,7 @@ from typing import ClassVar
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
-from fairseq_llrnn.lexicon.languages import SOURCES, FeatureSource, Package, Spelling
+from fairseq_llrnn.lexicon.languages import SOURCES, FeatureSource, Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 
@@ -29,8 +29,8 @@ class Beside(FeatureSource):
     def __init__(self, lexicon: str) -> None:
         self.known = gather(LexiconOptions(lexicon=lexicon)).lexicon()
 
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("numpy", "numpy"),)
+    def packages(self, code: str) -> Sequence[str]:
+        return ("numpy",)
 
     def licence(self, code: str) -> str:
         return "as the treebank's"

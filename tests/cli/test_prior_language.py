@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.lexicon.languages import SOURCES, LanguageSource, Package
+from fairseq_llrnn.lexicon.languages import SOURCES, LanguageSource, base
 from fairseq_llrnn.prior.prior import Prior
 
 PIP = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
@@ -87,7 +87,7 @@ def test_list_tells_what_is_not_installed(llrnn: Llrnn, monkeypatch: pytest.Monk
 
 
 def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Package, "is_installed", property(lambda self: False))
+    monkeypatch.setattr(base, "is_installed", lambda package: False)
     wanted = "wordfreq simplemma pymorphy3 pymorphy3-dicts-uk"
     assert build("--language", "uk").error == (
         "--language uk: expected a package that knows Ukrainian, found none of wordfreq, simplemma, pymorphy3, "
@@ -102,7 +102,7 @@ def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.
 
 def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need: Callable[..., None]) -> None:
     need("uk", "simplemma")
-    monkeypatch.setattr(Package, "is_installed", property(lambda self: self.module == "simplemma"))
+    monkeypatch.setattr(base, "is_installed", lambda package: package == "simplemma")
     done = build("--language", "uk")
     wanted = "wordfreq, pymorphy3, pymorphy3-dicts-uk"
     assert f"\n  not installed: {wanted}; {PIP.format(wanted.replace(',', ''))}\n" in done.out

@@ -14,8 +14,8 @@ from fairseq_llrnn.lexicon.languages import (
     FeatureSource,
     FrequencySource,
     LanguageSource,
-    Package,
     Spelling,
+    base,
     english,
     language_code,
     slavic,
@@ -114,7 +114,7 @@ def test_the_codes_are_those_that_the_package_has(name: str) -> None:
 
 
 def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Package, "is_installed", property(lambda self: self.module != "pymorphy3_dicts_uk"))
+    monkeypatch.setattr(base, "is_installed", lambda package: package != "pymorphy3-dicts-uk")
     assert SOURCES["pymorphy3"].missing("uk") == ["pymorphy3-dicts-uk"]
     assert SOURCES["pymorphy3"].missing("ru") == []
     with pytest.raises(OptionError) as caught:

@@ -10,7 +10,7 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Package, Spelling, base
+from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Spelling, base
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
@@ -42,8 +42,8 @@ def of_words(options: Recipe, **known: object) -> Recipe:
 class _MadeUp:
     codes = {"hu": "hu", "uk": "uk"}
 
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("numpy", "numpy"),)
+    def packages(self, code: str) -> Sequence[str]:
+        return ("numpy",)
 
     def licence(self, code: str) -> str:
         return "MIT; data: made up"

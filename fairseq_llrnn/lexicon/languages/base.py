@@ -8,7 +8,6 @@ A source says which languages it knows, what has to be installed for them, and u
         gives = "lemmas"
         codes = {"hu": "hu", …}
 
-        def packages(self, code): return (Package("simplemma", "simplemma"),)
         def licence(self, code): return "MIT; …"
         def read(self, words, spelling): …
 
@@ -18,7 +17,6 @@ Its package is imported when it is asked for words, not before. A further source
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,20 +34,9 @@ LONGEST_WORD = 100  # some analysers take all too long for what is no word
 TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it does not know"
 
 
-@dataclass(frozen=True)
-class Package:
-    """What `pip install` brings."""
-
-    module: str
-    distribution: str
-
-    @property
-    def is_installed(self) -> bool:
-        return importlib.util.find_spec(self.module) is not None
-
-    @property
-    def version(self) -> str:
-        return importlib.metadata.version(self.distribution)
+def is_installed(package: str) -> bool:
+    """Whether a package is there, by the name by which pip knows it."""
+    return importlib.util.find_spec(package.replace("-", "_")) is not None
 
 
 @dataclass(frozen=True)
@@ -74,13 +61,13 @@ class Spelling:
 class LanguageSource(ABC):
     """A package, and what it knows of which languages (module docstring)."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # of the package
     gives: ClassVar[str]  # in "simplemma (lemmas)"
     codes: ClassVar[Mapping[str, str]]  # of names.py -> those of the package
 
-    @abstractmethod
-    def packages(self, code: str) -> Sequence[Package]:
-        """All that has to be installed for a language; the first has the version."""
+    def packages(self, code: str) -> Sequence[str]:
+        """What has to be installed for a language, by the names by which pip knows it; the first has the version."""
+        return (self.name,)
 
     @abstractmethod
     def licence(self, code: str) -> str:
@@ -91,8 +78,8 @@ class LanguageSource(ABC):
         yield from ()
 
     def missing(self, code: str) -> list[str]:
-        """The names by which pip knows what is not installed."""
-        return [package.distribution for package in self.packages(code) if not package.is_installed]
+        """The packages that are not installed."""
+        return [package for package in self.packages(code) if not is_installed(package)]
 
     def need(self, code: str, option: str) -> None:
         """Raise OptionError, with the line for pip, where something is not installed."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
 PAST = ("Mood:Ind", "Tense:Past", "VerbForm:Fin")
@@ -51,9 +51,6 @@ class Lemminflect(FeatureSource):
     name = "lemminflect"
     gives = "analyses"
     codes: ClassVar[Mapping[str, str]] = {"en": "en"}
-
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("lemminflect", "lemminflect"),)
 
     def licence(self, code: str) -> str:
         return "MIT; data: SPECIALIST Lexicon, US National Library of Medicine; free, to be acknowledged"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from fairseq_llrnn.lexicon.languages.base import (
     FrequencySource,
     LanguageSource,
     Spelling,
+    is_installed,
     pip_line,
     sources_of,
 )
@@ -182,7 +184,7 @@ def _finding(
     return Finding(
         source.name,
         code,
-        package.version if package.is_installed else "of another installation",
+        importlib.metadata.version(package) if is_installed(package) else "of another installation",
         source.gives,
         source.licence(code),
         int(has.sum()),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairseq_llrnn.lexicon.languages.base import FrequencySource, Package, register_source
+from fairseq_llrnn.lexicon.languages.base import FrequencySource, register_source
 
 CODES = (
     "ar bg bn ca cs da de el en es fa fi fr he hi hu id is it ja ko lt lv mk ms nb nl pl pt ro ru sh sk sl sv ta tr uk "
@@ -22,9 +22,6 @@ class Wordfreq(FrequencySource):
     name = "wordfreq"
     gives = "frequencies"
     codes: ClassVar[Mapping[str, str]] = {**{code: code for code in CODES.split()}, "tl": "fil"}
-
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("wordfreq", "wordfreq"),)
 
     def licence(self, code: str) -> str:
         return (

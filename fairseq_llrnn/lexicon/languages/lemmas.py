@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import has_letters
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 GROUP = "Lemma"
 CODES = (
@@ -24,9 +24,6 @@ class Simplemma(FeatureSource):
     gives = "lemmas"
     codes: ClassVar[Mapping[str, str]] = {**{code: code for code in CODES.split()}, "sh": "hbs"}
     is_guessable = False
-
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("simplemma", "simplemma"),)
 
     def licence(self, code: str) -> str:
         return (

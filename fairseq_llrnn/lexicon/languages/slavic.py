@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 # COMP is of an adjective or an adverb: Russian быстрее
 PART_OF_SPEECH = by_tag("""
@@ -86,8 +86,8 @@ class Pymorphy(FeatureSource):
     gives = "analyses"
     codes: ClassVar[Mapping[str, str]] = {"ru": "ru", "uk": "uk"}
 
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("pymorphy3", "pymorphy3"), Package(f"pymorphy3_dicts_{code}", f"pymorphy3-dicts-{code}"))
+    def packages(self, code: str) -> Sequence[str]:
+        return (self.name, f"pymorphy3-dicts-{code}")
 
     def licence(self, code: str) -> str:
         data = {

