@@ -17,28 +17,16 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.options import LexiconOptions
-    from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-    from fairseq_llrnn.prior.prior import Prior
-    from fairseq_llrnn.prior.recipe import (
-        EvidenceOptions,
-        OpenOptions,
-        Recipe,
-        TranslationOptions,
-    )
-
-__all__ = [
-    "BuildContext",
-    "EvidenceOptions",
-    "LexiconOptions",
-    "OpenOptions",
-    "Part",
-    "Prior",
-    "Recipe",
-    "SavedPart",
-    "TranslationOptions",
-    "register_part",
-]
+    from fairseq_llrnn.lexicon.options import LexiconOptions as LexiconOptions
+    from fairseq_llrnn.prior.part import BuildContext as BuildContext
+    from fairseq_llrnn.prior.part import Part as Part
+    from fairseq_llrnn.prior.part import SavedPart as SavedPart
+    from fairseq_llrnn.prior.part import register_part as register_part
+    from fairseq_llrnn.prior.prior import Prior as Prior
+    from fairseq_llrnn.prior.recipe import EvidenceOptions as EvidenceOptions
+    from fairseq_llrnn.prior.recipe import OpenOptions as OpenOptions
+    from fairseq_llrnn.prior.recipe import Recipe as Recipe
+    from fairseq_llrnn.prior.recipe import TranslationOptions as TranslationOptions
 
 __getattr__ = lazily(
     __name__,

@@ -5,27 +5,15 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-    from fairseq_llrnn.prior.parts.cache import CachePart
-    from fairseq_llrnn.prior.parts.evidence import EvidencePart
-    from fairseq_llrnn.prior.parts.guesses import GuessesPart
-    from fairseq_llrnn.prior.parts.languages import LanguagesPart
-    from fairseq_llrnn.prior.parts.lexical import LexicalPart
-    from fairseq_llrnn.prior.parts.model import ModelPart
-    from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
-    from fairseq_llrnn.prior.parts.static import StaticPart
-
-__all__ = [
-    "AutomatonPart",
-    "CachePart",
-    "EvidencePart",
-    "GuessesPart",
-    "LanguagesPart",
-    "LexicalPart",
-    "ModelPart",
-    "OpenVocabularyPart",
-    "StaticPart",
-]
+    from fairseq_llrnn.prior.parts.automaton import AutomatonPart as AutomatonPart
+    from fairseq_llrnn.prior.parts.cache import CachePart as CachePart
+    from fairseq_llrnn.prior.parts.evidence import EvidencePart as EvidencePart
+    from fairseq_llrnn.prior.parts.guesses import GuessesPart as GuessesPart
+    from fairseq_llrnn.prior.parts.languages import LanguagesPart as LanguagesPart
+    from fairseq_llrnn.prior.parts.lexical import LexicalPart as LexicalPart
+    from fairseq_llrnn.prior.parts.model import ModelPart as ModelPart
+    from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart as OpenVocabularyPart
+    from fairseq_llrnn.prior.parts.static import StaticPart as StaticPart
 
 __getattr__ = lazily(
     __name__,
