@@ -408,7 +408,7 @@ def _how(about: Sequence[object]) -> str | None:
 def _moved(path: str, how: str, change: Callable[[str], str]) -> str:
     kind, colon, rest = path.partition(":")
     if how == IS_PLACE and colon and "/" not in kind:
-        return path if rest.isalpha() else f"{kind}:{change(rest)}"  # lemmas:en
+        return f"{kind}:{change(rest)}"
     if how == IS_PATH_OR_NAME and not set("/.") & set(path):
         return path
     return change(path)

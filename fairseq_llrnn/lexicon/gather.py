@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
@@ -130,12 +129,6 @@ def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> 
         yield Row(word, features=as_features(lexicon.features(word)), source=source)
 
 
-OLD_PLACES = {  # the options of `llrnn lexicon`
-    "lexicon": "--lexicon", "unimorph": "--unimorph", "treebank": "--conllu", "hunspell": "--hunspell",
-    "lemmas": "--language", "apertium": "--apertium",
-}  # fmt: skip
-
-
 class WordForms:
     """lemma -> its forms with their analyses, in the order in which they came."""
 
@@ -181,18 +174,17 @@ class WordForms:
         return forms
 
 
-def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = "--term-forms") -> WordForms:
+def read_word_forms(paths: Sequence[str], words: Collection[str]) -> WordForms:
     """All that some tables know.
 
     Args:
-        words: of the text, as which forms and lemmas are spelled. option: which names the tables.
+        words: of the text, as which forms and lemmas are spelled.
 
     Raises:
-        OptionError: what named a source of forms in earlier versions. DataError: of a file, with line.
+        DataError: of a file, with line.
     """
     word_forms, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
     for path in paths:
-        check_table(path, option)
         form: Any = spelling.form
         options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=form)
         forms = set()
@@ -202,13 +194,3 @@ def read_word_forms(paths: Sequence[str], words: Collection[str], option: str = 
                 word_forms.add(spelling.of_text(row.lemma), spelled, (name for name, _ in row.features))
         word_forms.notes.update(words_in_both(path, forms, words))
     return word_forms
-
-
-def check_table(path: str, option: str) -> None:
-    """Raise OptionError for a place of words of earlier versions, with what makes a table of it."""
-    kind, _, what = path.partition(":")
-    if kind in OLD_PLACES and what:
-        advice = f"say {option} {what}" if kind == "lexicon" else (
-            f"llrnn lexicon {OLD_PLACES[kind]} {what} --out words.tsv makes one, then say {option} words.tsv"
-        )  # fmt: skip
-        raise OptionError(f"{option} {path}: expected a table of words, found a place as of earlier versions; {advice}")

@@ -27,7 +27,7 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords
-from fairseq_llrnn.lexicon.gather import check_table, gather, places
+from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
@@ -53,8 +53,6 @@ def check_units(options: Recipe) -> None:
             f"{SOURCE_OPTION if paths else OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside "
             "it; preprocess words, or leave one of them out"
         )
-    for path in paths:
-        check_table(path, SOURCE_OPTION)
 
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:

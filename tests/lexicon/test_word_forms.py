@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from lexicons import read_table
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 
 CASED, LOWER = ("Psi", "psa"), ("psi", "psa")  # texts
@@ -59,21 +59,6 @@ def test_features_that_name_lemmas_say_forms() -> None:
     features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
     found = WordForms.of_lexicon(features, features.__getitem__)
     assert list(found.of("pes")) == ["psi", "psa"] and len(found) == 1
-
-
-@pytest.mark.parametrize(
-    ("named", "advice"),
-    [
-        ("lexicon:words.tsv", "say --term-forms words.tsv"),
-        ("treebank:a", "llrnn lexicon --conllu a --out words.tsv makes one, then say --term-forms words.tsv"),
-        ("lemmas:cs", "llrnn lexicon --language cs --out words.tsv makes one, then say --term-forms words.tsv"),
-    ],
-)  # fmt: skip
-def test_places_of_earlier_versions_are_refused(named: str, advice: str) -> None:
-    with pytest.raises(OptionError) as raised:
-        read_word_forms([named], ("a",))
-    expected = f"--term-forms {named}: expected a table of words, found a place as of earlier versions; {advice}"
-    assert str(raised.value) == expected
 
 
 def test_no_such_table(tmp_path: Path) -> None:

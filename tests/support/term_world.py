@@ -53,7 +53,6 @@ def said(words: Sequence[str], lemma: str) -> int:
 
 BAD = {
     "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
-    "a place of earlier versions": (TERMS, ["--term-forms", "lemmas:cs"], "expected a table of words, found a place"),
     "a part of speech among words": (
         "tahc\tchat | NOUN\n", [],
         "line 1: expected words as the target, found 'chat | NOUN', with a part of speech; write that in the third",

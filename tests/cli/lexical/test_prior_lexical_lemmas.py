@@ -123,11 +123,6 @@ def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: lis
 
 
 def test_where_source_lemmas_come_from(prior: Run, data: Path, source_lemmas: list[object]) -> None:
-    assert prior("--set", "translations.source_lexicon=lemmas:en").error == (
-        "translations.source_lexicon lemmas:en: expected a table of words, found a place as of earlier versions; "
-        "llrnn lexicon "
-        "--language en --out words.tsv makes one, then say translations.source_lexicon words.tsv"
-    )
     (data / "bare.tsv").write_text("house\t_\tNOUN\t_\n")
     assert prior("--set", f"translations.source_lexicon={data / 'bare.tsv'}").error == (
         f"translations.source_lexicon: expected lemmas of the text's words, found none: no form with a lemma in "

@@ -20,7 +20,7 @@ from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
-from fairseq_llrnn.systems.terms.plugin import MUST, SOURCE_LEXICON, TERM_FORMS
+from fairseq_llrnn.systems.terms.plugin import MUST
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
 from fairseq_llrnn.systems.terms.tbx_file import read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
@@ -109,15 +109,15 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
     """
     if places is not None:
         asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
-        return _read_forms(TERM_FORMS, places, list(dict.fromkeys(asked)))
+        return _read_forms(places, list(dict.fromkeys(asked)))
     features = word_features(prior, target_shares(prior))
     return WordForms.of_lexicon(features, features.__getitem__)
 
 
-def _read_forms(option: str, places: str, words: Sequence[str]) -> WordForms:
-    """option: which names the places. words: of the text."""
+def _read_forms(places: str, words: Sequence[str]) -> WordForms:
+    """words: of the text."""
     named = [one.strip() for one in places.split(",") if one.strip()]
-    forms = read_word_forms(named, words, option)
+    forms = read_word_forms(named, words)
     for remark, count in forms.notes.items():
         logger.warning(f"{count:,} {remark}")
     return forms
@@ -156,7 +156,7 @@ def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None)
     """
     lemmas_of: dict[str, list[str]] = {}
     if places is not None:
-        forms = _read_forms(SOURCE_LEXICON, places, list(source_words(prior)))
+        forms = _read_forms(places, list(source_words(prior)))
         for lemma in forms:
             for form in forms.of(lemma):
                 lemmas_of.setdefault(form, []).append(lemma)
