@@ -48,8 +48,7 @@ def iter_hunspell(
             how the text spells a form; it may not change its length. form: of files/text_lines.py, in which both files
             are read; conditions and flags are of single characters, and want NFC.
 
-    Words with too many forms, and what has no effect, rules that apply to no word and flags that nothing defines, are
-    counted in a warning at the end.
+    Words with too many forms, and flags that nothing defines, are counted in a warning at the end.
 
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
@@ -80,7 +79,7 @@ def iter_hunspell(
             count.left_out[WITHOUT_WORD] += 1
             continue
         refuse_blank(word, where, "the word")
-        affixes.meet(word, flags)
+        affixes.words[flags] += 1
         if affixes.has(flags, "forbidden"):
             count.left_out[FORBIDDEN] += 1
             continue

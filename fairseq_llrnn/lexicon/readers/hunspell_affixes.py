@@ -47,7 +47,6 @@ class Rule:
     add: str
     condition: tuple[tuple[bool, str], ...]  # letters in order: whether it is none of these, and which
     flags: frozenset[str]
-    line: int = 0  # of FILE.aff
 
     def of(self, word: str, is_suffix: bool) -> str | None:
         """The form; None where the rule does not apply. Nothing is left of no word."""
@@ -73,24 +72,6 @@ class _Table:
     lines: int = 0
 
 
-class _Idle:
-    """Rules of a set of flags, as long as they apply to no word that has them."""
-
-    def __init__(self, rules: tuple[Rule, ...], are_suffixes: bool) -> None:
-        self.rules, self.are_suffixes = rules, are_suffixes
-        self._size = 1 + max((max(len(rule.strip), len(rule.condition)) for rule in rules), default=0)
-        self._seen: set[str] = set()  # the letters that rules look at, and one more
-
-    def meet(self, word: str, used: set[int]) -> None:
-        """Leave out rules that apply to a word, and add their lines to `used`."""
-        end = word[-self._size :] if self.are_suffixes else word[: self._size]
-        if not self.rules or end in self._seen:
-            return
-        self._seen.add(end)
-        used.update(rule.line for rule in self.rules if rule.line not in used and rule.of(end, self.are_suffixes))
-        self.rules = tuple(rule for rule in self.rules if rule.line not in used)
-
-
 @dataclass
 class Affixes:
     """What FILE.aff says."""
@@ -105,10 +86,8 @@ class Affixes:
     special: dict[str, set[str]] = field(default_factory=dict)  # bare, forbidden, circumfix, … -> flags
     patterns: str = ""  # of compounds
     rules: int = 0
-    used: set[int] = field(default_factory=set)  # lines of the rules that apply to a word
     cut: list[str] = field(default_factory=list)  # words that have more forms than were found
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
-    _idle: dict[frozenset[str], list[_Idle]] = field(default_factory=dict)
     _memo: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
@@ -186,24 +165,8 @@ class Affixes:
             )
         return self.morphology[alias - 1]
 
-    def meet(self, word: str, flags: frozenset[str]) -> None:
-        """Count a word, and the rules that apply to it; those that a rule brings count with it."""
-        self.words[flags] += 1
-        if self.words[flags] == 1:
-            suffixes, prefixes = self._rules(flags, True), self._rules(flags, False)
-            self._idle[flags] = [_Idle(suffixes, True), _Idle(prefixes, False)]
-            seen, more = flags, frozenset(flag for rule in (*suffixes, *prefixes) for flag in rule.flags)
-            while more := more - seen:
-                seen |= more
-                brought = (*self._rules(more, True), *self._rules(more, False))
-                self.used.update(rule.line for rule in brought)
-                more = frozenset(flag for rule in brought for flag in rule.flags)
-        for idle in self._idle[flags]:
-            idle.meet(word, self.used)
-
     def notes(self) -> list[str]:
-        """What is worth telling when all words were met: those that are cut, rules that apply to none, and flags that
-        nothing defines."""
+        """What is worth telling when all words were read: those that are cut, and flags that nothing defines."""
         notes = []
         if self.cut:
             some = ", ".join(map(shown, self.cut[:3])) + (", …" if len(self.cut) > 3 else "")
@@ -211,9 +174,6 @@ class Affixes:
                 f"{len(self.cut):,} words have too many forms ({some}): those behind {MOST_FORMS:,} are left out"
             )
         every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
-        if idle := sorted(rule.line for rule in every if rule.line not in self.used):
-            some = ", ".join(map(str, idle[:5])) + (", …" if len(idle) > 5 else "")
-            notes.append(f"{len(idle):,} of {len(every):,} affix rules apply to no word (lines {some})")
         defined = {*self.suffixes, *self.prefixes}.union(*self.special.values())
 
         def unknown(flags: frozenset[str]) -> list[str]:
@@ -269,7 +229,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             else:
                 affixes.morphology.append(" ".join(cells[1:]))
         elif cells[0] in ("SFX", "PFX"):
-            _add_rule(cells, affixes, where, number)
+            _add_rule(cells, affixes, where)
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
@@ -285,7 +245,7 @@ def _number(text: str, shape: str, cells: list[str], where: str) -> int:
     return int(text)
 
 
-def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None:
+def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
     if len(cells) < 4:
         raise DataError(
             f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
@@ -311,7 +271,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str, line: int) -> None
     text, flags = split_flags(add, affixes, where, word=False)
     rule = Rule(
         table.crosses, "" if strip == "0" else strip, "" if text == "0" else text,
-        _condition(cells[4] if len(cells) > 4 else ".", where), flags, line,
+        _condition(cells[4] if len(cells) > 4 else ".", where), flags,
     )  # fmt: skip
     (affixes.suffixes if kind == "SFX" else affixes.prefixes).setdefault(flag, []).append(rule)
 
