@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from conllu.exceptions import ParseException
-from conllu.parser import parse_id_value, parse_int_value, parse_line
+from conllu.parser import parse_id_value, parse_int_value
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, is_blank, place, refuse_blank, shown, warn_of_blanks
@@ -20,9 +20,6 @@ from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-# DEPS and MISC are not read, so the library need not look at them: it stops at the last field it is given.
-FIELDS_READ = COLUMNS[:8]
-
 SURFACE_ROWS = "for words written together"
 EMPTY_NODES = "for empty nodes"
 
@@ -66,8 +63,8 @@ def _parse_id(text: str) -> int | tuple[int, str, int] | None:
     try:
         return parse_id_value(text)
     except ParseException as error:
-        raise ParseException(
-            f"expected a number (1), a range (1-2) or an empty node (1.1), found {shown(text)}"
+        raise ValueError(
+            f"column 1 (ID): expected a number (1), a range (1-2) or an empty node (1.1), found {shown(text)}"
         ) from error
 
 
@@ -76,22 +73,7 @@ def _parse_head(text: str) -> int | None:
     try:
         return parse_int_value(text)
     except ParseException as error:
-        raise ParseException(f"expected a number or _, found {shown(text)}") from error
-
-
-def _parse_feats(text: str) -> tuple[str, ...]:
-    # The library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`.
-    try:
-        return feats_features(text)
-    except ValueError as error:
-        raise ParseException(str(error)) from error
-
-
-FIELD_PARSERS = {
-    "id": lambda cells, column: _parse_id(cells[column]),
-    "feats": lambda cells, column: _parse_feats(cells[column]),
-    "head": lambda cells, column: _parse_head(cells[column]),
-}
+        raise ValueError(f"column 7 (HEAD): expected a number or _, found {shown(text)}") from error
 
 
 def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = None) -> Iterator[list[Token]]:
@@ -184,41 +166,35 @@ def in_one_word(form: str) -> str:
 
 def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> Token | Span | None:
     """None for an empty node."""
-    columns = line.count("\t") + 1
-    if columns != len(COLUMNS):
+    cells = line.split("\t")
+    if len(cells) != len(COLUMNS):
         raise DataError(
-            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {columns}: "
+            f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {len(cells)}: "
             f"{shown(line)}; is it a treebank in CoNLL-U?"
         )
-    while "  " in line:
-        # The library also splits at two spaces, which would shift the columns of such a row.
-        line = line.replace("  ", " ")
-    try:
-        row = parse_line(line, FIELDS_READ, FIELD_PARSERS)
-    except ParseException as error:
+    _, form, lemma, upos, _, _, _, deprel, *_ = cells
+    try:  # the library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`
+        token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
+    except ValueError as error:
         raise DataError(f"{place(path, number)}: {error}") from error
-    token_id = row["id"]
     if isinstance(token_id, tuple):
         first, mark, last = token_id
-        if mark == "-" and not row["form"].strip():
-            refuse_blank(row["form"], place(path, number), "column 2 (FORM)")
-        return Span(first, last, row["form"], number) if mark == "-" else None
+        if mark == "-" and not form.strip():
+            refuse_blank(form, place(path, number), "column 2 (FORM)")
+        return Span(first, last, form, number) if mark == "-" else None
     if token_id != expected_id:
         raise DataError(
-            f"{place(path, number)}: expected the ID {expected_id}, found "
-            f"{shown(line.partition(chr(9))[0])}; word IDs run 1, 2, 3, … in a "
-            "sentence, and an empty line ends it"
+            f"{place(path, number)}: expected the ID {expected_id}, found {shown(cells[0])}; word IDs run 1, 2, 3, … "
+            "in a sentence, and an empty line ends it"
         )
-    form, upos = row["form"], row["upos"]
     if not form.strip():
         refuse_blank(form, place(path, number), "column 2 (FORM)")
-    deprel = row["deprel"]
     return Token(
         form=form,
-        lemma=row["lemma"],
+        lemma=lemma,
         upos=None if upos in ("_", "") else as_upos(upos),
-        feats=row["feats"],
-        head=row["head"],
+        feats=feats,
+        head=head,
         deprel=None if deprel in ("_", "") else deprel,
         line=number,
     )
