@@ -91,6 +91,16 @@ class Option:
     alone: object = None  # what it is where the option comes without a value
     list_of_commas: bool = False  # a,b,c is a list
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        if self.alone is None:
+            return handler(source)
+        flags = {True: self.alone, False: None}
+        return core_schema.no_info_before_validator_function(
+            lambda value: flags[value] if isinstance(value, bool) else value, handler(source)
+        )
+
 
 SettingsType = TypeVar("SettingsType", bound=Settings)
 
@@ -196,46 +206,37 @@ def checked(
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_python(_without_flags(kind, values))  # type: ignore[arg-type]  # a class is hashable
+        settings: SettingsType = _validator(kind).validate_python(values)
+        return settings
     except ValidationError as error:
         raise OptionError(_message(kind, error, called)) from None
 
 
-class _Flag(str):
-    """True or false where a number belongs, which pydantic would take for 1 and 0."""
-
-
-def _without_flags(hint: Any, value: Any) -> Any:
-    """A value of a type, or settings, with what true and false mean in the place of numbers."""
-    parts, section = parts_of(hint), section_of(hint)
-    if isinstance(value, bool):
-        return value if bool in parts or not {int, float} & {*parts} else _Flag(str(value).lower())
-    if section is not None:
-        if not isinstance(value, (Mapping, section)):
-            return value
-        changed = {}
-        for name, of_key, _ in _fields(section):
-            before = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
-            after = _without_flags(of_key, before)
-            option = next((note for note in about_of(of_key) if isinstance(note, Option)), None)
-            if isinstance(after, _Flag) and option is not None and option.alone is not None:
-                after = option.alone if before else None
-            if after is not before:
-                changed[name] = after
-        if isinstance(value, Mapping):
-            return {**value, **changed}
-        return replace(value, **changed) if changed else value  # type: ignore[type-var]
-    inside = next((get_args(part)[1] for part in parts if get_origin(part) is Mapping), None)
-    if not isinstance(value, Mapping) or not {int, float} & {*parts_of(inside)}:
-        return value
-    return {name: _without_flags(inside, one) for name, one in value.items()}
-
-
 @cache
-def _adapter(kind: Any) -> Any:
+def _validator(kind: Any) -> Any:
+    """Pydantic's of a type."""
     from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
 
-    return TypeAdapter(kind)
+    return SchemaValidator(_without_flags(TypeAdapter(kind).core_schema))
+
+
+def _without_flags(schema: Any) -> Any:
+    """A schema in which neither true nor false is a number, where pydantic would take them for 1 and 0."""
+    from pydantic_core import PydanticKnownError, core_schema
+
+    def checked_number(value: object) -> object:
+        if isinstance(value, bool):
+            raise PydanticKnownError(f"{schema['type']}_type")  # type: ignore[arg-type]
+        return value
+
+    if isinstance(schema, list):
+        return [*map(_without_flags, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    same = {key: _without_flags(value) for key, value in schema.items()}
+    is_number = schema.get("type") in ("int", "float")
+    return core_schema.no_info_before_validator_function(checked_number, same) if is_number else same
 
 
 def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> str:
@@ -255,8 +256,8 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
     if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
         return f"{called(name)}: expected {expected}"
-    is_text = isinstance(value, str) and not isinstance(value, _Flag) and not _NUMBER.fullmatch(value)
-    shown = repr(value) if is_text else value
+    is_text = isinstance(value, str) and not _NUMBER.fullmatch(value)
+    shown = repr(value) if is_text else str(value).lower() if isinstance(value, bool) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
     gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
     advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
