@@ -89,13 +89,16 @@ class FeatureTable:
         return len(self.names)
 
     @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[str, float]]) -> FeatureTable:
+    def from_rows(cls, rows: Sequence[Mapping[str, float]], names: Sequence[str] | None = None) -> FeatureTable:
         """Build the table of `rows`; the features are ordered by name, so equal rows give equal bytes.
+
+        Args:
+            names: features in another order, or more of them.
 
         Raises:
             DataError: a value is NaN or infinite.
         """
-        names = sorted({name for row in rows for name in row})
+        names = names or sorted({name for row in rows for name in row})
         index = {name: i for i, name in enumerate(names)}
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         indices: list[int] = []
@@ -290,14 +293,12 @@ def words_with_identity(
         option: what the user called `top`.
 
     Raises:
-        OptionError: fewer ordinary words than asked for; `auto` without any count; a floor below 1.
+        OptionError: fewer ordinary words than asked for; `auto` without any count.
     """
     if top == "all":
         return np.flatnonzero(ordinary)
     if top != AUTO:
         return top_words(counts, ordinary, top, option)
-    if floor < 1:
-        raise OptionError(f"identity_floor {floor}: expected a count of at least 1; for every word, say {option} all")
     if not counts[ordinary].any():
         raise OptionError(
             f"{option} auto: expected counts, found none for any word of the dictionary; give a text with "

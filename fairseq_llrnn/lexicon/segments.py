@@ -29,6 +29,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,8 @@ def read_segmentations(
             continue
         word, segments = _row(line, of_morfessor, place(path, number))
         if lowercase:
-            word, segments = _lowered(word, segments, language)
+            word = lower(word, language)
+            segments = _cut(word, [lower(segment, language) for segment in segments])
         of_word = segmentations.setdefault(word, {})
         if segments in of_word:
             count.left_out[REPEATED] += 1
@@ -103,13 +105,13 @@ def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
     return word, segments
 
 
-def _lowered(word: str, segments: Segmentation, language: str | None) -> tuple[str, Segmentation]:
-    """The word in lower case, cut where its segments end: a Greek sigma's form depends on the whole word."""
-    whole, parts, begin = lower(word, language), [], 0
-    for length in (len(lower(segment, language)) for segment in segments):
-        parts.append(whole[begin : begin + length])
-        begin += length
-    return (whole, tuple(parts)) if begin == len(whole) else (whole, tuple(lower(s, language) for s in segments))
+def _cut(word: str, parts: Sequence[str]) -> Segmentation:
+    """The word cut where the parts end, which spell it in another case; the parts, if they differ from it in length.
+
+    A Greek sigma's form depends on the whole word.
+    """
+    ends = [0, *accumulate(map(len, parts))]
+    return tuple(word[a:b] for a, b in pairwise(ends)) if ends[-1] == len(word) else tuple(parts)
 
 
 SEED = 1
@@ -237,13 +239,3 @@ def _can_cut(word: str) -> bool:
 
 def _damped(count: int) -> int:
     return round(math.log2(count + 1))
-
-
-def _cut(word: str, lowered: list[str]) -> Segmentation:
-    """The word as it is written, cut as its lower-cased form is, where both have the same number of characters."""
-    if sum(map(len, lowered)) != len(word):
-        return tuple(lowered)
-    ends = [0]
-    for segment in lowered:
-        ends.append(ends[-1] + len(segment))
-    return tuple(word[a:b] for a, b in zip(ends, ends[1:], strict=False))

@@ -220,16 +220,7 @@ def _split(text: str, mark: str) -> list[str]:
     """At each `mark` without a backslash before it."""
     if "\\" not in text:
         return text.split(mark)
-    parts, last, skip = [], 0, False
-    for i, character in enumerate(text):
-        if skip:
-            skip = False
-        elif character == "\\":
-            skip = True
-        elif character == mark:
-            parts.append(text[last:i])
-            last = i + 1
-    return [*parts, text[last:]]
+    return re.findall(rf"(?:\A|\{mark})((?:\\.?|[^\\{mark}])*)", text, re.DOTALL)
 
 
 def _unescaped(text: str) -> str:

@@ -23,7 +23,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
@@ -97,6 +97,10 @@ class AtTemperature:
             together = "" if set(temperatures(self.term)) == {1.0} else ", all of a background multiplied"
             raise ValueError(f"{temperature_range()}{together}")
 
+    @property
+    def terms(self) -> tuple[Expression]:
+        return (self.term,)
+
     def __str__(self) -> str:
         inner = str(self.term) if isinstance(self.term, Atom) else f"({self.term})"
         return f"{inner} at temperature {_number(self.temperature)}"
@@ -118,17 +122,15 @@ def atoms(expression: Expression) -> list[Atom]:
     """From left to right."""
     if isinstance(expression, Atom):
         return [expression]
-    terms = (expression.term,) if isinstance(expression, AtTemperature) else expression.terms
-    return [atom for term in terms for atom in atoms(term)]
+    return [atom for term in expression.terms for atom in atoms(term)]
 
 
 def required(expression: Expression) -> list[Atom]:
     """The atoms that must allow a word, or it is impossible: all but those inside of a mixture."""
-    if isinstance(expression, Plus):
-        return []
-    if isinstance(expression, Times):
-        return [atom for term in expression.terms for atom in required(term)]
-    return [expression] if isinstance(expression, Atom) else required(expression.term)
+    if isinstance(expression, Atom):
+        return [expression]
+    terms = () if isinstance(expression, Plus) else expression.terms
+    return [atom for term in terms for atom in required(term)]
 
 
 def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expression:
@@ -136,9 +138,8 @@ def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expres
     if isinstance(expression, Atom):
         return change(expression)
     if isinstance(expression, AtTemperature):
-        return AtTemperature(with_atoms(expression.term, change), expression.temperature)
-    terms = tuple(with_atoms(term, change) for term in expression.terms)
-    return Times(terms) if isinstance(expression, Times) else Plus(terms, expression.weights, expression.weighting)
+        return replace(expression, term=with_atoms(expression.term, change))
+    return replace(expression, terms=tuple(with_atoms(term, change) for term in expression.terms))
 
 
 def combine(expression: Expression, background: Callable[[str], Background]) -> Background:
@@ -181,10 +182,7 @@ def check_size(expression: Expression) -> None:
 
 
 def _depth(expression: Expression) -> int:
-    if isinstance(expression, Atom):
-        return 0
-    terms = (expression.term,) if isinstance(expression, AtTemperature) else expression.terms
-    return 1 + max(map(_depth, terms))
+    return 0 if isinstance(expression, Atom) else 1 + max(map(_depth, expression.terms))
 
 
 def described(description: Any, names: Sequence[str]) -> Expression:

@@ -26,6 +26,7 @@ from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.directory import ARRAYS_FILE, JSON_FILE, SOURCE_FILE, WORDS_FILE
+from fairseq_llrnn.prior.expression import is_positive
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.language_model import NextWords
@@ -69,7 +70,7 @@ class ModelFiles:
             raise ValueError(f"expected a model of at least {CHECKPOINT} and {DICTIONARY}, found none")
         if not all(_NAME.fullmatch(name) and isinstance(digest, str) for name, digest in hashes.items()):
             raise ValueError("expected names of a model's files and their hashes, found others")
-        if not (_is_positive(weight) and weight <= 1.0):
+        if not (is_positive(weight) and weight <= 1.0):
             raise ValueError(f"expected a weight of the model above 0 and up to 1, found {weight!r}")
         if not is_temperature(temperature):
             raise ValueError(f"expected {temperature_range()}, found {temperature!r}")
@@ -106,10 +107,6 @@ class ModelFiles:
 
 # files of a prior that was read, its words (V), and which of them b₀ allows (V,) -> the model
 LoadModel = Callable[[ModelFiles, Sequence[str], np.ndarray], "NextWords"]
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < float("inf")
 
 
 @dataclass(frozen=True)

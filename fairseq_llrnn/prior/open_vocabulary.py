@@ -137,18 +137,11 @@ def _class_rows(
         for name, value in row.items():
             sums[o][name] += value
     sizes = np.bincount(class_of, minlength=len(names))
-    indices: list[int] = []
-    values: list[float] = []
-    offsets = [0]
+    means = []
     for total, size, class_name in zip(sums, sizes, names, strict=True):
         mean = {name: value / size for name, value in total.items() if abs(value) / size >= LEAST_PART}
-        mean |= {NOT_TOP: 1.0, f"{SPECIAL}:{UNK}": 1.0, f"{OPEN}:{class_name}": 1.0}
-        entries = sorted((output.index[name], value) for name, value in mean.items())
-        indices += [i for i, _ in entries]
-        values += [value for _, value in entries]
-        offsets.append(len(indices))
-    whole = (np.array(offsets, dtype=np.int64), np.array(indices, dtype=np.int64), np.array(values, dtype=np.float32))
-    return FeatureTable(output.names, *whole)
+        means.append(mean | {NOT_TOP: 1.0, f"{SPECIAL}:{UNK}": 1.0, f"{OPEN}:{class_name}": 1.0})
+    return FeatureTable.from_rows(means, output.names)
 
 
 def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:

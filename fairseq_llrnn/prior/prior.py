@@ -121,6 +121,16 @@ class Prior:
         """What the parts are called: their kinds, and `kind.2` for the second one of a kind."""
         return names_of([part.kind for part in self.parts])
 
+    @property
+    def by_name(self) -> dict[str, Part]:
+        """The parts, in their order."""
+        return dict(zip(self.names, self.parts, strict=True))
+
+    @property
+    def bases(self) -> dict[str, Part]:
+        """Those with a background of their own."""
+        return {name: part for name, part in self.by_name.items() if part.is_base}
+
     def find(self, part: type[PartType]) -> PartType | None:
         """The first part of that class; None where there is none."""
         return next((candidate for candidate in self.parts if isinstance(candidate, part)), None)
@@ -131,7 +141,7 @@ class Prior:
         if self.expression is None:
             return list(self.parts)
         inside = {atom.part for atom in atoms(self.expression)} - {atom.part for atom in required(self.expression)}
-        return [part for name, part in zip(self.names, self.parts, strict=True) if name not in inside]
+        return [part for name, part in self.by_name.items() if name not in inside]
 
     @property
     def translations(self) -> LexicalPart | None:
@@ -214,7 +224,7 @@ class Prior:
 
         context = BuildContext(self, has_source)
         background: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)
-        bases = {name: part for name, part in zip(self.names, self.parts, strict=True) if part.is_base}
+        bases = self.bases
         if self.expression is not None:
             root = background
             background = combine(self.expression, lambda name: bases[name].background(root, context))
@@ -236,7 +246,7 @@ class Prior:
         digest = hashlib.sha256(hash_symbols(self.symbols).encode())
         _add_arrays(digest, self._base_arrays())
         digest.update("\n".join((*self.output.features.names, "", *self.input.features.names)).encode())
-        for name, part in zip(self.names, self.parts, strict=True):
+        for name, part in self.by_name.items():
             source = hash_symbols(self.source_symbols) if part.knows_source else ""
             digest.update(f"{name} {source} {part.identity}".encode())
             _add_arrays(digest, part.arrays())
@@ -280,7 +290,7 @@ class Prior:
         if self.input is not self.output:
             counts["input features"] = self.input.features.num_features
             counts["input signatures"] = self.input.num_classes
-        for name, part in zip(self.names, self.parts, strict=True):
+        for name, part in self.by_name.items():
             more = part.counts()
             counts |= more if name == part.kind else {f"{size} of {name}": number for size, number in more.items()}
         return counts
@@ -320,9 +330,8 @@ class Prior:
         Raises:
             PriorError: the place exists and is no prior, or cannot be written.
         """
-        named = list(zip(self.names, self.parts, strict=True))
         arrays = self._base_arrays()
-        for name, part in named:
+        for name, part in self.by_name.items():
             arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
         source = {SOURCE_HASH: hash_symbols(self.source_symbols)} if self.source_symbols else {}
         description = {
@@ -333,12 +342,12 @@ class Prior:
             FINGERPRINT: self.fingerprint,
             "output_features": list(self.output.features.names),
             "input_features": None if self.input is self.output else list(self.input.features.names),
-            "parts": [{"part": name, **part.description()} for name, part in named],
+            "parts": [{"part": name, **part.description()} for name, part in self.by_name.items()],
         }
         if self.expression is not None:
             description["background"] = describe(self.expression)
         saved = SavedPrior(description, self.symbols, self.source_symbols, arrays, self.recipe_text(directory))
-        write_directory(Path(directory), saved, dict(named))
+        write_directory(Path(directory), saved, self.by_name)
 
     def recipe_text(self, directory: Path | str | None = None) -> str:
         """What the prior was built from, as TOML (prior/recipe_file.py); "" where nobody knows.
@@ -384,8 +393,7 @@ class Prior:
                 prior = prior.with_part(read)
             if "background" not in saved.description:
                 return prior
-            bases = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
-            return replace(prior, expression=described(saved.description["background"], bases))
+            return replace(prior, expression=described(saved.description["background"], list(prior.bases)))
 
     @classmethod
     def _of_signatures(cls, saved: SavedPrior, folder: str) -> Prior:

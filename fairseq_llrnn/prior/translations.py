@@ -151,7 +151,8 @@ def add_translations(
     else:
         part = replace(part, weight=ALONE, learned=False) if _mixes(before) else part
         translated = prior.with_part(part, text.source_symbols)
-        atom = Atom(TRANSLATIONS, _name(translated, part))
+        name = next(name for name, other in translated.by_name.items() if other is part)
+        atom = Atom(TRANSLATIONS, name)
         translated = replace(translated, expression=_combined(before, atom, options))
     return replace(translated, settings={**prior.settings, "lexical_top": options.top}), notes
 
@@ -160,7 +161,7 @@ def background_of(prior: Prior) -> Expression | None:
     """How the background is written; None where it is static, or static with translations."""
     if prior.expression is not None:
         return prior.expression
-    names = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.is_base]
+    names = list(prior.bases)
     if not names or prior.translations is not None:
         return None
     written = str(prior.settings["background"])
@@ -169,10 +170,6 @@ def background_of(prior: Prior) -> Expression | None:
     except OptionError:  # a path with blanks
         atom = Atom(written)
     return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(written, names[0])
-
-
-def _name(prior: Prior, part: LexicalPart) -> str:
-    return next(name for name, other in zip(prior.names, prior.parts, strict=True) if other is part)
 
 
 def _mixes(before: Expression) -> bool:
