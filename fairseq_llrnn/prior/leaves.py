@@ -35,6 +35,12 @@ def kind_of(text: str) -> tuple[str, str]:
     return (kind, source) if is_name and named_background(kind) is not None else (STATIC, text)
 
 
+def registered(atom_text: str) -> NamedBackground | None:
+    """What was registered under the name of an atom; None for static ones and translations."""
+    kind, _ = kind_of(atom_text)
+    return None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
+
+
 def read_background(text: str, option: str = "--background") -> Expression:
     """The expression of an option, as errors call it; a path with blanks needs no quotes where it stands alone.
 
@@ -52,9 +58,7 @@ def read_background(text: str, option: str = "--background") -> Expression:
 
 def named_in(expression: Expression) -> list[tuple[Atom, NamedBackground]]:
     """The atoms whose names were registered."""
-    kinds = ((atom, kind_of(atom.text)[0]) for atom in atoms(expression))
-    backgrounds = ((atom, named_background(kind)) for atom, kind in kinds if kind not in (STATIC, TRANSLATIONS))
-    return [(atom, named) for atom, named in backgrounds if named is not None]
+    return [(atom, named) for atom in atoms(expression) if (named := registered(atom.text)) is not None]
 
 
 def check_background(expression: Expression, texts: Sequence[str], has_opener: bool) -> None:
@@ -95,8 +99,7 @@ def parse_or_path(text: str, option: str = "--background") -> Expression:
 
 def options_of(atom: Atom, option: str = "--background") -> Settings:
     """The options of an atom. Raises OptionError for one that it has not, or a value that is none."""
-    kind, _ = kind_of(atom.text)
-    named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
+    named = registered(atom.text)
     counted = atom.text.partition(":")[0] in ("unigram", LANGUAGE)
     owner = named.options if named is not None else UnigramOptions if counted else NoOptions
     return checked(owner, dict(atom.options), lambda name: f"{option} {atom}: {name}".removesuffix(": "))
@@ -108,7 +111,7 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
     text = atom.text
     if kind == STATIC and text not in ("unigram", "uniform") and text.partition(":")[0] != LANGUAGE:
         text = change(text)
-    elif kind not in (STATIC, TRANSLATIONS) and (named := named_background(kind)) is not None and source:
+    elif source and (named := registered(text)) is not None:
         try:
             is_file = named.is_file(source)
         except ValueError:
@@ -129,7 +132,7 @@ def file_of(text: str, option: str = "--background") -> str | None:
     kind, source = kind_of(text)
     if kind == STATIC:
         check_static(text, option)
-    named = None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
+    named = registered(text)
     if named is None:
         return None
     if not source and ":" in named.example:
@@ -182,11 +185,10 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
 
 def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
     """One of them, over the prior's b₀."""
-    kind, source = kind_of(atom.text)
-    options = options_of(atom)
-    if kind == STATIC or (named := named_background(kind)) is None:
+    options, named = options_of(atom), registered(atom.text)
+    if named is None:
         return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
-    part, notes = named.read(source, prior, replace(inputs, options=options))
+    part, notes = named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options))
     return part, Counter(notes)
 
 
