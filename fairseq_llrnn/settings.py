@@ -234,7 +234,7 @@ def _without_flags(schema: Any) -> Any:
         return [*map(_without_flags, schema)]
     if not isinstance(schema, dict):
         return schema
-    same = {key: _without_flags(value) for key, value in schema.items()}
+    same: Any = {key: _without_flags(value) for key, value in schema.items()}
     is_number = schema.get("type") in ("int", "float")
     return core_schema.no_info_before_validator_function(checked_number, same) if is_number else same
 

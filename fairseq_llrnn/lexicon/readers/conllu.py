@@ -172,7 +172,7 @@ def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> To
             f"{place(path, number)}: expected {len(COLUMNS)} columns separated by tabs, found {len(cells)}: "
             f"{shown(line)}; is it a treebank in CoNLL-U?"
         )
-    _, form, lemma, upos, _, _, _, deprel, *_ = cells
+    form, lemma, upos, deprel = cells[1], cells[2], cells[3], cells[7]
     try:  # the library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
     except ValueError as error:

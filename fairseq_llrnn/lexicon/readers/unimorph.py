@@ -34,7 +34,7 @@ PART_OF_SPEECH = by_tag("""
     PronType  ART=Art
     VerbForm  V.PTCP=Part V.MSDR=Vnoun V.CVB=Conv
 """)
-FEATURES = {
+FEATURES: dict[str, tuple[str, ...]] = {
     **by_tag("""
     Animacy   ANIM=Anim INAN=Inan HUM=Hum NHUM=Nhum
     Aspect    IPFV=Imp PFV=Perf PRF=Perf PROG=Prog PROSP=Prosp ITER=Iter HAB=Hab
