@@ -206,7 +206,7 @@ def checked(
     from pydantic import ValidationError
 
     try:
-        settings: SettingsType = _validator(kind).validate_python(values)
+        settings: SettingsType = _validator(kind).validate_python(values)  # type: ignore[arg-type]  # a class is hashable
         return settings
     except ValidationError as error:
         raise OptionError(_message(kind, error, called)) from None
