@@ -23,7 +23,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -44,7 +43,7 @@ def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
     Raises OSError.
     """
-    remove_leftovers(path.parent, path.name.__eq__)
+    recover(path)
     temporary = path.with_name(temporary_name(path.name))
     try:  # from here on, it may be there, and a signal may come
         while (file := _new(temporary)) is None:
@@ -55,22 +54,13 @@ def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
         temporary.unlink(missing_ok=True)
 
 
-def _leave(leftover: Path) -> None:
-    """Nothing of it is worth to be rescued."""
-
-
 @contextmanager
-def temporary_folder(path: Path, rescue: Callable[[Path], None] = _leave) -> Iterator[Path]:
+def temporary_folder(path: Path) -> Iterator[Path]:
     """A new folder beside `path`, for the files that become `path`; removed at the end with all that it then holds.
 
-    It holds a file LOCK.
-
-    Args:
-        rescue: as of `remove_leftovers`.
-
-    Raises OSError.
+    It holds a file LOCK. Raises OSError.
     """
-    remove_leftovers(path.parent, path.name.__eq__, rescue)
+    recover(path)
     held = None
     try:
         while held is None:
@@ -113,14 +103,15 @@ def _lock(descriptor: int) -> int | None:
     return 0
 
 
-def remove_leftovers(folder: Path, is_name: Callable[[str], bool], rescue: Callable[[Path], None] = _leave) -> None:
-    """Remove the temporaries that processes left which live no more; what cannot be removed stays.
+def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:
+    """Remove the temporaries that processes left which live no more, but put back what they had set aside.
+
+    What cannot be removed stays.
 
     Args:
         is_name: tells by the names that they were to take which ones are meant.
-        rescue: is called with a leftover folder before it is removed.
     """
-    for leftover in leftovers(folder, is_name):
+    for leftover, name in leftovers(folder, is_name):
         with suppress(OSError):
             if not leftover.is_dir():
                 with open(leftover, "r+b") as file:
@@ -131,17 +122,19 @@ def remove_leftovers(folder: Path, is_name: Callable[[str], bool], rescue: Calla
             else:
                 with closing(open(leftover / LOCK, "r+b")) as file:
                     if lock(file.fileno()):
-                        rescue(leftover)
+                        if (leftover / EARLIER).is_dir() and not os.path.lexists(folder / name):
+                            os.replace(leftover / EARLIER, folder / name)
                         _remove(leftover)
 
 
-def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[Path]:
-    """The temporaries in a folder for what has such names, whether or not their processes live."""
+def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[tuple[Path, str]]:
+    """The temporaries in a folder, and such names as they were to take, whether or not their processes live."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [folder / name for name in names if (match := _TEMPORARY.fullmatch(name)) and is_name(match["name"])]
+    matches = [match for name in names if (match := _TEMPORARY.fullmatch(name)) and is_name(match["name"])]
+    return [(folder / match[0], match["name"]) for match in matches]
 
 
 def _remove(folder: Path) -> None:
@@ -224,7 +217,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     Raises OSError.
     """
-    with temporary_folder(path, partial(_put_back, path)) as temporary:
+    with temporary_folder(path) as temporary:
         new = temporary / NEW
         new.mkdir()
         yield new
@@ -269,15 +262,10 @@ def set_aside(path: Path) -> Path | None:
     """Where the folder `path` is, if a process that was about to replace it was killed, and nothing has its name."""
     if os.path.lexists(path):
         return None
-    earlier = [folder / EARLIER for folder in leftovers(path.parent, path.name.__eq__) if (folder / EARLIER).is_dir()]
-    return earlier[0] if earlier else None
+    earlier = (leftover / EARLIER for leftover, _ in leftovers(path.parent, path.name.__eq__))
+    return next((folder for folder in earlier if folder.is_dir()), None)
 
 
 def recover(path: Path) -> None:
-    """Remove what killed writers of the folder `path` left, but put back what they had set aside."""
-    remove_leftovers(path.parent, path.name.__eq__, partial(_put_back, path))
-
-
-def _put_back(path: Path, leftover: Path) -> None:
-    if (leftover / EARLIER).is_dir() and not os.path.lexists(path):
-        os.replace(leftover / EARLIER, path)
+    """`remove_leftovers` of the folder `path`."""
+    remove_leftovers(path.parent, path.name.__eq__)
