@@ -17,16 +17,7 @@ from dataclasses import replace
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, place, shown
-from fairseq_llrnn.nbest.lists import (
-    PREFIX,
-    Hypothesis,
-    Lines,
-    NBest,
-    Ranked,
-    as_text,
-    number_of,
-    refuse_rescored,
-)
+from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, as_text, number_of, refuse_rescored
 
 NAME = "fairseq"
 EXPECTED = "lines such as `H-12<TAB>-0.53<TAB>a hypothesis` of fairseq-generate"
@@ -42,11 +33,8 @@ def belongs(line: str) -> bool:
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """See NBestFormat.read."""
     current: NBest | None = None
-    detokenised: bool | None = None  # whether hypotheses have a D- line: all, or none
+    detokenised = set[bool]()  # whether hypotheses have a D- line: all, or none
     for number, line in lines:
-        if not line.strip():
-            continue
-        count.entries += 1
         match = LINE.fullmatch(line)
         if match is None:
             count.left_out[LOGS] += 1
@@ -55,7 +43,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         where = place(path, number)
         if current is None or current.number != sentence:
             if current is not None:
-                detokenised = _check_whole(current, detokenised, path)
+                _check_whole(current, detokenised, path)
                 yield current
             current = NBest(sentence, None)
         current.lines.append((number, line))
@@ -108,16 +96,13 @@ def _begin(current: NBest, where: str, letter: str, line: str, rest: str) -> NBe
     return replace(current, source=rest.strip()) if letter == "S" else current
 
 
-def _check_whole(nbest: NBest, detokenised: bool | None, path: str) -> bool | None:
-    for hypothesis in nbest.hypotheses:
-        has = any(raw.startswith("D-") for raw in hypothesis.raw)
-        if detokenised is not None and has != detokenised:
-            raise DataError(
-                f"{place(path, nbest.lines[0][0])}: expected a D- line after every H- line, or after none; sentence "
-                f"{nbest.number} is unlike those before it"
-            )
-        detokenised = has
-    return detokenised
+def _check_whole(nbest: NBest, detokenised: set[bool], path: str) -> None:
+    detokenised.update(any(raw.startswith("D-") for raw in hypothesis.raw) for hypothesis in nbest.hypotheses)
+    if len(detokenised) > 1:
+        raise DataError(
+            f"{place(path, nbest.lines[0][0])}: expected a D- line after every H- line, or after none; sentence "
+            f"{nbest.number} is unlike those before it"
+        )
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:

@@ -28,9 +28,6 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """See NBestFormat.read."""
     first: list[str] | None = None  # what hypotheses have: "score", names of features
     for number, line in lines:
-        if not line.strip():
-            continue
-        count.entries += 1
         where = place(path, number)
         record = _object(line, where)
         sentence, source = record.get("id"), record.get("source")

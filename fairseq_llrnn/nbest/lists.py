@@ -60,7 +60,7 @@ class NBestFormat(Protocol):
         """Whether the line looks like one of this format."""
 
     def read(self, path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-        """The sentences in the order of the file. count: of its lines.
+        """The sentences in the order of the file, from its lines that are not blank. count: of those that are read.
 
         Raises:
             DataError: a line that is not as this format says, with the file and line.

@@ -12,16 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, place, shown
-from fairseq_llrnn.nbest.lists import (
-    PREFIX,
-    Hypothesis,
-    Lines,
-    NBest,
-    Ranked,
-    as_text,
-    number_of,
-    refuse_rescored,
-)
+from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, as_text, number_of, refuse_rescored
 
 NAME = "moses"
 EXPECTED = "lines such as `12 ||| a hypothesis ||| LM= -3.2 ||| -0.5` of Moses"
@@ -41,9 +32,6 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     current: NBest | None = None
     first: Shape | None = None
     for number, line in lines:
-        if not line.strip():
-            continue
-        count.entries += 1
         where = place(path, number)
         fields = [field.strip() for field in line.split(BAR)]
         shape = _shape(fields, where, line)

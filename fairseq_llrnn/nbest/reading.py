@@ -1,17 +1,16 @@
 """Opens an n-best list: finds its format, looks it through once, and gives its sentences in order, as often as needed.
 
-fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk, in
-runs that are then merged (an external merge sort), so that memory does not grow with the number of sentences.
+fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk; in
+memory is only where each sentence lies.
 """
 
-import heapq
-import itertools
 import json
 import os
 import shutil
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -26,11 +25,8 @@ FORMATS: dict[str, NBestFormat] = {
     module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)
 }
 STDIN = "-"
-RUN = 4_000  # sentences that are sorted in memory: with 50 hypotheses each, some 200 MB
 UNSORTED = "sentences out of order, sorted by their numbers"
 WITHOUT_HYPOTHESES = "sentences without hypotheses"
-
-Row = tuple[int, int, list[tuple[int, str]]]  # sentence, first line, its numbered lines
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class NBestFile:
 
     def __iter__(self) -> Iterator[NBest]:
         lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
-        return self.format.read(self.name, lines, ReadCount(self.name))
+        return _sentences(self.format, self.name, lines, ReadCount(self.name))
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
@@ -89,7 +85,7 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
     notes, count = Counter[str](), ReadCount(name, "lines")
     sentences = hypotheses = 0
     before, last, scored, has_sources = -1, -1, True, True
-    for nbest in format_.read(name, iter_lines(file), count):
+    for nbest in _sentences(format_, name, iter_lines(file), count):
         if nbest.number == before:
             raise _repeated(name, nbest.number, nbest.lines[0][0], None)
         notes[UNSORTED] += nbest.number < last
@@ -112,12 +108,20 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         )
     is_sorted_copy = bool(notes[UNSORTED])
     if is_sorted_copy:
-        file = _sorted_copy(name, format_.read(name, iter_lines(file), ReadCount(name)), scratch)
+        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name)), scratch)
     if format_ is fairseq_output:
         del notes[UNSORTED]  # as fairseq-generate always does
-    return NBestFile(
-        name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes
-    )
+    return NBestFile(name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes)
+
+
+def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
+    def filled() -> Lines:
+        for number, line in lines:
+            if line.strip():
+                count.entries += 1
+                yield number, line
+
+    return format_.read(name, filled(), count)
 
 
 def _detect(name: str, file: Path) -> NBestFormat:
@@ -144,38 +148,24 @@ def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataE
 
 
 def _sorted_copy(name: str, sentences: Iterator[NBest], scratch: Path) -> Path:
-    """The lines in order of the sentences, each with its old number: a JSON list [number, line] a line."""
-    runs: list[Path] = []
-    while run := sorted(_row(nbest) for nbest in itertools.islice(sentences, RUN)):
-        runs.append(scratch / f"run{len(runs)}")
-        with runs[-1].open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in run)
+    """The lines in order of the sentences, each with its old number: a JSON list [[number, line], …] a sentence."""
     copy = scratch / "sorted"
-    with copy.open("w", encoding="utf-8") as file:
-        before: Row | None = None
-        for row in heapq.merge(*map(_rows, runs)):
-            if before is not None and before[0] == row[0]:
-                raise _repeated(name, row[0], row[1], before[1])
-            before = row
-            file.writelines(json.dumps(line) + "\n" for line in row[2])
-    for path in runs:
-        path.unlink()
+    places: dict[int, tuple[int, int]] = {}  # sentence -> its first line, and where it lies
+    with tempfile.TemporaryFile(dir=scratch) as unsorted, copy.open("wb") as file:
+        for nbest in sentences:
+            first = nbest.lines[0][0]
+            if nbest.number in places:
+                raise _repeated(name, nbest.number, first, places[nbest.number][0])
+            places[nbest.number] = first, unsorted.tell()
+            unsorted.write(json.dumps(nbest.lines).encode() + b"\n")
+        for _, (_, begin) in sorted(places.items()):
+            unsorted.seek(begin)
+            file.write(unsorted.readline())
     return copy
 
 
-def _row(nbest: NBest) -> Row:
-    return nbest.number, nbest.lines[0][0], nbest.lines
-
-
-def _rows(path: Path) -> Iterable[Row]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            sentence, first, lines = json.loads(line)
-            yield sentence, first, [(number, text) for number, text in lines]
-
-
 def _numbered_lines(path: Path) -> Lines:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            number, text = json.loads(line)
-            yield number, text
+    with path.open("rb") as file:
+        for sentence in file:
+            for number, text in json.loads(sentence):
+                yield number, text

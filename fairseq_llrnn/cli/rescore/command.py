@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_place
-from fairseq_llrnn.cli.rescore.models import (
-    add_models,
-    check_models,
-    chosen,
-    files_of,
-    load_models,
-    phrase_columns,
-)
+from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models, phrase_columns
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import has_place, many, note, output_error
 from fairseq_llrnn.errors import DataError, OptionError, check_least
