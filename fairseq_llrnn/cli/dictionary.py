@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_not_read, check_text_place, stdin_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, stdin_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -69,10 +69,9 @@ def run(args: argparse.Namespace) -> int:
     check_least("--min-count", args.min_count, 1, "times")
     check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
-    check_text_place(args.out)
     options = replace(settings_of(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
     files = [place for kind in FILES for place in places(options, kind)]
-    check_not_read(args.out, [*args.text, *files])
+    check_text_place(args.out, [*args.text, *files])
     code = None if args.language is None else language_code(args.language)
     spelling = options.spelling
     shown, _ = count_words([path for path in args.text if path != STDIN])

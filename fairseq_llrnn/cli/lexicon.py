@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_not_read, check_text_place, text_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, text_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -54,9 +54,8 @@ def run(args: argparse.Namespace) -> int:
     options = settings_of(args, LexiconOptions)
     if args.out is None:
         raise OptionError("--out: expected where the table goes, found nothing; add --out FILE")
-    check_text_place(args.out)
     files = [place for name in READERS for place in places(options, name)]
-    check_not_read(args.out, [*files, *args.count_text, args.dict, args.morphemes])
+    check_text_place(args.out, [*files, *args.count_text, args.dict, args.morphemes])
     if not files and options.language is None and options.morphemes is None:
         raise OptionError(
             "llrnn lexicon: expected a source of words, found none; give "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.atomic_write import check_room, whole_file
+from fairseq_llrnn.files.atomic_write import check_room, whole_file, writing
 from fairseq_llrnn.files.reading import check_name, reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, opened
 
@@ -57,11 +57,12 @@ def check_text(path: str) -> None:
 STDOUT = "-"
 
 
-def check_place(path: str, name: str) -> None:
+def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
     """Raise OptionError, or DataError for a name, unless `path` can be a new file, or one to replace.
 
     Args:
         name: of the path in the message, as the user gave it.
+        read: the files that are read, which it would replace; `-` among these is stdin, perhaps a file.
     """
     if path == STDOUT:
         raise OptionError(
@@ -78,26 +79,20 @@ def check_place(path: str, name: str) -> None:
         check_room(Path(path))
     except OSError as error:
         raise OptionError(f"{name}: cannot be written: {error.strerror}; give another place") from None
-
-
-def check_text_place(path: str | None) -> None:
-    """`check_place` of an --out that text goes to: None and `-` are stdout."""
-    if path is not None and path != STDOUT:
-        check_place(path, f"--out {path}")
-
-
-def check_not_read(path: str | None, read: Iterable[str | None]) -> None:
-    """Raise OptionError if an --out is one of the files that are read; `-` among these is stdin, perhaps a file."""
-    if path is None or path == STDOUT or not os.path.isfile(path):
-        return
     for other in read:
         try:
             is_same = other is not None and os.path.samestat(os.stat(0 if other == STDIN else other), os.stat(path))
-        except OSError:  # what is missing or closed is the reader's to refuse
+        except (OSError, ValueError):  # what is missing or closed, or no name, is the reader's to refuse
             continue
         if is_same:
             what = "the one on stdin" if other == STDIN else "one that is read"
-            raise OptionError(f"--out {path}: expected another file, found {what}, which would be lost")
+            raise OptionError(f"{name}: expected another file, found {what}, which would be lost")
+
+
+def check_text_place(path: str | None, read: Iterable[str | None], option: str = "--out") -> None:
+    """`check_place` of what text goes to: None and `-` are stdout."""
+    if path is not None and path != STDOUT:
+        check_place(path, f"{option} {path}", read)
 
 
 def beside(path: str | None) -> TextIO:
@@ -106,21 +101,10 @@ def beside(path: str | None) -> TextIO:
 
 
 @contextmanager
-def writing_to(place: str) -> Iterator[None]:
-    """Around code that writes to a place. Raises DataError where that fails."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{place}: cannot be written: {error.strerror or error}; give another place, or make room on the disk"
-        ) from error
-
-
-@contextmanager
 def text_output(path: str | None) -> Iterator[TextIO]:
     """A text file that takes its name when it is whole, with errors as above; None and `-`: stdout."""
     if path is None or path == STDOUT:
         yield sys.stdout
         return
-    with writing_to(path), whole_file(Path(path)) as file:
+    with writing(path, "result"), whole_file(Path(path)) as file:
         yield file

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from fairseq_llrnn.cli.places import check_not_read, check_text_place, text_output
+from fairseq_llrnn.cli.places import check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.files.text_lines import FORMS, ReadCount
 from fairseq_llrnn.lexicon.casing import language_of
@@ -43,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     language_of(args.lower)
-    check_text_place(args.out)
-    check_not_read(args.out, args.conllu)
+    check_text_place(args.out, args.conllu)
     sentences, words = 0, 0
     with text_output(args.out) as file:
         for line in _lines(args.conllu, args.words, args.lower, args.normalize):

@@ -167,5 +167,4 @@ def _sorted_copy(name: str, sentences: Iterator[NBest], scratch: Path) -> Path:
 def _numbered_lines(path: Path) -> Lines:
     with path.open("rb") as file:
         for sentence in file:
-            for number, text in json.loads(sentence):
-                yield number, text
+            yield from json.loads(sentence)

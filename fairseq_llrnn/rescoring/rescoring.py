@@ -9,6 +9,7 @@ number of words balances what sums of logarithms take from long hypotheses.
 """
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -136,19 +137,10 @@ def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
 
 
 def _is_made_of(parts: Sequence[str], text: str) -> bool:
-    """Whether the text is these parts, in this order, with anything between them."""
-    first, last = parts[0], parts[-1]
-    if len(parts) == 1:
-        return text == first
-    if not (text.startswith(first) and text.endswith(last)):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for part in parts[1:-1]:
-        begin = text.find(part, place, end)
-        if begin < 0:
-            return False
-        place = begin + len(part)
-    return place <= end
+    """Whether the text is these parts (`_letters`), in this order, with anything between them."""
+    first, *others = parts
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])  # where each comes first: no other place is tried
+    return re.fullmatch("".join([first, middle, *(f".*{part}" for part in others[-1:])]), text) is not None
 
 
 def _letters(text: str) -> str:

@@ -281,7 +281,7 @@ def test_a_page_that_cannot_be_written(
     )
     link = tmp_path / "link"
     link.symlink_to(files["first"])
-    assert said(link) == f"--out {link}: expected another file, found the system first, which would be lost"
+    assert said(link) == f"--out {link}: expected another file, found one that is read, which would be lost"
     before = sorted(tmp_path.iterdir())
 
     def full(*_: object) -> None:
@@ -289,6 +289,7 @@ def test_a_page_that_cannot_be_written(
 
     monkeypatch.setattr(os, "replace", full)
     assert said(files["out"]) == (
-        f"{files['out']}: cannot be written: No space left on device; give another place, or make room on the disk"
+        f"{files['out']}: the result cannot be written (No space left on device); check the rights and the free space "
+        "there"
     )
     assert sorted(tmp_path.iterdir()) == before

@@ -1,9 +1,8 @@
 """`llrnn report`: systems' translations of one test beside each other, on the terminal and as a page to read."""
 
 import argparse
-import os
 
-from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
+from fairseq_llrnn.cli.places import beside, check_text_place, text_output
 from fairseq_llrnn.cli.report.page import page
 from fairseq_llrnn.cli.report.tables import as_text, size, tables
 from fairseq_llrnn.errors import OptionError
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     files = {"source": args.source, "reference": args.reference}
     files |= {f"system {name}": path for name, path in systems.items()}
     files |= {name: path for name in ("train", "lexicon", "facts") if (path := getattr(args, name)) is not None}
-    _check_place(args.out, files)
+    check_text_place(args.out, files.values())
 
     from fairseq_llrnn.evaluation import evaluate
     from fairseq_llrnn.evaluation.agreement import read_roles
@@ -99,10 +98,3 @@ def _systems(values: list[str]) -> dict[str, str]:
         systems[name] = path
     return systems
 
-
-def _check_place(out: str, files: dict[str, str]) -> None:
-    """Refuse now a place that could not be written to after everything has been computed. Raises OptionError."""
-    check_text_place(out)
-    for what, path in files.items():
-        if out != STDOUT and os.path.realpath(path) == os.path.realpath(out):
-            raise OptionError(f"--out {out}: expected another file, found the {what}, which would be lost")

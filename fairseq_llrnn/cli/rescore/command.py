@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
-from fairseq_llrnn.cli.places import check_place
+from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models, phrase_columns
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import has_place, many, note, output_error
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
-from fairseq_llrnn.files.reading import check_name, file_digest
+from fairseq_llrnn.files.reading import file_digest
 
 if TYPE_CHECKING:
     from fairseq_llrnn.evaluation.metrics import Comparison, CorpusMetric
@@ -117,18 +117,11 @@ def _check(args: argparse.Namespace) -> None:
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("expected at most one input from stdin (`-`), found several; give files")
-    results = [path for path in (args.out, args.nbest_out) if path is not None]
-    for path in results:
-        if path != STDIO:
-            check_place(path, f"{'--out' if path == args.out else '--nbest-out'} {path}")
-    places = [STDIO if path == STDIO else os.path.realpath(path) for path in results]
-    if len(set(places)) < len(places):
-        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
     read = (*texts, *chosen(args).values(), args.phrase_table, args.weights)
-    for path in (path for path in read if path not in (None, STDIO)):
-        check_name(path)
-        if os.path.realpath(path) in places:
-            raise OptionError(f"{path}: expected another file for the result, found one that is read and would be lost")
+    for option, path in (("--out", args.out), ("--nbest-out", args.nbest_out)):
+        check_text_place(path, read, option)
+    if args.nbest_out is not None and os.path.realpath(args.out) == os.path.realpath(args.nbest_out):
+        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:

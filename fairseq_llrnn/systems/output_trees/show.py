@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.model_options import PARTS, need_fairseq
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.show.text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.explain.pictures import need_matplotlib
+from fairseq_llrnn.files.atomic_write import writing
 from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
 from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, draw_tree, words_of_nodes
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     check_tree(tree, prior, args.tree)
     nodes = words_of_nodes(tree, prior, WORDS)
     if args.picture is not None:
-        with writing_to(f"--picture {args.picture}"):
+        with writing(f"--picture {args.picture}", "result"):
             draw_tree(nodes, Path(args.picture))
     paths = [(word, _path(tree, prior, word, nodes, args.folder)) for word in args.words]
     if args.json:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import check_place, writing_to
+from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, plain, save
+from fairseq_llrnn.files.atomic_write import writing
 from fairseq_llrnn.systems.variable_computation import COMPUTATION
 
 if TYPE_CHECKING:
@@ -106,5 +107,5 @@ class Picture:
     def end(self) -> None:
         """Draw it. Raises OptionError where it cannot be written."""
         if any(sentence.tokens for sentence in self.read):
-            with writing_to(f"--computation {self.path}"):
+            with writing(f"--computation {self.path}", "result"):
                 draw_computation(self.read, Path(self.path))

@@ -52,7 +52,7 @@ def test_a_full_disk(texts: Texts, llrnn: Llrnn, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Split, "save", full)
     given = [f"--{split}={texts.file(split)}" for split in ("train", "valid")]
     code, _, said = llrnn("discourse", *given, "--language", "en", "--out", tmp_path / "data")
-    assert code == 2 and "data: cannot be written: No space left on device; give another place, or make room" in said
+    assert code == 2 and "data: the result cannot be written (No space left on device); check the rights" in said
     assert not (tmp_path / "data").exists()
 
 

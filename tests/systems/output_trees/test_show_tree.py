@@ -82,8 +82,8 @@ def test_a_picture_that_cannot_be_written(
     monkeypatch.setattr("fairseq_llrnn.systems.output_trees.show.draw_tree", full)
     done = llrnn("show", prior, "--tree", tree, "--picture", tmp_path / "a.png")
     assert done.code == 2 and done.err == (
-        f"llrnn: error: --picture {tmp_path}/a.png: cannot be written: No space left on device; give another place, "
-        "or make room on the disk\n"
+        f"llrnn: error: --picture {tmp_path}/a.png: the result cannot be written (No space left on device); "
+        "check the rights and the free space there\n"
     )
 
 

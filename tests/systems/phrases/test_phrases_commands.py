@@ -157,7 +157,7 @@ def test_tables_that_cannot_be_used(
     assert llrnn(*given, bad, "--out", out).error == (
         f"--phrase-table {bad}: it needs the source, which {nbest} lacks; give --source FILE"
     )
-    assert "found one that is read and would be lost" in llrnn(*given, bad, "--source", source, "--out", bad).error
+    assert "found one that is read, which would be lost" in llrnn(*given, bad, "--source", source, "--out", bad).error
     said = llrnn(*given, tmp_path / "absent", "--source", source, "--out", out).error
     assert said.startswith(f"--phrase-table {tmp_path}/absent: cannot be read: No such file")
     assert not out.exists() and not out.with_name("best.scores").exists()

@@ -66,8 +66,8 @@ def test_a_picture_that_cannot_be_written(shell: Shell, variable: Path, tmp_path
     command = ("llrnn", "explain", "--path", variable, "--computation", picture, "--top", 1, SENTENCE)
     done = shell.run(*command, code=2, disk=4000)
     assert "computes" in done.out and done.err.splitlines()[-1] == (
-        f"llrnn: error: --computation {picture}: cannot be written: File too large; give another place, "
-        "or make room on the disk"
+        f"llrnn: error: --computation {picture}: the result cannot be written (File too large); check the rights "
+        "and the free space there"
     )
     assert "Traceback" not in done.err and not list(tmp_path.iterdir())
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
-from fairseq_llrnn.cli.places import STDOUT, check_not_read, check_place, check_text, stdin_lines, writing_to
+from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import whole_file, writing
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 
@@ -150,10 +150,9 @@ def _check(args: argparse.Namespace) -> None:
 def _prepare(source: str, prefix: str) -> int:
     places = [f"{prefix}.{end}" for end in PREPARED]
     for name in [STDOUT] if prefix == STDOUT else places:
-        check_place(name, f"--out {prefix}")
-        check_not_read(name, [source])
+        check_place(name, f"--out {name}", [source])
     texts, labels = 0, 0
-    with writing_to(prefix), ExitStack() as files:
+    with writing(prefix, "result"), ExitStack() as files:
         of_texts, of_labels = (files.enter_context(whole_file(Path(name))) for name in places)
         for line in read_labelled(source):
             of_texts.write(line.text + "\n")

@@ -5,10 +5,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.files.atomic_write import may_replace
+from fairseq_llrnn.files.atomic_write import may_replace, writing
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.discourse.preparing import Counts
@@ -62,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             "lost; give another"
         )
     settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
-    with writing_to(args.out):
+    with writing(args.out, "result"):
         counts = prepare({"train": args.train, "valid": args.valid, "test": args.test}, settings, out)
     print(table(counts))
     for split, of_split in counts.items():

@@ -9,10 +9,10 @@ import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.cli.model_options import need_fairseq
-from fairseq_llrnn.cli.places import STDIN, check_not_read, check_place, check_text, text_lines, writing_to
+from fairseq_llrnn.cli.places import STDIN, check_place, check_text, text_lines
 from fairseq_llrnn.cli.tables import many
 from fairseq_llrnn.errors import check_least
-from fairseq_llrnn.files.atomic_write import whole_binary
+from fairseq_llrnn.files.atomic_write import whole_binary, writing
 
 NAME = "encode"
 HELP = "vectors of sentences, by a trained encoder"
@@ -42,9 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
-    check_place(args.out, f"--out {args.out}")
     texts = args.files or [STDIN]
-    check_not_read(args.out, [*texts, args.path])
+    check_place(args.out, f"--out {args.out}", [*texts, args.path])
     for text in texts:
         check_text(text)
     need_fairseq()
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.path, args.data, args.source_prior, args.max_tokens)
     blocks = (block for text in texts for block in encoder.blocks(text_lines(text), "stdin" if text == STDIN else text))
     bar = tqdm(unit=" sentences", leave=False, disable=None)
-    with writing_to(args.out), whole_binary(Path(args.out)) as file, bar:
+    with writing(args.out, "result"), whole_binary(Path(args.out)) as file, bar:
         number = write_rows(file, _counted(blocks, bar), encoder.size)
     print(f"{many(number, 'sentence')}, {encoder.size} numbers each, written to {args.out}")
     return 0

@@ -7,7 +7,7 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
 from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
-from fairseq_llrnn.cli.places import beside, check_not_read, check_text_place
+from fairseq_llrnn.cli.places import beside, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.rescoring.phrase_table import FACTOR
@@ -49,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not 1 <= args.max_length <= LONGEST_PHRASE:
         raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
-    check_text_place(args.out)
-    check_not_read(args.out, args.bitext)
+    check_text_place(args.out, args.bitext)
     aligner = choose_aligner(args.aligner)
     read = read_text_bitext(*args.bitext)
     words = read.source_words, read.target_words

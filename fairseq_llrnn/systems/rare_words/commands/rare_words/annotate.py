@@ -12,11 +12,10 @@ from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
 from fairseq_llrnn.alignment.bitext import Links, TextBitext, bitext_of
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.alignment.word_links import forward_links
-from fairseq_llrnn.cli.places import writing_to
 from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.files.atomic_write import may_replace, whole_folder
+from fairseq_llrnn.files.atomic_write import may_replace, whole_folder, writing
 from fairseq_llrnn.files.text_lines import check_as_long, is_blank, iter_sentences
 from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     read = bitext_of(*([line for pair in pairs.values() for line in pair[side]] for side in (0, 1)))
     links = forward_links(read.bitext, len(read.source_words), len(read.target_words), aligner)
     sources = iter(_sources(read, links))
-    with writing_to(args.destdir), whole_folder(out) as folder:
+    with writing(args.destdir, "result"), whole_folder(out) as folder:
         for name, (source, target) in pairs.items():
             _write(folder / f"{name}.{languages[0]}", (annotated_source(s, of_source, args.scheme) for s in source))
             annotated = (

@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import STDIN, check_not_read, check_text_place, stdin_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, check_text_place, stdin_lines, text_output
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import read_evidence_map
@@ -33,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_text_place(args.out)
-    check_not_read(args.out, [args.source, STDIN])
+    check_text_place(args.out, [args.source, STDIN])
     folder = Path(args.data)
     if not os.path.isfile(folder / SOURCE_WORDS):
         raise OptionError(
