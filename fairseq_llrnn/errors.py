@@ -10,6 +10,7 @@ import argparse
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import NoReturn
 
 MOST_CHOICES = 10  # that a message lists
@@ -150,6 +151,14 @@ def _are_a_value(words: Sequence[str], arguments: Sequence[str]) -> bool:
         and not any(word.startswith("--") for word in arguments[at - 1 : at + len(words)])
         for at in places
     )
+
+
+def need_library(what: str, library: str, extra: str) -> None:
+    """Raise OptionError where a library is not installed that is in an extra of this package; `what` needs it."""
+    try:
+        import_module(library)
+    except ModuleNotFoundError:
+        raise OptionError(f"{what}: expected the library {library}, found none; {from_checkout(extra)}") from None
 
 
 def from_checkout(extra: str) -> str:

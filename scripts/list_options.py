@@ -23,7 +23,7 @@ from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 from fairseq_llrnn import systems
-from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
+from fairseq_llrnn.cli.main import COMMANDS, Parser, load
 from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, declared_options
@@ -178,7 +178,7 @@ def page(system: str = "") -> str:
     parts: list[str] = []
     for name in commands:
         command = load(name)
-        of_command = parser_of(command)
+        of_command = Parser(command)
         own = without_user_code(of_command) - {action.dest for action in of_views(name)._actions}
         listed = table(rows(of_command, own)) if len(of_command._actions) > 1 else "It takes no options.\n"
         what = command.HELP[0].upper() + command.HELP[1:]

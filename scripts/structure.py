@@ -205,9 +205,9 @@ def walk(data: Path, prior: Path) -> dict[str, dict[str, int]]:
 
 
 def options_of_prior() -> int:
-    from fairseq_llrnn.cli.main import load, parser_of
+    from fairseq_llrnn.cli.main import Parser, load
 
-    return sum(bool(action.option_strings) for action in parser_of(load("prior"))._actions)
+    return sum(bool(action.option_strings) for action in Parser(load("prior"))._actions)
 
 
 def measure() -> dict[str, dict[str, Any]]:

@@ -62,14 +62,12 @@ def ibm1(
     return sources[real], (keys % num_targets)[real], counts[real]
 
 
-def ibm1_links(
-    bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
-) -> Links:
+def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
     """The most probable source of each target token, where that is not the null word.
 
     Of several tokens of the most probable word it is the one nearest to the diagonal, the first of equals.
     """
-    keys, chunks, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
+    keys, chunks, counts = _estimate(bitext, num_sources, num_targets, ITERATIONS, workers=None)
     sources = keys // num_targets
     probability = counts / np.bincount(sources, counts)[sources]
     source, target = bitext.source, bitext.target

@@ -8,7 +8,7 @@ Sizes: L links. A link of one sentence pair is (i, j), source place and target p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,24 +20,14 @@ NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 Grid = set[tuple[int, int]]  # links of a sentence pair
 
 
-def forward_links(
-    bitext: Bitext, num_sources: int, num_targets: int, aligner: str, workers: int | None = None
-) -> Links:
-    """At most one source token for each target token; none in sentence pairs that are not alignable."""
-    return _directed(bitext, (num_sources, num_targets), aligner, ("fwd",), workers)[0]
-
-
-def both_links(
-    bitext: Bitext, num_sources: int, num_targets: int, aligner: str, workers: int | None = None
-) -> tuple[Links, Links]:
-    """Forward and backward links."""
-    forward, backward = _directed(bitext, (num_sources, num_targets), aligner, ("fwd", "rev"), workers)
-    return forward, backward
-
-
-def _directed(
-    bitext: Bitext, sizes: tuple[int, int], aligner: str, directions: tuple[str, ...], workers: int | None
+def directed_links(
+    bitext: Bitext, num_sources: int, num_targets: int, aligner: str, directions: Sequence[str] = ("fwd", "rev")
 ) -> list[Links]:
+    """Links in each direction; none in sentence pairs that are not alignable.
+
+    Args:
+        directions: forward, "fwd": at most one source token for each target token; backward, "rev".
+    """
     usable = is_alignable(bitext)
     if not usable.any():
         return [Links(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)) for _ in directions]
@@ -45,14 +35,12 @@ def _directed(
     if aligner == "eflomal":
         by_direction = eflomal_links(chosen, directions)
     else:
-        by_direction = [ibm1_links(chosen, sizes[0], sizes[1], workers=workers)]
+        by_direction = [ibm1_links(chosen, num_sources, num_targets)]
         if "rev" in directions:
-            swapped = ibm1_links(Bitext(chosen.target, chosen.source), sizes[1], sizes[0], workers=workers)
+            swapped = ibm1_links(Bitext(chosen.target, chosen.source), num_targets, num_sources)
             by_direction.append(Links(swapped.target, swapped.source))
     # places among all tokens, those of sentences that were left out included
-    sources, targets = (
-        np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target)
-    )
+    sources, targets = (np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target))
     return [Links(sources[links.source], targets[links.target]) for links in by_direction]
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.errors import need_library
 
 NAME = "completion"
 HELP = "print a script that completes the options of llrnn in bash, zsh or fish"
@@ -29,12 +29,9 @@ def run(args: argparse.Namespace) -> int:
 
 def script(shell: str) -> str:
     """What the shell has to read. Raises OptionError where the library that writes it is not installed."""
-    try:
-        import shtab
-    except ModuleNotFoundError:
-        raise OptionError(
-            f"llrnn completion: expected the library shtab, found none; {from_checkout('completion')}"
-        ) from None
+    need_library("llrnn completion", "shtab", "completion")
+    import shtab
+
     return str(shtab.complete(_whole_parser(shtab.FILE, shtab.DIRECTORY), shell))
 
 

@@ -8,12 +8,13 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, stdin_lines, text_output
+from fairseq_llrnn.cli.lexicon import counted
+from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
-from fairseq_llrnn.errors import DataError, OptionError, check_least
-from fairseq_llrnn.features.dictionary import SPECIALS, count_words
+from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
@@ -74,13 +75,7 @@ def run(args: argparse.Namespace) -> int:
     check_text_place(args.out, [*args.text, *files])
     code = None if args.language is None else language_code(args.language)
     spelling = options.spelling
-    shown, _ = count_words([path for path in args.text if path != STDIN])
-    if STDIN in args.text:
-        shown.update(word for line in stdin_lines() for word in line.split())
-    for special in SPECIALS:
-        shown.pop(special, None)
-    if not shown:
-        raise DataError(f"{', '.join(args.text)}: expected words, found none; give a tokenised text")
+    shown = counted(args.text)
     ranked = sorted(shown, key=lambda word: (-shown[word], word))[: args.num_words]
     kept = [word for word in ranked if shown[word] >= (args.min_count or 1)]
     if not kept:

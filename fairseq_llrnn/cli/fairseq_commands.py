@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import fairseq_llrnn
 from fairseq_llrnn.cli.model_options import need_fairseq
 
-# metavar, None for a flag; what it does
+# metavar, what it does
 OPTIONS = {
     "--path": ("FILE", "the checkpoint; it says the task, how text is read, and the prior; several with colons"),
     "--prior": ("PRIOR", "folder that `llrnn prior` wrote (default: that of the checkpoint; in training DATA/prior)"),
@@ -29,7 +29,6 @@ OPTIONS = {
     "--max-len-b": ("N", "words of a hypothesis at most (default: 200)"),
     "--prefix-size": ("N", "words of the text that each hypothesis begins with (default: 0)"),
     "--input": ("FILE", "what is read (default: stdin)"),
-    "--cpu": (None, "use no GPU"),
 }
 
 
@@ -45,12 +44,10 @@ class FairseqCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         data = parser.add_argument_group("data and model")
         data.add_argument("data", metavar="DATA", help="folder that fairseq-preprocess made")
-        for name in (*self.options, "--cpu"):
+        for name in self.options:
             metavar, text = OPTIONS[name]
-            if metavar is None:
-                data.add_argument(name, action="store_true", help=text)
-            else:
-                data.add_argument(name, metavar=metavar, help=text)
+            data.add_argument(name, metavar=metavar, help=text)
+        data.add_argument("--cpu", action="store_true", help="use no GPU")
         output = parser.add_argument_group("everything else that fairseq has is passed on to it")
         output.add_argument("-v", action="store_true", help="print all that fairseq prints")
         output.add_argument("--help-all", action="store_true", help="show all of fairseq's options")

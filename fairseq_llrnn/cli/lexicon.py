@@ -2,20 +2,21 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, text_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, stdin_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, count_words, load_dictionary
 from fairseq_llrnn.files.text_lines import in_form
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.completion import TextWords
+from fairseq_llrnn.lexicon.completion import TextWords
+from fairseq_llrnn.lexicon.gather import gather, places
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.settings import keys
 
 NAME = "lexicon"
 HELP = "write what files and packages know of words as one table, to be read, edited and given to --lexicon"
@@ -26,9 +27,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from fairseq_llrnn.lexicon.options import LexiconOptions
-    from fairseq_llrnn.settings import keys
-
     add_options(parser, LexiconOptions, [key.name for key in keys(LexiconOptions)])
     text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
     text.add_argument(
@@ -45,10 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.lexicon.gather import gather, places
-    from fairseq_llrnn.lexicon.options import LexiconOptions
-    from fairseq_llrnn.lexicon.readers import READERS
-
     if language.is_list(args.language):
         return 0
     options = settings_of(args, LexiconOptions)
@@ -87,20 +81,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _text(args: argparse.Namespace) -> "tuple[TextWords | None, Mapping[str, int]]":
-    """The words of dictionary and texts, None where there are neither; and the counts of all of them."""
-    from fairseq_llrnn.lexicon.completion import TextWords
-
-    counts: Counter[str] = count_words([path for path in args.count_text if path != STDIN])[0]
-    if STDIN in args.count_text:
-        counts.update(word for line in text_lines(STDIN) for word in line.split())
+def counted(paths: Sequence[str]) -> Counter[str]:
+    """How often texts show each word; `-` is stdin. Raises DataError where they show none."""
+    counts, _ = count_words([path for path in paths if path != STDIN])
+    if STDIN in paths:
+        counts.update(word for line in stdin_lines() for word in line.split())
     for special in SPECIALS:
         counts.pop(special, None)
-    if args.count_text and not counts:
-        raise DataError(f"{', '.join(args.count_text)}: expected words, found none; give a tokenised text")
+    if not counts:
+        raise DataError(f"{', '.join(paths)}: expected words, found none; give a tokenised text")
+    return counts
+
+
+def _text(args: argparse.Namespace) -> tuple[TextWords | None, Mapping[str, int]]:
+    """The words of dictionary and texts, None where there are neither; and the counts of all of them."""
+    counts = counted(args.count_text) if args.count_text else Counter[str]()
     if args.dict is None:
         return TextWords(counts) if args.count_text else None, counts
     words = load_dictionary(args.dict)
-    counted = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
-    ordinary = {word: counted.get(word, 0) for word in words.ordinary}
+    shown = dict(zip(words.symbols, words.counts.tolist(), strict=True)) if not args.count_text else counts
+    ordinary = {word: shown.get(word, 0) for word in words.ordinary}
     return TextWords(ordinary, [word for word in counts if word not in ordinary]), {**counts, **ordinary}

@@ -16,23 +16,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
-from fairseq_llrnn.cli.tables import (
-    drop_output,
-    has_place,
-    note,
-    notes_of_readers,
-    open_output,
-    output_error,
-    plain_warnings,
-)
+from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_output, output_error, plain_warnings
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-" and "." for a blank; those of fairseq's share one. Others are found by
-# registry.py.
+# The module of each is its name with "_" for "-", or `command` in a folder of that name; those of fairseq's share one.
+# Others are found by registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
+FOLDERS = ("prior", "show", "explain", "rescore", "report")
 AGAIN_AFTER = 0.1  # seconds, after which an interruption that was forgotten is raised anew
 COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
@@ -54,7 +47,8 @@ class Command(Protocol):
 
 def all_commands() -> dict[str, str]:
     """Every sub-command, ours and then those of systems and other packages: name -> module."""
-    built_in = {name: f"fairseq_llrnn.cli.{name.replace('-', '_').replace(' ', '.')}" for name in COMMANDS}
+    built_in = {name: f"fairseq_llrnn.cli.{name.replace('-', '_')}" for name in COMMANDS}
+    built_in |= {name: f"{built_in[name]}.command" for name in FOLDERS}
     of_fairseq = {name: f"fairseq_llrnn.cli.fairseq_commands:{name.upper().replace('-', '_')}" for name in FAIRSEQ}
     return built_in | of_fairseq | registry.names("commands")
 
@@ -103,23 +97,13 @@ def dispatch(argv: Sequence[str]) -> int:
         return 0
     words = 2 if argv[0] in groups else 1
     command = load(" ".join(argv[:words]))
-    parser = parser_of(command)
-    parser.arguments = argv[words:]
+    parser = Parser(command, argv[words:])
     args = parser.read()
     try:
         return command.run(args)
     except LLRNNError as error:
         error.args = (with_option(error, parser.named(args)),)
         raise
-
-
-def parser_of(command: Command) -> "Parser":
-    """The parser of a sub-command's arguments, whose help ends with its examples."""
-    parser = Parser(prog=f"llrnn {command.NAME}", description=command.HELP)
-    parser.examples, parser.passes_on = command.EXAMPLES, command.NAME in FAIRSEQ
-    parser.old_names = getattr(command, "OLD_NAMES", {})
-    command.add_arguments(parser)
-    return parser
 
 
 class _Store(argparse.Action):
@@ -140,21 +124,24 @@ class _Store(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """One that says in one line what is wrong with the arguments, and the nearest option."""
+    """That of a sub-command: it says in one line what is wrong with the arguments, and the nearest option.
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # as of argparse
-        super().__init__(*args, **options)
+    Args:
+        arguments: as they were typed.
+    """
+
+    def __init__(self, command: Command, arguments: Sequence[str] = ()) -> None:
+        super().__init__(prog=f"llrnn {command.NAME}", description=command.HELP)
+        self.command, self.arguments = command, arguments
+        self.passes_on = command.NAME in FAIRSEQ  # which reads them
         self.register("action", None, _Store)
         self.register("action", "store", _Store)
-
-    examples: Sequence[str] = ()
-    arguments: Sequence[str] = ()  # of the command, as they were typed
-    passes_on = False  # whether fairseq reads them
-    old_names: Mapping[str, str] = {}  # options of earlier versions -> how the same is written now, {} being the value
+        command.add_arguments(self)
 
     def format_help(self) -> str:
         """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
-        return "\n".join([super().format_help(), "examples:", *(f"  {example}" for example in self.examples), ""])
+        examples = [f"  {example}" for example in self.command.EXAMPLES]
+        return "\n".join([super().format_help(), "examples:", *examples, ""])
 
     def read(self) -> argparse.Namespace:
         """The values of the arguments. Words and sentences may follow options."""
@@ -164,13 +151,14 @@ class Parser(argparse.ArgumentParser):
         return self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
 
     def _refuse_old_names(self) -> None:
-        """Raise OptionError for the first one."""
+        """Raise OptionError for the first option of an earlier version; `{}` in how it is written now is its value."""
+        old_names: Mapping[str, str] = getattr(self.command, "OLD_NAMES", {})
         for place, word in enumerate(self.arguments):
             option, equals, value = word.partition("=")
-            if option in self.old_names:
+            if option in old_names:
                 rest = itertools.takewhile(lambda other: not other.startswith("--"), self.arguments[place + 1 :])
                 values = [value] if equals else list(rest)
-                now = self.old_names[option].format(", ".join(values) or "…")
+                now = old_names[option].format(", ".join(values) or "…")
                 raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
 
     def named(self, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -197,7 +185,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         drop_output()
         return 141
     except OSError as error:
-        if has_place(error):
+        if error.filename is not None:  # else it is of stdout
             print(as_one_line(f"llrnn: error: {error.filename}: {error.strerror or error}"), file=sys.stderr)
         else:
             reason = error.strerror or error

@@ -5,15 +5,12 @@ import json
 import math
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.evaluation.texts import LineScore, TextScore
+from fairseq_llrnn.evaluation.texts import CapitalWords, LineScore, TextScore, sum_of
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -50,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_text(args.text)
     need_fairseq()
-    from fairseq_llrnn.evaluation.texts import CapitalWords
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
     scorer = load_text_scorer(args.path, args.max_tokens, places_in(args))
@@ -70,9 +66,7 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool, prior: str | None) -> int:
-    from fairseq_llrnn.evaluation.texts import sum_of
-
+def _print(args: argparse.Namespace, lines: Iterable[LineScore], is_open: bool, prior: str | None) -> int:
     total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
     if not total.sentences + unscored:
         where = " on stdin" if args.text == STDIN else f" in {args.text}"
@@ -94,10 +88,8 @@ def _print(args: argparse.Namespace, lines: "Iterable[LineScore]", is_open: bool
     return 0
 
 
-def _print_sentences(lines: Iterable["LineScore"]) -> "tuple[TextScore, int]":
+def _print_sentences(lines: Iterable[LineScore]) -> tuple[TextScore, int]:
     """A row for each line; returns the sums, and how many lines have no score."""
-    from fairseq_llrnn.evaluation.texts import TextScore
-
     total, unscored = TextScore(), 0
     print(*COLUMNS, sep="\t")
     for line in lines:
@@ -116,7 +108,7 @@ def _print_sentences(lines: Iterable["LineScore"]) -> "tuple[TextScore, int]":
     return total, unscored
 
 
-def as_table(total: "TextScore", is_open: bool) -> str:
+def as_table(total: TextScore, is_open: bool) -> str:
     """The sums and what they are per word and per character."""
     facts = total.facts()
     rows = [

@@ -16,6 +16,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 
 from fairseq_llrnn.errors import as_one_line
 from fairseq_llrnn.lexicon.language_check import is_warning
@@ -136,22 +137,6 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def has_place(error: OSError) -> bool:
-    """Whether an error is about a file that has a name, and so not about stdout."""
-    return error.filename is not None
-
-
-class _Kept(logging.Handler):
-    """Remarks in their order, each once: a file may be read twice."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: dict[str, None] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages[record.getMessage()] = None
-
-
 class _Warnings(logging.Handler):
     """As fairseq's commands print them (plugin/command_lines.py)."""
 
@@ -178,14 +163,14 @@ def plain_warnings() -> Iterator[None]:
 @contextmanager
 def notes_of_readers() -> Iterator[None]:
     """Say at the end on stderr what was read and left out (files/text_lines.py); where something fails, only that."""
-    logger, handler = logging.getLogger("fairseq_llrnn.files"), _Kept()
+    logger, handler = logging.getLogger("fairseq_llrnn.files"), BufferingHandler(sys.maxsize)
     before = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(handler)
     try:
         yield
-        for text in handler.messages:
+        for text in dict.fromkeys(record.getMessage() for record in handler.buffer):  # a file may be read twice
             print(f"note: {text}", file=sys.stderr)
     finally:
         logger.removeHandler(handler)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.errors import need_library
 from fairseq_llrnn.evaluation.texts import Texts, plain, spans
 
 if TYPE_CHECKING:
@@ -51,13 +51,10 @@ class CorpusMetric:
     """
 
     def __init__(self, name: str, tokenize: str = TOKENIZERS[0]) -> None:
-        try:
-            from sacrebleu.metrics.bleu import BLEU
-            from sacrebleu.metrics.chrf import CHRF
-        except ModuleNotFoundError:
-            raise OptionError(
-                f"BLEU and chrF: expected the package sacrebleu, found none; {from_checkout('metrics')}"
-            ) from None
+        need_library("BLEU and chrF", "sacrebleu", "metrics")
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+
         # force: no warning about tokenised text, which n-best lists of tokenised systems are
         self.metric: Metric = BLEU(tokenize=tokenize, force=True) if name == "bleu" else CHRF()
         self.name = "BLEU" if name == "bleu" else "chrF2"

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.errors import need_library
 from fairseq_llrnn.files.atomic_write import whole_binary
 
 if TYPE_CHECKING:
@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 def need_matplotlib(option: str) -> None:
     """Raises OptionError, which names the option, where it is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise OptionError(
-            f"{option}: expected the library matplotlib, found none; {from_checkout('plots')}"
-        ) from None
+    need_library(option, "matplotlib", "plots")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -8,7 +8,7 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.cli.completion import SHELLS
-from fairseq_llrnn.cli.main import COMMANDS, load, parser_of
+from fairseq_llrnn.cli.main import COMMANDS, Parser, load
 
 COMPLETE = """
 eval "$(cat)"
@@ -23,7 +23,7 @@ def test_every_sub_command_and_option_is_in_the_script(shell: str, llrnn: Llrnn)
     script = llrnn("completion", shell).out
     for name in COMMANDS:
         assert all(word in script for word in name.split())
-        for action in parser_of(load(name))._actions:
+        for action in Parser(load(name))._actions:
             assert all(option.lstrip("-") in script for option in action.option_strings)
     if shutil.which(shell):
         checked = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True)

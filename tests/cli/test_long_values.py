@@ -28,7 +28,7 @@ VALUES = {
 
 
 def options_of(name: str) -> Iterator[argparse.Action]:
-    actions = llrnn.parser_of(llrnn.load(name))._actions
+    actions = llrnn.Parser(llrnn.load(name))._actions
     return (action for action in actions if action.nargs != 0 and not isinstance(action, argparse._HelpAction))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_llrnn.cli.main import FAIRSEQ, all_commands, load, main, parser_of
+from fairseq_llrnn.cli.main import FAIRSEQ, Parser, all_commands, load, main
 from fairseq_llrnn.errors import DataError, LLRNNError, with_option
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -24,14 +24,14 @@ SYMBOLS = [*SPECIALS, "le", "la"]
 
 def path_options() -> Iterator[tuple[str, argparse.Action]]:
     for name in sorted(all_commands().keys() - set(FAIRSEQ)):
-        for action in parser_of(load(name))._actions:
+        for action in Parser(load(name))._actions:
             if action.option_strings and (action.metavar in PATHS or isinstance(action.metavar, tuple)):
                 yield name, action
 
 
 @pytest.mark.parametrize(("command", "action"), path_options(), ids=lambda one: getattr(one, "dest", one))
 def test_every_option_is_named(command: str, action: argparse.Action) -> None:
-    parser, option = parser_of(load(command)), action.option_strings[-1]
+    parser, option = Parser(load(command)), action.option_strings[-1]
     path = "best=a/b.txt" if action.metavar == "NAME=FILE" else "a/b.txt"
     args = argparse.Namespace(**{action.dest: path if action.nargs is None else ["a/other.txt", path]}, longer="a")
     for place in ("a/b.txt", "a/b.txt/dict.txt", "a/b.txt.en"):
@@ -42,7 +42,7 @@ def test_every_option_is_named(command: str, action: argparse.Action) -> None:
 
 def test_what_no_option_named_is_not_blamed_on_one() -> None:
     """An argument without an option, and options whose values only begin alike."""
-    parser = parser_of(load("score"))
+    parser = Parser(load("score"))
     for text, others in (("fr.txt", {"data": "fr"}), ("1.txt", {"max_tokens": 1}), ("fr", {"data": "fr"})):
         message = f"{text}: cannot be read: No such file or directory; check the path and its rights"
         args = argparse.Namespace(text=text, **others)

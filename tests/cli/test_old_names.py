@@ -5,7 +5,7 @@ import re
 import pytest
 from small_corpus import Corpus, Llrnn
 
-from fairseq_llrnn.cli.main import load, parser_of
+from fairseq_llrnn.cli.main import Parser, load
 from fairseq_llrnn.cli.prior.old_names import KEYS, OLD_NAMES
 from fairseq_llrnn.prior.leaves import read_background
 from fairseq_llrnn.prior.recipe import Recipe
@@ -18,7 +18,7 @@ def test_one_line_names_the_new_way(llrnn: Llrnn, corpus: Corpus, option: str) -
         done = llrnn("prior", "--dict", corpus.dictionary, *given, "--out", corpus.out)
         assert (done.code, done.out) == (2, "") and not corpus.out.exists()
         assert done.error == f"{option} 0.5: is now written {OLD_NAMES[option].format('0.5')}"
-    assert option not in {name for action in parser_of(load("prior"))._actions for name in action.option_strings}
+    assert option not in {name for action in Parser(load("prior"))._actions for name in action.option_strings}
 
 
 def test_several_values(llrnn: Llrnn) -> None:

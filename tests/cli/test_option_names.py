@@ -14,7 +14,7 @@ from fairseq.models.transformer_lm import TransformerLanguageModel
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.translation import TranslationTask
 
-from fairseq_llrnn.cli.main import all_commands, load, parser_of
+from fairseq_llrnn.cli.main import Parser, all_commands, load
 from fairseq_llrnn.cli.prior.old_names import OLD_NAMES
 
 PACKAGE = Path(__file__).parents[2] / "fairseq_llrnn"
@@ -59,7 +59,7 @@ def of_fairseq() -> set[str]:
 
 def test_every_option_that_a_message_names_is_one(modules: dict[str, list[str]]) -> None:
     known = OF_OTHERS.union(of_fairseq())
-    known |= {option for name in all_commands() for option in parser_of(load(name))._option_string_actions}
+    known |= {option for name in all_commands() for option in Parser(load(name))._option_string_actions}
     unknown = defaultdict(set)
     for module, said in modules.items():
         for option in {option for text in said for option in OPTION.findall(text)} - known:

@@ -69,6 +69,6 @@ def test_chance_is_not_significant_and_equals_are_not_tested() -> None:
 
 
 def test_without_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
-    with pytest.raises(OptionError, match=r"expected the package sacrebleu, .*'\.\[metrics\]'"):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(OptionError, match=r"expected the library sacrebleu, .*'\.\[metrics\]'"):
         CorpusMetric("bleu")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 from example_modules import EXAMPLES, load
 
+from fairseq_llrnn.cli.main import Parser
 from fairseq_llrnn.cli.main import load as load_command
-from fairseq_llrnn.cli.main import parser_of
-from fairseq_llrnn.cli.prior.options import recipe_of
+from fairseq_llrnn.cli.prior.command import recipe_of
 
 FOLDERS = ("adaptation", "french_morphology", "languages", "small_treebanks", "translation", "translators")
 
@@ -40,7 +40,7 @@ def said(folder: str) -> Iterator[tuple[str, Sequence[str]]]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_row_says_what_the_command_takes(folder: str) -> None:
-    parser, rows = parser_of(load_command("prior")), list(said(folder))
+    parser, rows = Parser(load_command("prior")), list(said(folder))
     assert rows
     for name, options in rows:
         recipe, _ = recipe_of(parser.parse_args(["--dict", "dict.txt", "--out", "prior", *options]))

@@ -207,7 +207,7 @@ def test_other_settings_say_nothing_to_a_model(saved: Path, value: object) -> No
     for name in ("background", "pieces", "top_words", "labels", "another"):
         damage_json(saved, settings={name: value})
         prior = Prior.load(saved)
-        assert prior.fingerprint and prior.signature and summary_text({"prior": "", **PriorView.of(prior).summary()})
+        assert prior.fingerprint and prior.signature and summary_text({"prior": "", **PriorView(prior).summary()})
 
 
 HUGE = 10**400  # more than a float holds

@@ -12,7 +12,7 @@ from typing import get_args, get_origin
 import numpy as np
 import pytest
 
-from fairseq_llrnn.cli.main import load, main, parser_of
+from fairseq_llrnn.cli.main import Parser, load, main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -232,7 +232,7 @@ def test_no_place_for_the_prior(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_there_are_few_options() -> None:
-    options = [action for action in parser_of(load("prior"))._actions if action.dest != "help"]
+    options = [action for action in Parser(load("prior"))._actions if action.dest != "help"]
     assert len(options) <= 20
 
 

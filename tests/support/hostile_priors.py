@@ -163,7 +163,7 @@ def use(place: Path, load_model: LoadModel | None = None) -> str:
     try:
         prior = Prior.load(place, load_model)
         _compute(prior)
-        summary_text({"prior": str(place), **PriorView.of(prior).summary()})  # of `llrnn show`
+        summary_text({"prior": str(place), **PriorView(prior).summary()})  # of `llrnn show`
     except LLRNNError as error:
         check_said(str(error))
         return "refused"

@@ -3,9 +3,15 @@
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.cli.prior.old_names import OLD_NAMES  # noqa: F401 main.py asks for it
+from fairseq_llrnn.cli.settings_options import add_options, add_set, overridden
+from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.recipe_file import read_recipe
+from fairseq_llrnn.settings import checked, keys, plain_values
 
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
@@ -17,19 +23,28 @@ EXAMPLES = (
     "--out data-bin/open",
 )
 LONG = 10.0  # seconds
+OF_A_SOFTMAX = ("softmax", "dictionary", "out", "labels")  # options that it takes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from fairseq_llrnn.cli.prior import options
-
-    options.add_arguments(parser)
+    group = parser.add_argument_group("recipe and result")
+    group.add_argument(
+        "--recipe", metavar="FILE",
+        help="TOML file that says what follows, by the keys of docs/options.md; options override it",
+    )  # fmt: skip
+    add_set(group)
+    group.add_argument("--out", metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
+    group.add_argument(
+        "--softmax", action="store_true",
+        help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
+    )  # fmt: skip
+    add_options(parser, Recipe)
 
 
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.model_options import need_fairseq
     from fairseq_llrnn.cli.prior import language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
-    from fairseq_llrnn.cli.prior.options import recipe_of
     from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import note, say_notes
     from fairseq_llrnn.prior.building import build
@@ -64,3 +79,35 @@ def run(args: argparse.Namespace) -> int:
         print(doubt, file=sys.stderr)
     print_table(built, counted, dictionary, args.out, time.perf_counter() - started)
     return 0
+
+
+def recipe_of(args: argparse.Namespace) -> tuple[Recipe, Callable[[str], str]]:
+    """What the command line and its recipe say, and where each key stands: an option, or the file.
+
+    Raises:
+        OptionError, DataError: there is no such key or value, or no recipe.
+    """
+    if args.out is None:
+        raise OptionError("--out: expected where the prior goes, found nothing; add --out DIR")
+    begin = {}
+    if args.softmax:
+        _refuse_beside_softmax(args)
+        begin = plain_values(Recipe.softmax())[0]
+    elif args.recipe is not None:
+        begin = plain_values(read_recipe(args.recipe))[0]
+    values, option = overridden(begin, args, Recipe)
+    where = f"--recipe {args.recipe}: " if args.recipe is not None else ""
+    recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")
+    if recipe.dictionary is None:
+        raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")
+    return recipe, called
+
+
+def _refuse_beside_softmax(args: argparse.Namespace) -> None:
+    options = {key.name: key.option.name for key in keys(Recipe) if key.option is not None}
+    for name, value in vars(args).items():
+        if name not in OF_A_SOFTMAX and value not in (None, False, []):
+            raise OptionError(
+                f"--softmax: a softmax takes no other option, found {options.get(name, f'--{name}')} beside it; leave "
+                "one of them out"
+            )

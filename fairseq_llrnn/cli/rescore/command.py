@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models, phrase_columns
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
-from fairseq_llrnn.cli.tables import has_place, many, note, output_error
+from fairseq_llrnn.cli.tables import many, note, output_error
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             with temporary_folder(out.with_name(f"{out.name}.rescore")) as folder:
                 _rescore(args, folder)
     except OSError as error:
-        if output_error() is not None or (args.out == STDIO and not has_place(error)):
+        if output_error() is not None or (args.out == STDIO and error.filename is None):
             raise
         raise DataError(
             f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "

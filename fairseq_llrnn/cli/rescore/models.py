@@ -78,14 +78,17 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
                 f"{option}: expected a model of the other direction, found one from {source} to {target}, as --path; "
                 "give one that was trained with source and target exchanged"
             )
-        for job in jobs:
-            if scorer.languages is not None and job.source is None and not job.lists.has_sources:
-                raise OptionError(
-                    f"{option}: a translation model needs the source, which {job.lists.name} lacks; give --source FILE"
-                )
+        if scorer.languages is not None:
+            _need_sources(f"{option}: a translation model", jobs)
         languages = languages or scorer.languages
         models[name] = Model(scorer, backwards=name == "reverse")
     return models | _load_phrases(args, jobs)
+
+
+def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
+    for job in jobs:
+        if job.source is None and not job.lists.has_sources:
+            raise OptionError(f"{who} needs the source, which {job.lists.name} lacks; give --source FILE")
 
 
 def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
@@ -96,12 +99,7 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
     names = phrase_columns(args)
     if not names:
         return {}
-    for job in jobs:
-        if job.source is None and not job.lists.has_sources:
-            raise OptionError(
-                f"{PHRASE_TABLE} {args.phrase_table}: it needs the source, which {job.lists.name} lacks; give --source "
-                "FILE"
-            )
+    _need_sources(f"{PHRASE_TABLE} {args.phrase_table}: it", jobs)
     table = PhraseTable.read(args.phrase_table, (nbest.source or "" for job in jobs for nbest in job))
     return {name: Model(PhraseColumn(table, column, len(names))) for column, name in enumerate(names)}
 

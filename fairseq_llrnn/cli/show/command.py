@@ -17,13 +17,12 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.cli.show.text import find
+from fairseq_llrnn.cli.show.text import find, find_word, source_word_text, summary_text, word_text
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
@@ -70,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
-    from fairseq_llrnn.cli.show.text import find_word, source_word_text, summary_text, word_text
-    from fairseq_llrnn.prior.prior import Prior
-
-    of_prior = PriorView.of(Prior.load(args.folder))
+    of_prior = PriorView(Prior.load(args.folder))
     if args.words or args.source:
         # all of them before the first is printed: an error must not come after half an answer
         shown = [of_prior.word(find_word(of_prior.prior, word, args.folder)) for word in args.words]
@@ -95,20 +91,14 @@ FIRST_SHOWN = 8
 SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
 
 
-@dataclass(frozen=True)
 class PriorView:
     """A prior and what is computed once for all questions. V words, S signatures."""
 
-    prior: Prior
-    weights: np.ndarray  # (V,) b(x), summing to one
-    class_mass: np.ndarray  # (S,) B(σ)
-
-    @classmethod
-    def of(cls, prior: Prior) -> "PriorView":
+    def __init__(self, prior: Prior) -> None:
+        self.prior = prior
         weights = np.exp(prior.log_weights - prior.log_weights.max())
-        weights = weights / weights.sum()
-        mass = np.bincount(prior.output.class_of, weights=weights, minlength=prior.output.num_classes)
-        return cls(prior, weights, mass)
+        self.weights = weights / weights.sum()  # (V,) b(x)
+        self.class_mass = np.bincount(prior.output.class_of, self.weights, prior.output.num_classes)  # (S,) B(σ)
 
     def source_word(self, word: str, where: str) -> dict[str, Any]:
         """What is known of a source word; where evidence counts, a word as it is written, known or not.

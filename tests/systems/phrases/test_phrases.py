@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.alignment import aligners
 from fairseq_llrnn.alignment.aligners import LONGEST, ibm1_links
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
-from fairseq_llrnn.alignment.word_links import METHODS, both_links, forward_links, grow_diag_final_and, symmetrised
+from fairseq_llrnn.alignment.word_links import METHODS, directed_links, grow_diag_final_and, symmetrised
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.rescoring.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
 from fairseq_llrnn.systems.phrases import extraction
@@ -83,12 +83,12 @@ def test_both_directions_of_a_plain_text() -> None:
     rows = [[0, 1], [0, 2], [3, 2], [3, 1], []]
     bitext = Bitext(sentences(rows), sentences([*rows[:-1], [1]]))
     for aligner in ("ibm1",):
-        forward, backward = both_links(bitext, 4, 4, aligner)
+        forward, backward = directed_links(bitext, 4, 4, aligner)
         for links in (forward, backward):
             assert links.source.tolist() == links.target.tolist() == list(range(8))
-        assert forward_links(bitext, 4, 4, aligner).source.tolist() == list(range(8))
+        assert directed_links(bitext, 4, 4, aligner, ("fwd",))[0].source.tolist() == list(range(8))
     nothing = Bitext(sentences([[]]), sentences([[1] * (LONGEST + 1)]))
-    assert [len(links.source) for links in both_links(nothing, 4, 4, "ibm1")] == [0, 0]
+    assert [len(links.source) for links in directed_links(nothing, 4, 4, "ibm1")] == [0, 0]
 
 
 GRIDS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
@@ -364,7 +364,7 @@ def test_multi30k(shared_data: Path, tmp_path: Path) -> None:
             paths[-1].write_text("".join(itertools.islice(lines, 3000)), encoding="utf-8")
     read = read_text_bitext(*paths)
     sizes = len(read.source_words), len(read.target_words)
-    links = symmetrised(*both_links(read.bitext, *sizes, "ibm1"), read.bitext, METHODS[0])
+    links = symmetrised(*directed_links(read.bitext, *sizes, "ibm1"), read.bitext, METHODS[0])
     found = count_phrases(read.bitext, links, 3)
     best: dict[tuple[str, ...], PhrasePair] = {}
     for pair in phrase_pairs(found, read.bitext, links, read.source_words, read.target_words, 3):

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
-from fairseq_llrnn.alignment.word_links import METHODS, both_links, symmetrised
+from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
 from fairseq_llrnn.cli.places import beside, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     read = read_text_bitext(*args.bitext)
     words = read.source_words, read.target_words
     bitext = _usable(read.bitext, words)
-    forward, backward = both_links(bitext, len(words[0]), len(words[1]), aligner)
+    forward, backward = directed_links(bitext, len(words[0]), len(words[1]), aligner)
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
     counts = count_phrases(bitext, links, args.max_length)
     pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))

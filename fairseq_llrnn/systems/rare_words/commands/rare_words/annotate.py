@@ -11,7 +11,7 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
 from fairseq_llrnn.alignment.bitext import Links, TextBitext, bitext_of
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.alignment.word_links import forward_links
+from fairseq_llrnn.alignment.word_links import directed_links
 from fairseq_llrnn.cli.tables import many, percent
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     tests = {name: _read(f"{prefix}.{languages[0]}") for name, prefix in _names("test", args.testpref).items()}
     of_source, of_target = (frequent_words(side, args.words) for side in pairs["train"])
     read = bitext_of(*([line for pair in pairs.values() for line in pair[side]] for side in (0, 1)))
-    links = forward_links(read.bitext, len(read.source_words), len(read.target_words), aligner)
+    (links,) = directed_links(read.bitext, len(read.source_words), len(read.target_words), aligner, ("fwd",))
     sources = iter(_sources(read, links))
     with writing(args.destdir, "result"), whole_folder(out) as folder:
         for name, (source, target) in pairs.items():
