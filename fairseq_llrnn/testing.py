@@ -154,6 +154,7 @@ class _Laws:
         self.mass = self._wide(background.log_mass(state))
         self.weights = self._wide(background.log_weights(state))
         self.shares = self._wide(background.log_shares(state))
+        self.each_class = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
 
     def _wide(self, x: Tensor) -> Tensor:
         _holds("answers have N rows or one", x.dim() == 2 and x.size(0) in (1, self.rows))
@@ -185,8 +186,7 @@ class _Laws:
         background, shares = self.background, self.shares
         if limited is not None:
             background, shares = limited, self._wide(limited.log_shares(self.state))
-        classes = torch.arange(self.num_classes, device=shares.device).expand(self.rows, -1)
-        values, tokens = background.best_members(self.state, classes, BEST)
+        values, tokens = background.best_members(self.state, self.each_class, BEST)
         expected = torch.full_like(values, NEGATIVE_INFINITY)
         there = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
         for signature in range(self.num_classes):
@@ -199,7 +199,7 @@ class _Laws:
         _holds("best_members that do not exist have −inf", bool(nothing[:, ~there].all()))
         named = shares.gather(1, tokens.flatten(1)).view_as(values).masked_fill(nothing, NEGATIVE_INFINITY)
         _same("best_members have the shares that they are said to have", named, values)
-        inside = (self.class_of[tokens] == classes.unsqueeze(2)) | nothing
+        inside = (self.class_of[tokens] == self.each_class.unsqueeze(2)) | nothing
         _holds("best_members belong to their class", bool(inside.all()))
         numbers = torch.where(nothing, torch.arange(-BEST, 0, device=tokens.device), tokens).sort(dim=2).values
         _holds("best_members are different words", bool((numbers[:, :, 1:] != numbers[:, :, :-1]).all()))
@@ -207,10 +207,9 @@ class _Laws:
         _same("best_share is that of the best member", best, values[:, :, 0])
 
     def the_only_member_is_named(self) -> None:
-        classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
         members = [(self.class_of == c).nonzero().flatten().tolist() for c in range(self.num_classes)]
         expected = torch.tensor([m[0] if len(m) == 1 else -1 for m in members], device=self.mass.device)
-        answers = self.background.only_member(self.state, classes)
+        answers = self.background.only_member(self.state, self.each_class)
         _same("only_member names the words that are alone in their class", answers, expected.expand(self.rows, -1))
 
     def mass_without_words_is_what_the_others_weigh(self, generator: torch.Generator) -> None:
@@ -239,8 +238,7 @@ class _Laws:
         _close("masses are those of log_mass", masses.dense(), self.mass)
         repeated = masses.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
-        classes = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
-        each = torch.stack([masses.of_classes(c) for c in classes.unbind(1)], dim=1)
+        each = torch.stack([masses.of_classes(c) for c in self.each_class.unbind(1)], dim=1)
         _close("masses of one class are an entry of log_mass", each, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:

@@ -20,9 +20,9 @@ of its occurrences are dropped (*homme*, plural, 1 of 164). Guessed rows are not
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 
 from fairseq_llrnn.evaluation.texts import has_letters
 from fairseq_llrnn.files.text_lines import ReadCount
@@ -83,7 +83,7 @@ def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles])
     for sentence in sentences:
         counts.words += sum(map(has_letters, sentence))
         for (left, left_roles), (right, right_roles) in pairwise((w, _sought(w, roles)) for w in sentence):
-            readings = list(_readings(left_roles, right_roles))
+            readings = [(left_roles[a], right_roles[b]) for a, b in product(left_roles, right_roles) if (a, b) in PAIRS]
             if not readings:
                 continue
             counts.pairs += 1
@@ -98,10 +98,6 @@ def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles])
 def _sought(word: str, roles: Mapping[str, Roles]) -> Roles:
     word = word.replace("’", "'")
     return roles.get(word) or roles.get(word.lower()) or {}
-
-
-def _readings(left: Roles, right: Roles) -> Iterator[tuple[Values, Values]]:
-    return ((left[a], right[b]) for a in left for b in right if (a, b) in PAIRS)
 
 
 def _disjoint(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -137,9 +137,7 @@ def source_evidence(
         outside: (T,) bool, which tokens are strings outside the vocabulary, whatever `tokens` has for them: without the
             source they are impossible.
     """
-    rows: list[dict[int, float]] | None = None
-    if table is not None:
-        rows = [dict(table.row(s)) for s in source.tolist()]
+    rows = None if table is None else [dict(table.row(s)) for s in source.tolist()]
     log_weights = _log_weights(background, tokens)
     if outside is not None:
         log_weights = log_weights.masked_fill(outside, NEGATIVE_INFINITY)

@@ -70,9 +70,7 @@ def _score_and_text(where: str, line: str, rest: str) -> tuple[float, str]:
 def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
     """A line about the hypothesis before it."""
     if not current.hypotheses:
-        raise DataError(
-            f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; fix the list"
-        )
+        raise DataError(f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; fix the list")
     if letter == "F":
         refuse_rescored((pair.partition("=")[0] for pair in rest.split()), where)
     last = current.hypotheses[-1]

@@ -83,9 +83,7 @@ class DevSet:
         return np.where(spread > 0, spread, np.where(deviations.max(axis=0) > 0, deviations.max(axis=0), 1.0))
 
 
-def tune(
-    dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, signed: np.ndarray, seed: int
-) -> Tuned:
+def tune(dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, signed: np.ndarray, seed: int) -> Tuned:
     """Search the weights with the highest metric.
 
     Args:

@@ -119,9 +119,7 @@ def _bars(table: Table, systems: Sequence[str]) -> str:
     return (
         f'<figure>\n<figcaption>Percent found: {"".join(keys)}</figcaption>\n'
         f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" fill="currentColor" width="100%" '
-        f'height="{y}">\n'
-        + "\n".join(parts)
-        + "\n</svg>\n</figure>"
+        f'height="{y}">\n' + "\n".join(parts) + "\n</svg>\n</figure>"
     )
 
 

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 NOTHING = "–"  # a share of nothing
 NAME_WIDTH, LABEL_WIDTH = 16, 32
 WRONG_PAIRS = 8  # that are shown of each system
+# of tallies: the title, what their labels are, and what is counted
+FREQUENCY = (
+    "Words by training frequency", "seen in training",
+    "Share of the reference's words, punctuation included, that the output has, wherever it has them in the sentence; "
+    "one that the reference has twice must be there twice.",
+)  # fmt: skip
+FACTS = (
+    "Gold facts", "kind", "Share of the words of each kind that the output has. Seen, unseen: in the training text."
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,10 @@ def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
     """All that was measured; `rule` is the expression that evidence matches."""
     shown = [_scores(evaluation.metrics, evaluation.systems)]
     if evaluation.frequency is not None:
-        shown.append(_frequency(evaluation.frequency, evaluation.systems))
+        shown.append(_tallied(evaluation.frequency, evaluation.systems, *FREQUENCY))
     shown.append(_evidence(evaluation.evidence, evaluation.systems, rule))
     if evaluation.facts is not None:
-        shown.append(_facts(evaluation.facts, evaluation.systems))
+        shown.append(_tallied(evaluation.facts, evaluation.systems, *FACTS))
     if evaluation.agreement is not None and evaluation.reference_agreement is not None:
         shown.append(_agreement([evaluation.reference_agreement, *evaluation.agreement], evaluation.systems))
     return shown
@@ -87,21 +96,10 @@ def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
     return Table("Scores", notes, ["", *systems], rows)
 
 
-def _frequency(tallies: Sequence["Tally"], systems: list[str]) -> Table:
-    return Table(
-        "Words by training frequency",
-        [
-            "Share of the reference's words, punctuation included, that the output has, wherever it has them in the "
-            "sentence; one that the reference has twice must be there twice."
-        ],
-        ["seen in training", "words", *systems],
-        [_counted(tally) for tally in tallies],
-        [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total],
-    )
-
-
-def _counted(tally: "Tally") -> list[str]:
-    return [tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)]
+def _tallied(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
+    rows = [[one.label, f"{one.total:,}", *(_share(n, one.total) for n in one.matches)] for one in tallies]
+    bars = [(one.label, [n / one.total for n in one.matches]) for one in tallies if one.total]
+    return Table(title, [meaning], [label, "words", *systems], rows, bars)
 
 
 def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
@@ -117,16 +115,6 @@ def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
             ["recall", "", *(_share(n, one.total) for n in one.right)],
             ["precision", "", *(_share(n, in_output) for n, in_output in zip(one.right, one.in_outputs, strict=True))],
         ],
-    )
-
-
-def _facts(tallies: Sequence["Tally"], systems: list[str]) -> Table:
-    return Table(
-        "Gold facts",
-        ["Share of the words of each kind that the output has. Seen, unseen: in the training text."],
-        ["kind", "words", *systems],
-        [_counted(tally) for tally in tallies],
-        [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies],
     )
 
 

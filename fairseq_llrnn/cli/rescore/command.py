@@ -16,7 +16,7 @@ from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.rescore.models import add_models, check_models, chosen, files_of, load_models, phrase_columns
 from fairseq_llrnn.cli.rescore.report import note_list, note_scores, report
 from fairseq_llrnn.cli.tables import many, note, output_error
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
 
@@ -106,13 +106,11 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
-    if args.tokenize and not (args.tune or args.reference):
-        raise OptionError(
-            f"--tokenize {args.tokenize}: belongs to --tune or --reference, which are missing; give one of them, or "
-            "leave it out"
-        )
-    if args.seed is not None and not args.tune:
-        raise OptionError(f"--seed {args.seed}: belongs to --tune, which is missing; give both or none")
+    if not args.tune:
+        refuse_idle({"seed": args.seed}, "belongs to --tune, which is missing; give both or none")
+    if not (args.tune or args.reference):
+        advice = "give one of them, or leave it out"
+        refuse_idle({"tokenize": args.tokenize}, f"belongs to --tune or --reference, which are missing; {advice}")
     check_models(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
