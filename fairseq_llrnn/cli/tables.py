@@ -150,14 +150,13 @@ class _Warnings(logging.Handler):
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print what is logged as a warning in one line without the module's name, unless somebody else prints it."""
-    handler = None if logging.root.handlers else _Warnings()
-    if handler is not None:
+    handler = _Warnings()
+    if not logging.root.handlers:
         logging.root.addHandler(handler)
     try:
         yield
     finally:
-        if handler is not None:
-            logging.root.removeHandler(handler)
+        logging.root.removeHandler(handler)
 
 
 @contextmanager

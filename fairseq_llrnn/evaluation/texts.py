@@ -37,7 +37,7 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
-from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 from fairseq_llrnn.nbest.lists import PREFIX
@@ -129,7 +129,7 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
         with tempfile.TemporaryDirectory() as folder:
             scratch = Path(folder)
             texts = Texts(
-                [line.partition("\t")[0] for line in _read(source, settle(source, scratch, "source"))],
+                [sentence_of(line) for line in _read(source, settle(source, scratch, "source"))],
                 _read(reference, settle(reference, scratch, "reference")),
                 {},
             )

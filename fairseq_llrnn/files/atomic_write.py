@@ -78,29 +78,19 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 def _new(path: Path) -> BinaryIO | None:
     """A new file, locked; None if another process took it for a leftover before it was, and removes it."""
     file = open(path, "xb")  # noqa: SIM115
-    if not is_held(file.fileno()) and os.fstat(file.fileno()).st_nlink:
+    if lock(file.fileno()) is not False and os.fstat(file.fileno()).st_nlink:
         return file
     file.close()
     return None
 
 
-def lock(descriptor: int) -> bool:
-    """Lock an open file for as long as it is open; whether that was possible: where it was not, another may hold it."""
-    return _lock(descriptor) == 0
-
-
-def is_held(descriptor: int) -> bool:
-    """Whether another process holds the lock of an open file. If not, we do, where the file system has locks."""
-    return _lock(descriptor) in (errno.EWOULDBLOCK, errno.EACCES)
-
-
-def _lock(descriptor: int) -> int | None:
-    """0 for an open file that is now locked, else the error's number."""
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file for as long as it is open. False: another has locked it; None: there are no locks there."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno
-    return 0
+        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
 
 
 def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:

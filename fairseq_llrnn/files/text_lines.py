@@ -188,6 +188,11 @@ def decoded(raw: bytes, path: Path | str, number: int) -> str:
     return line.rstrip("\r\n")
 
 
+def sentence_of(line: str) -> str:
+    """Of a line of a source, what is translated: without what stands behind a tab, which its translation must have."""
+    return line.partition("\t")[0]
+
+
 def check_as_long(source: object, target: object, lines: int, target_lines: int) -> None:
     """Raise DataError unless the text `target` has as many lines, `target_lines`, as the one that it translates."""
     if target_lines != lines:
@@ -195,9 +200,6 @@ def check_as_long(source: object, target: object, lines: int, target_lines: int)
             f"{target}: expected as many lines as in {source}, {lines:,}, found {target_lines:,}; give a text and its "
             "translation, line by line"
         )
-
-
-logger = logging.getLogger(__name__)
 
 
 def _is_filled(line: str) -> bool:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import ReadCount, place, shown
-from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, refuse_rescored
+from fairseq_llrnn.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, number_of, refuse_rescored
 
 NAME = "json"
 EXPECTED = 'lines such as `{"id": 12, "hypotheses": [{"text": "a hypothesis", "score": -0.5}]}`'
@@ -75,10 +74,7 @@ def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
     refuse_rescored(features, where)
     score = one.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_SCORE:
-            is_large = isinstance(value, int | float) and abs(value) > LARGEST_SCORE
-            large = f", of at most {LARGEST_SCORE:g}" if is_large else ""
-            raise DataError(f"{where}: expected a finite number as {name}{large}, found {_shown(value)}; fix it")
+        number_of(json.dumps(value), where, name)
     has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]
     text = text.strip()
     return Hypothesis(text, text, None if score is None else float(score), (json.dumps(one, ensure_ascii=False),)), has

@@ -43,17 +43,12 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
             if current is not None:
                 yield current
             current = NBest(sentence, None)
-        score = number_of(fields[_total(fields)], where, "total")
+        score = number_of(fields[2 if len(fields) == WITHOUT_FEATURES else 3], where, "total")
         current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields)))
         current.lines.append((number, line))
         count.read += 1
     if current is not None:
         yield current
-
-
-def _total(fields: Sequence[str]) -> int:
-    """Which field holds the total."""
-    return 2 if len(fields) == WITHOUT_FEATURES else 3
 
 
 def _shape(fields: list[str], where: str, line: str) -> Shape:

@@ -40,7 +40,7 @@ from typing import TextIO
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
-from fairseq_llrnn.files.text_lines import ReadCount, place, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, sentence_of, shown
 
 BAR = "|||"
 FACTOR = "|"  # between the factors of a word, to Moses
@@ -198,7 +198,7 @@ class PhraseTable:
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:
         """Read what can be of use for these sources. Raises DataError for a file that is no table."""
-        sentences = [_words(source) for source in sources]
+        sentences = [sentence_of(source).split() for source in sources]
         spans: dict[int, set[str]] = {}  # by length
         pairs: dict[str, Pairs] = {}
         longest = 0
@@ -227,7 +227,7 @@ class PhraseTable:
     def _of_source(self, source: str) -> Pairs:
         """The best pair for each target phrase."""
         if self._current is None or self._current[0] != source:
-            words = _words(source)
+            words = sentence_of(source).split()
             best: Pairs = {}
             for i in range(len(words)):
                 for end in range(i + 1, min(i + self.longest_source, len(words)) + 1):
@@ -270,11 +270,6 @@ class PhraseColumn:
         """The feature of each hypothesis."""
         by_hypothesis = self.table.scores(sources or (), hypotheses, self.num_columns)
         return [columns[self.column] for columns in by_hypothesis]
-
-
-def _words(source: str) -> list[str]:
-    """Without what stands behind a tab, which is required of its translation."""
-    return source.partition("\t")[0].split()
 
 
 def _keep_best(pairs: Pairs, target: str, mean: float, columns: Columns) -> None:

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.metrics import CorpusMetric
 from fairseq_llrnn.features.dictionary import UNK
-from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, shown
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_of, shown
 from fairseq_llrnn.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
 from fairseq_llrnn.rescoring.score_cache import ScoreFile, Scores
 from fairseq_llrnn.rescoring.tuning import DevSet
@@ -53,7 +53,7 @@ class Model:
     def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
         if not self.backwards:
             return self.scorer.score(sources, hypotheses)
-        return self.scorer.score(hypotheses, [source.partition("\t")[0] for source in sources])
+        return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
 
 
 # ---- what is rescored ------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
         if nbest.source is None:
             continue
         text = next(text for number, text in texts if number == nbest.number)
-        if not _is_made_of([_letters(part) for part in nbest.source.split(UNK)], _letters(text.partition("\t")[0])):
+        if not _is_made_of([_letters(part) for part in nbest.source.split(UNK)], _letters(sentence_of(text))):
             raise DataError(
                 f"{lists.name}: expected the sources of {source}, found another one of sentence {nbest.number}: "
                 f"{shown(nbest.source)}, where the file has {shown(text)}; give the source of this list"

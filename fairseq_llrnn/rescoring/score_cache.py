@@ -13,16 +13,20 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
+
+from annotated_types import Ge, Le, Lt
+from pydantic import BaseModel
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import is_held
+from fairseq_llrnn.files.atomic_write import lock, writing
 from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
 from fairseq_llrnn.files.reading import refuse_special
 
 NAME, VERSION = "llrnn rescore", 1
 MAX_LINE_BYTES = 1 << 26  # some thousand sentences; what is longer is another kind of file
 Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
+StoredScores = Mapping[str, Sequence[Sequence[float | None]]]  # the same; None is −inf
 Notes = Mapping[str, Mapping[str, int]]  # by model: what was counted
 
 
@@ -44,22 +48,16 @@ class ScoreFile:
         self.notes: dict[str, Counter[str]] = {}
         self._file: BinaryIO = io.BytesIO()
         try:
-            self._file = _open_locked(path)
-            exists = path.stat().st_size > 0
-            end = self._look_through(inputs) if exists else 0
-            self._file.seek(end)
-            self._file.truncate()
-            if not end:
-                self._write({NAME: VERSION, "inputs": dict(inputs)})
+            with writing(path, "scores so far", ", or give --out in a folder that can be written to"):
+                self._file = _open_locked(path)
+                end = self._look_through(inputs)
+                self._file.seek(end)
+                self._file.truncate()
+                if not end:
+                    self._write({NAME: VERSION, "inputs": dict(inputs)})
         except DataError:
             self.close()
             raise
-        except OSError as error:
-            self.close()
-            raise DataError(
-                f"{path}: cannot be written: {error.strerror or error}; the scores so far are kept there: give --out "
-                "in a folder that can be written to"
-            ) from error
 
     def _look_through(self, inputs: Mapping[str, str]) -> int:
         """Where the last whole line ends."""
@@ -70,11 +68,10 @@ class ScoreFile:
             try:
                 if len(line) > MAX_LINE_BYTES:
                     raise ValueError
-                record = json.loads(line)
                 if number == 1:
-                    self._check(record, inputs)
+                    self._check(json.loads(line), inputs)
                 else:
-                    self._count(*checked(record))
+                    self._count(*checked(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
                     f"{self.path}, line {number}: expected the scores of a run that was stopped, found something else; "
@@ -94,7 +91,7 @@ class ScoreFile:
                 "give the same ones to go on, remove the file to start again, or give another --out"
             )
 
-    def _count(self, scores: Scores, notes: Notes) -> None:
+    def _count(self, scores: StoredScores, notes: Notes) -> None:
         first, *_ = scores.values()
         self.sentences += len(first)
         self.hypotheses += sum(map(len, first))
@@ -139,32 +136,22 @@ class ScoreFile:
         self.close()
 
 
-def checked(record: Any) -> tuple[Scores, Notes]:
-    """The scores of a chunk, which are of the same hypotheses for every model, and what was counted, from a line.
+class Chunk(BaseModel):
+    """A line of the file."""
 
-    Raises ValueError, KeyError, TypeError or AttributeError for what is none.
+    scores: dict[str, list[list[Annotated[float, Ge(-LARGEST_LOG_PROB), Le(LARGEST_LOG_PROB)] | None]]]
+    notes: dict[str, dict[str, Annotated[int, Ge(0), Lt(1 << 63)]]]
+
+
+def checked(line: bytes) -> tuple[StoredScores, Notes]:
+    """The scores of a chunk, which are of the same hypotheses for every model, and what was counted.
+
+    Raises ValueError for what is none.
     """
-    scores = {model: [[log_prob(score) for score in row] for row in rows] for model, rows in record["scores"].items()}
-    notes = {model: {k: count(n) for k, n in counted.items()} for model, counted in record["notes"].items()}
-    if len({tuple(map(len, rows)) for rows in scores.values()}) != 1 or not {*notes} <= {*scores}:
+    chunk = Chunk.model_validate_json(line, strict=True)
+    if len({tuple(map(len, rows)) for rows in chunk.scores.values()}) != 1 or not {*chunk.notes} <= {*chunk.scores}:
         raise ValueError
-    return scores, notes
-
-
-def log_prob(value: object) -> float:
-    """A log-probability from JSON, null being −inf. Raises ValueError for what is none."""
-    if value is None:
-        return -math.inf
-    if type(value) not in (int, float) or not abs(value) <= LARGEST_LOG_PROB:  # type: ignore[arg-type]
-        raise ValueError
-    return float(value)  # type: ignore[arg-type]
-
-
-def count(value: object) -> int:
-    """A count from JSON. Raises ValueError for what is none."""
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError
-    return value
+    return chunk.scores, chunk.notes
 
 
 def _open_locked(path: Path) -> BinaryIO:
@@ -172,7 +159,7 @@ def _open_locked(path: Path) -> BinaryIO:
     refuse_special(path, may_be_pipe=False)
     while True:
         file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115
-        if is_held(file.fileno()):
+        if lock(file.fileno()) is False:
             file.close()
             raise DataError(
                 f"{path}: another `llrnn rescore` is writing its scores there; wait until it has ended, or give "

@@ -96,7 +96,7 @@ def test_another_encoding(opened: Open) -> None:
         ('{"id": 0, "hypotheses": [{"text": "a", "features": [1]}]}',
          "line 1: expected numbers by name as features, found"),
         ('{"id": 0, "hypotheses": [{"text": "a", "features": {"lm": null}}]}',
-         "line 1: expected a finite number as lm, found nothing; fix it"),
+         "line 1: expected a finite number as lm, found 'null'; fix the line"),
         ('{"id": 0, "hypotheses": [{"text": "a", "score": 1}, {"text": "b"}]}',
          "line 1: expected hypotheses with score, as the first one has, found one with text alone; every hypothesis"),
         ('{"id": 0, "hypotheses": [{"text": "a"}]}\n{"id": 1, "hypotheses": [{"text": "b", "features": {"lm": 1}}]}',

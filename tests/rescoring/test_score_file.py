@@ -88,9 +88,9 @@ def test_a_file_that_is_removed_while_it_is_opened(path: Path, monkeypatch: pyte
     def late(descriptor: int) -> bool:
         monkeypatch.undo()
         first.remove()
-        return False
+        return True
 
-    monkeypatch.setattr("fairseq_llrnn.rescoring.score_cache.is_held", late)
+    monkeypatch.setattr("fairseq_llrnn.rescoring.score_cache.lock", late)
     second = ScoreFile(path, INPUTS)
     assert second.sentences == 0
     second.append(*CHUNKS[0])
@@ -125,5 +125,5 @@ def test_another_kind_of_file(path: Path, line: int, content: str) -> None:
 
 
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="scores: cannot be written: .*; the scores so far are kept there: give --out"):
+    with pytest.raises(DataError, match="scores so far cannot be written .*; check the rights .* there, or give --out"):
         ScoreFile(tmp_path / "absent" / "scores", INPUTS)
