@@ -87,7 +87,9 @@ def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles])
             if not readings:
                 continue
             counts.pairs += 1
-            gender, number = (all(_disjoint(a[i], b[i]) for a, b in readings) for i in range(len(CATEGORIES)))
+            gender, number = (
+                all(a[i] and b[i] and a[i].isdisjoint(b[i]) for a, b in readings) for i in range(len(CATEGORIES))
+            )
             counts.gender += gender
             counts.number += number
             if gender or number:
@@ -98,10 +100,6 @@ def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles])
 def _sought(word: str, roles: Mapping[str, Roles]) -> Roles:
     word = word.replace("’", "'")
     return roles.get(word) or roles.get(word.lower()) or {}
-
-
-def _disjoint(one: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(one and other) and one.isdisjoint(other)
 
 
 def _without_slips(rows: list[tuple[Row, int]]) -> list[Row]:

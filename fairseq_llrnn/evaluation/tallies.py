@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import clipped, has_letters, occurrences, words
@@ -66,31 +65,18 @@ def read_facts(path: str, reference: Sequence[Sequence[str]]) -> list[list[Fact]
 def _facts(line: str, where: str) -> Iterator[Fact]:
     try:
         record = json.loads(line)
-        for fact in _objects(record["copies"]):
-            yield _fact(_text(fact["kind"]), fact["french"], fact["seen"])
-        for fact in _objects(record.get("agreements", [])):
-            yield _fact(AGREEMENT, fact["form"], fact["seen"])
+        if not isinstance(record["copies"], list):
+            raise TypeError
+        facts = [(fact["kind"], fact["french"], fact["seen"]) for fact in record["copies"]]
+        facts += [(AGREEMENT, fact["form"], fact["seen"]) for fact in record.get("agreements", ())]
+        for kind, form, seen in facts:
+            (kind + form).encode()  # ValueError for halves of characters, which no file can hold
+            parts = tuple(words(form))
+            if not kind or not parts or not isinstance(seen, bool):
+                raise TypeError
+            yield Fact(kind, parts, seen)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{where}: {EXPECTED}; found {shown(line)}") from None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError
-    value.encode()  # ValueError for halves of characters, which no file can hold
-    return value
-
-
-def _fact(kind: str, form: Any, seen: Any) -> Fact:
-    if not isinstance(seen, bool) or not (parts := tuple(words(_text(form)))):
-        raise TypeError
-    return Fact(kind, parts, seen)
 
 
 Sentences = Sequence[Sequence[str]]  # words

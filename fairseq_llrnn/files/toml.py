@@ -19,9 +19,7 @@ MOST_PARTS = 8  # of a key
 LONGEST_WORD = 1_000  # characters of a name without quotes, or of a number
 
 # Possessive and atomic, so that nothing is read twice; a string without an end goes on to where Python gives it up.
-_STRING = (
-    r'"""(?>\\?.)*?(?:"{3,5}|\Z)' + r"|'''.*?(?:'{3,5}|\Z)" + r'|"(?>\\?[^\n])*?(?:"|(?=\n)|\Z)' + r"|'[^\n']*+'?"
-)
+_STRING = r'"""(?>\\?.)*?(?:"{3,5}|\Z)' + r"|'''.*?(?:'{3,5}|\Z)" + r'|"(?>\\?[^\n])*?(?:"|(?=\n)|\Z)' + r"|'[^\n']*+'?"
 _WORD = "[A-Za-z0-9_-]"
 _PART = rf"(?:{_STRING}|{_WORD}{{1,{LONGEST_WORD}}}+)"
 _DOT = r"[ \t]*+\.[ \t]*+"

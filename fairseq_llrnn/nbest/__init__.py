@@ -9,17 +9,7 @@
 Sentences are numbered from 0. Everything streams: only one sentence's hypotheses are in memory at a time.
 """
 
-from fairseq_llrnn.nbest.lists import Hypothesis, NBest, NBestFormat, Ranked
+from fairseq_llrnn.nbest.lists import Hypothesis, NBest, Ranked
 from fairseq_llrnn.nbest.reading import FORMATS, WITHOUT_HYPOTHESES, NBestFile, open_nbest, settle
 
-__all__ = [
-    "FORMATS",
-    "WITHOUT_HYPOTHESES",
-    "Hypothesis",
-    "NBest",
-    "NBestFile",
-    "NBestFormat",
-    "Ranked",
-    "open_nbest",
-    "settle",
-]
+__all__ = ["FORMATS", "WITHOUT_HYPOTHESES", "Hypothesis", "NBest", "NBestFile", "Ranked", "open_nbest", "settle"]

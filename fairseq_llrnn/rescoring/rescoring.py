@@ -214,15 +214,10 @@ class Weighing:
 
     def features(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> np.ndarray:
         """(K, D) of a sentence's hypotheses and their scores by model, which are at least PENALTY."""
-        columns: list[list[float]] = []
-        for name in self.names:
-            if name == LIST:
-                columns.append([h.score or 0.0 for h in hypotheses])
-            elif name == WORDS:
-                columns.append([len(h.text.split()) for h in hypotheses])
-            else:
-                columns.append([max(score, PENALTY) for score in scores[name]])
-        return np.array(columns, dtype=np.float64).T
+        columns = {name: [max(score, PENALTY) for score in of_model] for name, of_model in scores.items()}
+        columns[LIST] = [h.score or 0.0 for h in hypotheses]
+        columns[WORDS] = [len(h.text.split()) for h in hypotheses]
+        return np.array([columns[name] for name in self.names], dtype=np.float64).T
 
     def rank(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> list[Ranked]:
         """The hypotheses, best first (equals in the order of the list), with the models' scores and weighted sums."""

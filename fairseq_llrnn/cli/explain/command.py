@@ -163,7 +163,8 @@ def _targets(
     from fairseq_llrnn.plugin.scoring.explainer import BEAM, TranslationExplainer
 
     if source is None or args.sentences or not isinstance(loaded, TranslationExplainer):
-        yield from ((sentence.split(), None) for sentence in _sentences(args.sentences))
+        for argument in args.sentences:
+            yield from ((sentence.split(), None) for sentence in (stdin_lines() if argument == "-" else [argument]))
     else:
         words = loaded.translate(source.words)
         label = f"translation (beam {BEAM}):"
@@ -192,15 +193,6 @@ def _note_no_sentences(arguments: Sequence[str], source: str | None) -> None:
         return
     if len(arguments) > 1 and not any(map(str.isspace, "".join(arguments))):
         note(f"{len(arguments):,} sentences of one word each; put quotes around the words of a sentence")
-
-
-def _sentences(arguments: Sequence[str]) -> Iterator[str]:
-    """The sentences in the order given, `-` replaced by the lines of stdin."""
-    for argument in arguments:
-        if argument == "-":
-            yield from stdin_lines()
-        else:
-            yield argument
 
 
 def _note_unknown(
