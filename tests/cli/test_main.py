@@ -175,7 +175,7 @@ def test_a_word_that_nobody_reads_needs_no_quotes(more: list[str], capsys: Strea
 
 
 def parsed(*given: str) -> argparse.Namespace:
-    parser = llrnn.Parser(prog="llrnn probe")
+    parser = llrnn.Parser(llrnn.load("user-dir"))
     parser.add_argument("--one")
     parser.add_argument("--number", type=int, default=3)
     parser.add_argument("--some", nargs="+")
