@@ -2,7 +2,8 @@
 
 Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
-`Combined` is what they share: conditions and limits are passed on to the parts, whose states stand side by side.
+`Combined` is what they share: conditions and limits are passed on to the parts, whose states stand side by side. Unless
+a subclass says otherwise, every part must allow a word.
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
 are kept bit by bit. Only a part with `growth` may have a state that gets wider.
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Self
 
 import torch
@@ -39,18 +40,6 @@ from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
 from fairseq_llrnn.backgrounds.masses import ExplicitWeights, side_by_side
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where a part's state is in the state of all."""
-
-    shape: tuple[int, ...]  # at the start, behind N
-    dtype: torch.dtype
-
-    @property
-    def width(self) -> int:
-        return math.prod(self.shape)
 
 
 def check_parts(kind: str, parts: Sequence[Background]) -> None:
@@ -78,7 +67,7 @@ class Combined(ExplicitBackground):
         self.constant = all(part.constant for part in parts)
         self.growth = sum(part.growth for part in parts)
         self.sparse = self.root is not None and not self.constant
-        self._layouts: list[_Layout] | None = None
+        self._begin: list[Tensor] | None = None  # states of the parts at the start: what shape and type they have
 
     def each(self) -> list[Background]:
         """The parts."""
@@ -100,6 +89,10 @@ class Combined(ExplicitBackground):
         combined.sparse = self.root is not None and not combined.constant
         return combined
 
+    def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
+        """What the parts list, of those that have a root."""
+        return [weights for part, substate in self.of_parts(state) if (weights := part.explicit(substate)) is not None]
+
     # ---- conditions and limits --------------------------------------------------------------------------------------
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
@@ -111,7 +104,7 @@ class Combined(ExplicitBackground):
     def _of_rows(self, parts: list[Background], rows: int) -> Background:
         combined = self.with_parts(parts)
         if combined is not self:
-            combined._layouts = [_layout(part.start(rows)) for part in parts]
+            combined._begin = [part.start(rows) for part in parts]
         return combined
 
     def gates(self, hidden_size: int) -> None:
@@ -124,12 +117,29 @@ class Combined(ExplicitBackground):
     def for_rows(self, index: Tensor) -> Background:
         return self.with_parts([part.for_rows(index) for part in self.each()])
 
+    def possible_words(self) -> Tensor:
+        return torch.stack([part.possible_words() for part in self.each()]).all(0)
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
+
+    def within(self, remaining: int) -> Background:
+        if self.unlimited([part.within(remaining) is part for part in self.each()]):
+            return self
+        limited = self.copied()
+        limited.remaining = remaining
+        return limited
+
+    def unlimited(self, parts: Sequence[bool]) -> bool:
+        """Whether a limit changes nothing, where it changes nothing of these parts."""
+        return all(parts)
+
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
         states = [part.start(n) for part in self.each()]
-        if self._layouts is None:
-            self._layouts = [_layout(state) for state in states]
+        if self._begin is None:
+            self._begin = states
         return torch.cat([_packed(state) for state in states], dim=1)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -142,21 +152,17 @@ class Combined(ExplicitBackground):
 
     def of_parts(self, state: Tensor) -> list[tuple[Background, Tensor]]:
         """Each part, and its state."""
-        if self._layouts is None:
-            self._layouts = [_layout(part.start(1)) for part in self.each()]
-        first = sum(layout.width for layout in self._layouts)
-        words = (state.size(1) - first) // self.growth if self.growth else 0
-        parts, begin = [], 0
-        for part, layout in zip(self.each(), self._layouts, strict=True):
-            end = begin + layout.width + words * part.growth
-            shape = layout.shape if part.growth == 0 else (end - begin,)
-            parts.append((part, _unpacked(state[:, begin:end], shape, layout.dtype)))
-            begin = end
+        if self._begin is None:
+            self._begin = [part.start(1) for part in self.each()]
+        widths = [math.prod(begin.shape[1:]) for begin in self._begin]
+        words = (state.size(1) - sum(widths)) // self.growth if self.growth else 0
+        parts, place = [], 0
+        for part, begin, width in zip(self.each(), self._begin, widths, strict=True):
+            end = place + width + words * part.growth
+            shape = tuple(begin.shape[1:]) if part.growth == 0 else (end - place,)
+            parts.append((part, _unpacked(state[:, place:end], shape, begin.dtype)))
+            place = end
         return parts
-
-
-def _layout(state: Tensor) -> _Layout:
-    return _Layout(tuple(state.shape[1:]), state.dtype)
 
 
 def _packed(state: Tensor) -> Tensor:
@@ -191,9 +197,7 @@ class Tempered(Combined):
         if weights is None:
             return None
         by = self.temperature
-        return ExplicitWeights(
-            weights.num_words, weights.keys, weights.log_weights / by, weights.constant / by, weights.rooted
-        )
+        return replace(weights, log_weights=weights.log_weights / by, constant=weights.constant / by)
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
         ((part, substate),) = self.of_parts(state)
@@ -202,20 +206,6 @@ class Tempered(Combined):
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         ((part, substate),) = self.of_parts(state)
         return part.log_weights_at(substate, rows, tokens) / self.temperature
-
-    def possible_words(self) -> Tensor:
-        return self.each()[0].possible_words()
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        ((part, substate),) = self.of_parts(state)
-        return part.steps_to_end(substate)
-
-    def within(self, remaining: int) -> Background:
-        if self.each()[0].within(remaining) is self.each()[0]:
-            return self
-        limited = self.copied()
-        limited.remaining = remaining
-        return limited
 
 
 class Product(Combined):
@@ -244,11 +234,10 @@ class Product(Combined):
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        parts = self.of_parts(state)
         if self.lists_all:
-            return self._of_the_closed(parts)
-        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
-        roots = [root for part, _ in parts if (root := part.root_log_weights()) is not None]
+            return self._of_the_closed(self.of_parts(state))
+        explicit = self.explicit_of_parts(state)
+        roots = [root for part in self.each() if (root := part.root_log_weights()) is not None]
         keys, log_weights = side_by_side(explicit, roots)
         rooted = [weights.rooted for weights in explicit if weights.rooted is not None]
         return ExplicitWeights(
@@ -267,27 +256,11 @@ class Product(Combined):
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
         others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
-        log_weights = sum(others, weights.log_weights)
-        return ExplicitWeights(weights.num_words, weights.keys, log_weights, weights.constant, weights.rooted)
+        return replace(weights, log_weights=sum(others, weights.log_weights))
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
         weights = [part.log_weights(substate) for part, substate in self.of_parts(state)]
         return sum(weights[1:], weights[0]).expand(len(state), -1)
-
-    def possible_words(self) -> Tensor:
-        return torch.stack([part.possible_words() for part in self.each()]).all(0)
-
-    # ---- limits of length -------------------------------------------------------------------------------------------
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
-
-    def within(self, remaining: int) -> Background:
-        if all(part.within(remaining) is part for part in self.each()):
-            return self
-        limited = self.copied()
-        limited.remaining = remaining
-        return limited
 
 
 class BySource(Background):

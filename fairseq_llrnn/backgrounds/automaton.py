@@ -8,9 +8,7 @@ What a hypothesis carries is the number of a state, (N, 1); automaton_tables.py 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import cached_property
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -19,9 +17,9 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds import automaton_topk
-from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
+from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, expanded
+from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
@@ -32,6 +30,7 @@ class AutomatonBackground(AutomatonTables):
     """b(q, x): the contract over the tables."""
 
     sparse = True
+    of_buffers = ("_only_member", "_best_of_entry", "_all_models")
 
     def __init__(
         self,
@@ -116,10 +115,8 @@ class AutomatonBackground(AutomatonTables):
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         states = state.squeeze(1)
         keys, weights = [], []
-        for level, owner in enumerate(self.chain[states].unbind(1)):
-            begins = self.arc_offsets[owner.clamp_min(0)]
-            many = (self.arc_offsets[owner.clamp_min(0) + 1] - begins).masked_fill(owner < 0, 0)
-            rows, arcs = expanded(begins, many)
+        for level in range(self.chain.size(1)):
+            rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
             keys.append(rows * len(self.class_of) + self.arc_tokens[arcs])
             weights.append(self.costs[states, level][rows] + self.arc_weights[arcs])
         if len(keys) == 1:
@@ -135,7 +132,7 @@ class AutomatonBackground(AutomatonTables):
         return ExplicitWeights(len(self.class_of), all_keys, log_weights, self.costs[states, -1], rooted)
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self.weight(state.squeeze(1)[rows], tokens)
+        return self._look_up(state.squeeze(1)[rows], tokens)[0]
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -218,8 +215,3 @@ class AutomatonBackground(AutomatonTables):
         limited = copy.copy(self)
         limited.remaining = remaining
         return limited
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        for name in ("_best_of_entry", "_all_models"):
-            self.__dict__.pop(name, None)  # they live where the buffers live
-        return super()._apply(fn, recurse)

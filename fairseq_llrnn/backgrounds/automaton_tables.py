@@ -3,10 +3,8 @@
 Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, A arcs, E entries (pairs of a state
 and a class that one of its own arcs is in), N rows, M pairs looked up. Weights are natural logarithms in float64.
 
-`ClassTables` say what each state (automata/automaton.py defines b(q, x)) changes of the masses: one sparse row per
-state, computed once.
-
-With β_q the cost of failing, and f what q fails to,
+What each state (automata/automaton.py defines b(q, x)) changes of the masses is one sparse row, computed once. With β_q
+the cost of failing, and f what q fails to,
 
     B_q(σ)  =  β_q B_f(σ) + Σ_{arcs x ∈ σ} (b(q, x) − β_q b(f, x))        where the chain ends in ROOT
     B_q(σ)  =  Σ_{arcs x ∈ σ} b(q, x)                                      where it ends in NOTHING
@@ -25,59 +23,17 @@ root has leads to the start of the same of the F models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.automata.automaton import END, ROOT, Automaton, ranges
+from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
+from fairseq_llrnn.backgrounds.masses import class_log_sums, expanded, log_difference
 
 LITTLE = 1e-4  # a share that is summed from its members: as 1 − Σ it would have lost four of its sixteen digits
-AT_ONCE = 1 << 22  # members that are summed in one go
-
-
-@dataclass(frozen=True)
-class ClassTables:
-    """An automaton by classes (module docstring)."""
-
-    chain: np.ndarray  # (Q, D) int64: the state, what it fails to, what that fails to, …; −1 behind the last state
-    costs: np.ndarray  # (Q, D + 1): what the failures before each of them cost together; the last one: all of them
-    rooted: np.ndarray  # (Q,) bool: whether the chain ends in ROOT
-    arc_keys: np.ndarray  # (A,) state · V + token, rising
-    by_class: np.ndarray  # (A,) arcs by state, class, weight: the heaviest first
-    entry_keys: np.ndarray  # (E,) state · S + class, rising
-    entry_arcs: np.ndarray  # (E + 1,) where the arcs of an entry begin in by_class
-    entry_offsets: np.ndarray  # (Q + 1,) where the entries of a state begin
-    added: np.ndarray  # (E,) what an entry adds to the log mass of its class
-
-
-def class_tables(
-    automaton: Automaton, class_of: np.ndarray, num_classes: int, log_weights: np.ndarray
-) -> ClassTables:
-    """The tables of an automaton that stands on the static weights log b₀ (V,); class_of: (V,)."""
-    chain, costs = _chains(automaton)
-    states = automaton.arc_states
-    owner = states * np.int64(num_classes) + class_of[automaton.tokens]
-    by_class = np.lexsort((-automaton.log_weights, owner))
-    entry_keys, entry_arcs = np.unique(owner[by_class], return_index=True)
-    entry_arcs = np.append(entry_arcs, len(owner))
-    tables = ClassTables(
-        chain=chain,
-        costs=costs,
-        rooted=automaton.chain_end == ROOT,
-        arc_keys=automaton.keys,
-        by_class=by_class,
-        entry_keys=entry_keys,
-        entry_arcs=entry_arcs,
-        entry_offsets=np.searchsorted(entry_keys, np.arange(automaton.num_states + 1) * np.int64(num_classes)),
-        added=np.zeros(len(entry_keys)),
-    )
-    if len(entry_keys):
-        _Masses(automaton, tables, class_of, num_classes, log_weights).fill()
-    return tables
+AT_ONCE = 1 << 22  # entries, or members that are summed, in one go
 
 
 def _chains(automaton: Automaton) -> tuple[np.ndarray, np.ndarray]:
@@ -91,111 +47,6 @@ def _chains(automaton: Automaton) -> tuple[np.ndarray, np.ndarray]:
         costs[:, step + 1] = costs[:, step] + np.where(there, automaton.back_off[here], 0.0)
         here = np.where(there, automaton.fail[here], here)
     return chain, costs
-
-
-class _Masses:
-    """Fills `added`, the states with the shortest chains first."""
-
-    def __init__(
-        self,
-        automaton: Automaton,
-        tables: ClassTables,
-        class_of: np.ndarray,
-        num_classes: int,
-        log_weights: np.ndarray,
-    ) -> None:
-        self.automaton, self.tables, self.class_of, self.num_classes = automaton, tables, class_of, num_classes
-        self.root = log_weights.astype(np.float64)
-        self.by_word = np.argsort(class_of, kind="stable")  # words by class
-        self.class_offsets = np.concatenate([[0], np.bincount(class_of, minlength=num_classes).cumsum()])
-        weighty = np.isfinite(self.root)
-        top = np.full(num_classes, -np.inf)
-        np.maximum.at(top, class_of[weighty], self.root[weighty])
-        scaled = np.exp(self.root[weighty] - top[class_of[weighty]])
-        with np.errstate(divide="ignore"):
-            self.mass = np.log(np.bincount(class_of[weighty], scaled, num_classes)) + top
-        self.support = np.bincount(class_of[weighty], minlength=num_classes)
-
-    def fill(self) -> None:
-        tables, automaton = self.tables, self.automaton
-        weights = automaton.log_weights[tables.by_class]
-        begin = tables.entry_arcs[:-1]
-        top = weights[begin]  # the heaviest
-        many = np.diff(tables.entry_arcs)
-        of_arcs = np.log(np.add.reduceat(np.exp(weights - np.repeat(top, many)), begin)) + top  # shape: (E,)
-        states, classes = np.divmod(tables.entry_keys, self.num_classes)
-        explicit = ~tables.rooted[states]
-        tables.added[explicit] = (of_arcs - self.mass[classes])[explicit]
-        depth = (tables.chain >= 0).sum(1)[states]
-        for step in range(1, tables.chain.shape[1] + 1):
-            these = np.flatnonzero(~explicit & (depth == step))
-            if len(these) == 0:
-                continue
-            below = self._mass(states[these], classes[these])  # shape: (entries,), log B_f
-            rest = self._rest(these, states[these], classes[these], below)
-            of_these = of_arcs[these] - automaton.back_off[states[these]] - below
-            tables.added[these] = np.logaddexp(rest, of_these)
-
-    def _rest(self, these: np.ndarray, states: np.ndarray, classes: np.ndarray, below: np.ndarray) -> np.ndarray:
-        """The log share in B_f of the members that are on no arc of the state itself."""
-        tables = self.tables
-        many = np.diff(tables.entry_arcs)[these]
-        arcs = tables.by_class[ranges(tables.entry_arcs[these], many)]
-        shares = np.exp(self._weight(np.repeat(states, many), self.automaton.tokens[arcs]) - np.repeat(below, many))
-        begins = np.concatenate([[0], many.cumsum()[:-1]])
-        rest = 1.0 - np.add.reduceat(shares, begins)
-        some = many < self.support[classes]
-        little = np.flatnonzero(some & (rest < LITTLE))
-        for part in np.array_split(little, self._parts(classes[little])):
-            rest[part] = self._sum_rest(states[part], classes[part], below[part])
-        with np.errstate(divide="ignore"):
-            return np.where(some, np.log(np.maximum(rest, 0.0)), -np.inf)
-
-    def _parts(self, classes: np.ndarray) -> int:
-        """In how many goes the members of these classes are summed."""
-        return 1 + int(np.diff(self.class_offsets)[classes].sum()) // AT_ONCE
-
-    def _sum_rest(self, states: np.ndarray, classes: np.ndarray, below: np.ndarray) -> np.ndarray:
-        """The share in B_f of the members without an arc, summed one by one."""
-        many = np.diff(self.class_offsets)[classes]
-        words = self.by_word[ranges(self.class_offsets[classes], many)]
-        entry = np.repeat(np.arange(len(states)), many)
-        _, on_arc = self._find(states[entry], words)
-        entry, words = entry[~on_arc], words[~on_arc]
-        shares = np.exp(self._weight(states[entry], words) - below[entry])
-        return np.bincount(entry, shares, len(states))
-
-    # ---- what the state that a state fails to says ------------------------------------------------------------------
-
-    def _find(self, states: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _look_up(self.tables.arc_keys, states * np.int64(len(self.class_of)) + words)
-
-    def _weight(self, states: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """log b(fail[q], x): (N,), (N,) -> (N,)."""
-        chain, costs = self.tables.chain, self.tables.costs
-        result = self.root[words] + costs[states, -1]
-        for step in reversed(range(1, chain.shape[1])):
-            here = chain[states, step]
-            arcs, on_arc = self._find(here, words)
-            on_arc &= here >= 0
-            result = np.where(on_arc, costs[states, step] + self.automaton.log_weights[arcs], result)
-        return result - self.automaton.back_off[states]
-
-    def _mass(self, states: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """log B_fail[q](σ): (N,), (N,) -> (N,)."""
-        tables = self.tables
-        result = self.mass[classes] + tables.costs[states, -1] - self.automaton.back_off[states]
-        for step in range(1, tables.chain.shape[1]):
-            here = tables.chain[states, step]
-            entries, has_entry = _look_up(tables.entry_keys, here * np.int64(self.num_classes) + classes)
-            result += np.where(has_entry & (here >= 0), tables.added[entries], 0.0)
-        return result
-
-
-def _look_up(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where in rising keys (not none) each wanted one stands, and whether it does."""
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return places, keys[places] == wanted
 
 
 LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up and not found has a place
@@ -228,7 +79,10 @@ class AutomatonTables(Background):
         exact = log_weights.double().cpu().numpy()
         allowed = np.isfinite(automaton.log_weights)
         weighed = automaton if allowed.all() else with_arcs(automaton, allowed)
-        tables = class_tables(weighed, class_of.cpu().numpy(), num_classes, exact)
+        chain, costs = _chains(automaton)
+        owner = weighed.arc_states * np.int64(num_classes) + class_of.cpu().numpy()[weighed.tokens]
+        by_class = np.lexsort((-weighed.log_weights, owner))
+        entry_keys, entry_arcs = np.unique(owner[by_class], return_index=True)
         self.root = StaticBackground(class_of, num_classes, log_weights)
         self.memory, self.block_size = automaton.memory, automaton.block_size
         steps = steps_to_end(weighed, exact)
@@ -236,34 +90,79 @@ class AutomatonTables(Background):
             steps = steps_to_end(automaton, exact)
         self.forbids = weighed is not automaton  # whether an arc has no weight
         root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
-        ints = {
-            "chain": tables.chain,
-            "starts": automaton.starts,
+        arrays = {
+            "chain": chain,
+            "costs": costs,
+            "rooted": automaton.chain_end == ROOT,
+            "starts": automaton.starts.copy(),
             "arc_keys": np.append(automaton.keys, LAST_KEY),
             "arc_tokens": np.append(automaton.tokens, 0),
+            "arc_weights": np.append(automaton.log_weights, 0.0),
             "arc_nexts": np.append(automaton.nexts, 0),
-            "arc_offsets": automaton.offsets,
+            "arc_offsets": automaton.offsets.copy(),
             "root_next": root_next,
-            "entry_keys": np.append(tables.entry_keys, LAST_KEY),
-            "entry_classes": np.append(tables.entry_keys % num_classes, 0),
-            "entry_offsets": tables.entry_offsets,
-            "entry_arcs": np.append(tables.entry_arcs, tables.entry_arcs[-1:]),
-            "by_class": np.append(np.flatnonzero(allowed)[tables.by_class], automaton.num_arcs),
+            "entry_keys": np.append(entry_keys, LAST_KEY),
+            "entry_classes": np.append(entry_keys % num_classes, 0),
+            "added": np.zeros(len(entry_keys) + 1),
+            "entry_offsets": np.searchsorted(entry_keys, np.arange(automaton.num_states + 1) * np.int64(num_classes)),
+            "entry_arcs": np.append(entry_arcs, [len(owner)] * 2),
+            "by_class": np.append(np.flatnonzero(allowed)[by_class], automaton.num_arcs),
             "steps": steps,
         }
-        for name, integers in ints.items():
-            self.register_buffer(name, torch.from_numpy(integers.astype(np.int64)), persistent=False)
-        self.register_buffer("rooted", torch.from_numpy(tables.rooted), persistent=False)
-        floats = {
-            "costs": tables.costs,
-            "arc_weights": np.append(automaton.log_weights, 0.0),
-            "added": np.append(tables.added, 0.0),
-        }
-        for name, numbers in floats.items():
-            self.register_buffer(name, torch.from_numpy(numbers), persistent=False)
-        self.all_rooted = bool(tables.rooted.all())
+        self.keep(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        self.all_rooted = bool(self.rooted.all())
         self.farthest = int(steps.max())
         self.remaining: int | None = None  # the limit of a search step (`within`)
+        if len(entry_keys):
+            self._fill_added()
+
+    # ---- what the entries add ---------------------------------------------------------------------------------------
+
+    def _fill_added(self) -> None:
+        """Make `added`, of which all are 0 yet, of the states with the shortest chains first (module docstring)."""
+        states, classes, many = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1], self._arcs_of_entries
+        entry = torch.arange(len(many)).repeat_interleave(many)
+        of_arcs = class_log_sums(self.arc_weights[self.by_class[:-1]].unsqueeze(0), entry, len(many)).squeeze(0)
+        rooted = self.rooted[states]
+        self.added[:-1][~rooted] = (of_arcs - self.root.class_log_mass[classes])[~rooted]
+        depth = (self.chain[states] >= 0).sum(1).masked_fill(~rooted, 0)
+        for level in range(1, self.chain.size(1) + 1):
+            for these in (depth == level).nonzero().squeeze(1).split(AT_ONCE):
+                state, of_class = states[these], classes[these]
+                failing = self.costs[state, 1]
+                below = self.mass(state, of_class) - failing  # log B_f, while the entry itself adds nothing
+                rest = self._rest(these, state, of_class, below)
+                self.added[these] = torch.logaddexp(rest, of_arcs[these] - failing - below)
+
+    @property
+    def _arcs_of_entries(self) -> Tensor:
+        """(E,) how many arcs each entry has."""
+        return self.entry_arcs[:-1].diff()
+
+    def _rest(self, entries: Tensor, states: Tensor, classes: Tensor, below: Tensor) -> Tensor:
+        """The log share in B_f of the members that are on no arc of the state itself: (M,) each -> (M,)."""
+        many = self._arcs_of_entries[entries]
+        which, places = expanded(self.entry_arcs[entries], many)
+        words = self.arc_tokens[self.by_class[places]]
+        shares = (self._failing_weight(states[which], words) - below[which]).exp()
+        rest = 1.0 - shares.new_zeros(len(entries)).index_add(0, which, shares)
+        some = many < self.root.class_support[classes]
+        little = (some & (rest < LITTLE)).nonzero().squeeze(1)
+        for part in little.tensor_split(1 + int(self.root.class_support[classes[little]].sum()) // AT_ONCE):
+            rest[part] = self._sum_of_rest(states[part], classes[part], below[part])
+        return rest.clamp_min(0.0).log().masked_fill(~some, NEGATIVE_INFINITY)
+
+    def _sum_of_rest(self, states: Tensor, classes: Tensor, below: Tensor) -> Tensor:
+        """The share in B_f of the members without an arc, summed one by one."""
+        which, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
+        words = self.root.ranked_members[places]
+        shares = (self._failing_weight(states[which], words) - below[which]).exp()
+        on_arc = self.find_arcs(states[which], words)[1]
+        return shares.new_zeros(len(states)).index_add(0, which, shares.masked_fill(on_arc, 0.0))
+
+    def _failing_weight(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """log b(f, x) of what states fail to: (M,), (M,) -> (M,)."""
+        return self._look_up(states, tokens, failing=True)[0] - self.costs[states, 1]
 
     # ---- looking up -----------------------------------------------------------------------------------------------
 
@@ -275,10 +174,6 @@ class AutomatonTables(Background):
         """Likewise, the entry of each state on its class."""
         return _find(self.entry_keys, chain * self.num_classes + classes)
 
-    def weight(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log b(q, x) of pairs: (M,), (M,) -> (M,)."""
-        return self._look_up(states, tokens)[0]
-
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
         weight, arc, some = self._look_up(states, tokens)
@@ -286,9 +181,15 @@ class AutomatonTables(Background):
         after = torch.where(self.rooted[states], self.after_root(states, tokens), begin)
         return weight, torch.where(some, self.arc_nexts[arc], after)
 
-    def _look_up(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """log b(q, x), the arc that says so, and whether there is one: (M,) each."""
+    def _look_up(self, states: Tensor, tokens: Tensor, failing: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """log b(q, x), the arc that says so, and whether there is one: (M,) each.
+
+        Args:
+            failing: whether the states' own arcs count for nothing: then it is what failing costs, and gives.
+        """
         arcs, has_arc = self.find_arcs(self.chain[states], tokens.unsqueeze(1))  # shape: (M, D)
+        if failing:
+            has_arc[:, 0] = False
         first = has_arc.long().argmax(1, keepdim=True)
         some, arc = has_arc.any(1), arcs.gather(1, first).squeeze(1)
         by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
@@ -330,11 +231,6 @@ class AutomatonTables(Background):
         # the k-th of all is the (k − those before its owner)-th of its owner
         shift = (offsets[index].flatten() - total + many).repeat_interleave(many)
         return row.repeat_interleave(many), shift.add_(torch.arange(len(shift), device=many.device))
-
-
-def log_difference(weight: Tensor, mass: Tensor) -> Tensor:
-    """The log share of a weight in a mass, at most 0; −inf for a word without weight."""
-    return (weight - mass).clamp_max(0.0).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
 
 
 def _find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables, log_difference
+from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.masses import first_left, log_difference
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
@@ -28,9 +29,8 @@ def best_of(background: AutomatonTables, states: Tensor, classes: Tensor, k: int
         weights = functional.pad(weights, (0, k - weights.size(1)), value=NEGATIVE_INFINITY)
         tokens = functional.pad(tokens, (0, k - tokens.size(1)))
     values, where = weights.topk(k, dim=1)
-    none = values.isneginf()
-    shares = (values - background.mass(states, classes).unsqueeze(1)).clamp_max(0.0)
-    return shares.masked_fill(none, NEGATIVE_INFINITY), tokens.gather(1, where).masked_fill(none, 0)
+    shares = log_difference(values, background.mass(states, classes).unsqueeze(1))
+    return shares, tokens.gather(1, where).masked_fill(values.isneginf(), 0)
 
 
 def log_mass_without(background: AutomatonTables, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
@@ -144,17 +144,12 @@ def best_of_entries(background: AutomatonTables) -> Tensor:
 def _first_not_overruled(
     background: AutomatonTables, before: Tensor, begin: Tensor, end: Tensor, words: Tensor
 ) -> Tensor:
-    """The first place in begin … end − 1 whose word is on no arc of the states before: (M,); `end` where there is none.
+    """The first place in begin … end − 1 whose word no state before has an arc on: (M,); `end` where there is none."""
 
-    Few words overrule, so that few places stay to be looked at after the first rounds.
-    """
-    place = begin.clone()
-    open_ = (begin < end).nonzero().squeeze(1)
-    while len(open_) > 0:
-        overruled = _overruled(background, before[open_], words[place[open_]].unsqueeze(1)).squeeze(1)
-        place[open_] += overruled.long()
-        open_ = open_[overruled & (place[open_] < end[open_])]
-    return place
+    def is_overruled(some: Tensor, places: Tensor) -> Tensor:
+        return _overruled(background, before[some], words[places].unsqueeze(1)).squeeze(1)
+
+    return first_left(begin, end, is_overruled)
 
 
 def best_share_within(background: AutomatonTables, state: Tensor) -> Tensor:
@@ -172,7 +167,4 @@ def best_share_within(background: AutomatonTables, state: Tensor) -> Tensor:
     weight = weight.masked_fill(background.out_of_reach(words, background.arc_nexts[arcs]), NEGATIVE_INFINITY)
     best = weight.new_full((len(states) * background.num_classes,), NEGATIVE_INFINITY)
     best = best.scatter_reduce(0, rows * background.num_classes + background.class_of[words], weight, reduce="amax")
-    best = best.view(len(states), -1)
-    none = best.isneginf()
-    shares = (best - background.log_mass(state).masked_fill(none, 0.0)).clamp_max(0.0)
-    return shares.masked_fill(none, NEGATIVE_INFINITY)
+    return log_difference(best.view(len(states), -1), background.log_mass(state))

@@ -35,15 +35,31 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY as NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, class_log_sums, no_entries
+from fairseq_llrnn.backgrounds.masses import ExplicitWeights, class_log_sums
 from fairseq_llrnn.backgrounds.masses import Masses as Masses
 
 
 class ExactBuffers(nn.Module):
     """A module whose buffers of numbers follow the model to its device, but never to a lower precision.
 
-    Log weights are differences of large numbers, and counts may be above 256.
+    Log weights are differences of large numbers, and counts may be above 256. No checkpoint holds them.
     """
+
+    def keep(self, **tensors: Tensor) -> None:
+        """Register buffers."""
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor, persistent=False)
+
+    def learn(self, name: str, begin: Tensor, learned: bool) -> None:
+        """Register a parameter that begins there, or, where it is not learned, a buffer."""
+        if learned:
+            self.register_parameter(name, nn.Parameter(begin))
+        else:
+            self.keep(**{name: begin})
+
+    def learn_share(self, name: str, share: float, learned: bool, dtype: torch.dtype) -> None:
+        """As `learn`, of the log odds of a share above 0 and below 1; of 1, if it is not learned."""
+        self.learn(name, torch.tensor(share, dtype=torch.float64).logit().to(dtype), learned)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = {name: b for name, b in self._buffers.items() if b is not None and b.is_floating_point()}
@@ -63,10 +79,11 @@ class Background(ExactBuffers):
     sparse = False  # whether its masses are one row with entries
     lists_all = False  # whether `explicit` lists every word that has weight
     growth = 0  # by how many columns a state gets wider with each word
+    of_buffers: tuple[str, ...] = ("_only_member",)  # cached properties, which live where the buffers live
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         super().__init__()
-        self.register_buffer("class_of", class_of, persistent=False)
+        self.keep(class_of=class_of)
         self.num_classes = num_classes
 
     # ---- what a subclass supplies -------------------------------------------------------------------------------
@@ -302,7 +319,8 @@ class Background(ExactBuffers):
     # ---- precision --------------------------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        self.__dict__.pop("_only_member", None)  # it lives where the buffers lived
+        for name in self.of_buffers:
+            self.__dict__.pop(name, None)
         return super()._apply(fn, recurse)
 
 
@@ -327,19 +345,16 @@ class StaticBackground(Background):
         share = (exact - mass[:, class_of]).masked_fill(exact == NEGATIVE_INFINITY, NEGATIVE_INFINITY).squeeze(0)
         by_share = torch.argsort(share, descending=True, stable=True)
         by_class = by_share[torch.argsort(class_of[by_share], stable=True)]
-        starts = torch.zeros(num_classes + 1, dtype=torch.long)
-        starts[1:] = torch.bincount(class_of, minlength=num_classes).cumsum(0)
         best = share.new_full((num_classes,), NEGATIVE_INFINITY)
-        for name, value in (
-            ("word_log_weight", log_weights),
-            ("word_log_share", share),
-            ("class_log_mass", mass.squeeze(0)),
-            ("ranked_members", by_class),
-            ("class_starts", starts),
-            ("class_support", torch.bincount(class_of[~share.isneginf()], minlength=num_classes)),
-            ("best_of_class", best.scatter_reduce(0, class_of, share, "amax")),
-        ):
-            self.register_buffer(name, value, persistent=False)
+        self.keep(
+            word_log_weight=log_weights,
+            word_log_share=share,
+            class_log_mass=mass.squeeze(0),
+            ranked_members=by_class,
+            class_starts=nn.functional.pad(torch.bincount(class_of, minlength=num_classes).cumsum(0), (1, 0)),
+            class_support=torch.bincount(class_of[~share.isneginf()], minlength=num_classes),
+            best_of_class=best.scatter_reduce(0, class_of, share, "amax"),
+        )
 
     def start(self, n: int) -> Tensor:
         return self.class_of.new_zeros((n, 0))
@@ -351,7 +366,10 @@ class StaticBackground(Background):
         return self.word_log_weight
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        return no_entries(len(self.class_of), self.word_log_weight, len(state))
+        nothing = self.word_log_weight[:0]
+        return ExplicitWeights(
+            len(self.class_of), nothing.long(), nothing, self.word_log_weight.new_zeros(len(state)), None
+        )
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         return self.word_log_weight[tokens]

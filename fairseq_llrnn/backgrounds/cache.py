@@ -12,7 +12,7 @@ normalised as b₀, and listed are the words of the cache. Cost: O(N L log(N L))
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
@@ -70,13 +70,9 @@ class Cache(ExplicitBackground):
         self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         kept = exact.isfinite()
         kept[END] = False
-        self.register_buffer("kept", kept, persistent=False)
-        for name, value in (("weight_logit", weight), ("decay_logit", decay)):
-            logit = torch.tensor(value, dtype=torch.float64).logit().to(log_weights.dtype)
-            if learned:
-                setattr(self, name, nn.Parameter(logit))
-            else:
-                self.register_buffer(name, logit, persistent=False)
+        self.keep(kept=kept)
+        self.learn_share("weight_logit", weight, learned, log_weights.dtype)
+        self.learn_share("decay_logit", decay, learned, log_weights.dtype)
 
     def start(self, n: int) -> Tensor:
         return self.class_of.new_full((n, self.size), NO_WORD)

@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.masses import Masses, log_difference, row_numbers
 
 
 class ExplicitBackground(Background):
@@ -80,7 +80,7 @@ class ExplicitBackground(Background):
         listed = self.listed(state)
         if listed is None:
             return super().log_mass_without(state, words, taken)
-        rows = _rows(words)
+        rows = row_numbers(words)
         gone = torch.unique((rows * len(self.class_of) + words)[taken])
         left = ListedClasses(listed.root, listed.weights.without(gone))
         return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
@@ -99,11 +99,11 @@ class ExplicitBackground(Background):
 
     def log_shares(self, state: Tensor) -> Tensor:
         weights = self.log_weights(state)
-        shares = _share(weights, self.log_mass(state)[:, self.class_of])
+        shares = log_difference(weights, self.log_mass(state)[:, self.class_of])
         if self.remaining is None:
             return shares
         tokens = torch.arange(shares.size(1), device=shares.device).expand_as(shares)
-        out = self.out_of_reach(state, _rows(tokens).flatten(), tokens.flatten()).view_as(shares)
+        out = self.out_of_reach(state, row_numbers(tokens).flatten(), tokens.flatten()).view_as(shares)
         return shares.masked_fill(out, NEGATIVE_INFINITY)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -113,8 +113,8 @@ class ExplicitBackground(Background):
             if state.numel():
                 some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)
             mass = self.log_mass(some).expand(len(some), -1)[which, self.class_of[tokens]]
-            return _share(self.log_weights_at(some, which, tokens), mass)
-        share = _share(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
+            return log_difference(self.log_weights_at(some, which, tokens), mass)
+        share = log_difference(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
         if self.remaining is None:
             return share
         return share.masked_fill(self.out_of_reach(state, rows, tokens), NEGATIVE_INFINITY)
@@ -131,7 +131,7 @@ class ExplicitBackground(Background):
         listed = self.listed(state)
         if listed is None:
             return super().best_members(state, classes, k)
-        rows = _rows(classes).flatten()
+        rows = row_numbers(classes).flatten()
         values, tokens = listed.best_members(rows, classes.flatten(), k, self._forbidden(state))
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
@@ -145,13 +145,3 @@ class ExplicitBackground(Background):
         assert self.remaining is not None
         after = self.steps_to_end(self.advance(state[rows], tokens))
         return (tokens != END) & (after >= self.remaining)
-
-
-def _share(weights: Tensor, masses: Tensor) -> Tensor:
-    """Log shares, at most 0; −inf for a word without weight."""
-    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
-
-
-def _rows(pairs: Tensor) -> Tensor:
-    """The row of every element: (N, M) int64."""
-    return torch.arange(pairs.size(0), device=pairs.device).unsqueeze(1).expand_as(pairs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -79,29 +80,29 @@ class ModelBackground(Background):
         return self.allowed
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self._per_state(self._weights, state)
+        return self._per_state(lambda answer: answer.weights, state)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._per_state(self._masses, state)
+        return self._per_state(lambda answer: answer.masses, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
-        return self._per_state(self._shares, state)
+        return self._per_state(lambda answer: answer.shares, state)
 
-    def _per_state(self, answer: Callable[[Tensor, bool], Tensor], state: Tensor) -> Tensor:
-        """What `answer` says after the prefixes `state` (N, t), some of them shorter: (N, …)."""
+    def _per_state(self, what: Callable[[_Answer], Tensor], state: Tensor) -> Tensor:
+        """What is asked for of the answer after the prefixes `state` (N, t), some of them shorter: (N, …)."""
         distinct, times = torch.unique_consecutive(state, return_counts=True, dim=0)
         if len(distinct) < len(state) and bool((times == times[0]).all()):  # a state for each of so many classes
-            return self._per_state(answer, distinct).repeat_interleave(int(times[0]), dim=0)
+            return self._per_state(what, distinct).repeat_interleave(int(times[0]), dim=0)
         width = state.size(1)
         if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
-            return answer(state, True)[:, 0]
+            return what(self._ask(state, True))[:, 0]
         batch = state[width - 1 :: width]
         whole = len(state) % width == 0 and bool((batch[:, -1] != NOTHING_YET).all())
         if whole and torch.equal(self.flat_states(batch), state):  # all positions of a batch
-            return answer(batch, False).flatten(0, 1)
+            return what(self._ask(batch, False)).flatten(0, 1)
         lengths = (state != NOTHING_YET).sum(1)
         each, which = lengths.unique(return_inverse=True)
-        parts = [answer(state[which == i, : int(length)], True)[:, 0] for i, length in enumerate(each)]
+        parts = [what(self._ask(state[which == i, : int(length)], True))[:, 0] for i, length in enumerate(each)]
         return torch.cat(parts)[torch.cat([(which == i).nonzero().squeeze(1) for i in range(len(each))]).argsort()]
 
     def _ask(self, previous: Tensor, last: bool) -> _Answer:
@@ -114,25 +115,8 @@ class ModelBackground(Background):
             if self.rest is not None:
                 weights = torch.logaddexp(weights, self.rest.to(weights.dtype))
             weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
-            self._answer = _Answer(previous, last, weights)
+            self._answer = _Answer(previous, last, weights, self.class_of, self.num_classes)
         return self._answer
-
-    def _weights(self, previous: Tensor, last: bool) -> Tensor:
-        """(B, T, V) or (B, 1, V)"""
-        return self._ask(previous, last).weights
-
-    def _masses(self, previous: Tensor, last: bool) -> Tensor:
-        """(B, T, S) or (B, 1, S)"""
-        answer = self._ask(previous, last)
-        if answer.masses is None:
-            masses = class_log_sums(answer.weights.flatten(0, 1), self.class_of, self.num_classes)
-            answer.masses = masses.view(*answer.weights.shape[:2], -1)
-        return answer.masses
-
-    def _shares(self, previous: Tensor, last: bool) -> Tensor:
-        """(B, T, V) or (B, 1, V)"""
-        weights, masses = self._ask(previous, last).weights, self._masses(previous, last)
-        return (weights - masses[..., self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 
 @dataclass
@@ -142,7 +126,20 @@ class _Answer:
     previous: Tensor  # (B, T)
     last: bool
     weights: Tensor  # (B, T, V) or (B, 1, V)
-    masses: Tensor | None = None  # (B, T, S) or (B, 1, S), once it was asked for
+    class_of: Tensor  # (V,)
+    num_classes: int  # S
+
+    @cached_property
+    def masses(self) -> Tensor:
+        """(B, T, S) or (B, 1, S)"""
+        masses = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
+        return masses.view(*self.weights.shape[:2], -1)
+
+    @property
+    def shares(self) -> Tensor:
+        """As the weights."""
+        masses = self.masses[..., self.class_of]
+        return (self.weights - masses).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
         """Whether this is the answer for these prefixes (B, T)."""

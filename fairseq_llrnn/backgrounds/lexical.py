@@ -34,7 +34,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
@@ -92,19 +92,14 @@ class LexicalBackground(StaticBackground):
         share_of_all = (exact - self.log_total).exp()
         kept = (~words & (share_of_all > 0)).nonzero().squeeze(1)
         word_mass = share_of_all[words].sum()
-        for name, value in (
-            ("is_content_word", is_content_word),
-            ("rank_of", rank_of),
-            ("word_mass", word_mass.to(log_weights.dtype)),
-            ("kept_ranks", rank_of[kept]),
-            ("kept_weights", share_of_all[kept].to(log_weights.dtype)),
-        ):
-            self.register_buffer(name, value, persistent=False)
-        logit = torch.tensor(weight, dtype=torch.float64).logit().to(log_weights.dtype)
-        if learned:
-            self.weight_logit = nn.Parameter(logit)
-        else:
-            self.register_buffer("weight_logit", logit, persistent=False)
+        self.keep(
+            is_content_word=is_content_word,
+            rank_of=rank_of,
+            word_mass=word_mass.to(log_weights.dtype),
+            kept_ranks=rank_of[kept],
+            kept_weights=share_of_all[kept].to(log_weights.dtype),
+        )
+        self.learn_share("weight_logit", weight, learned, log_weights.dtype)
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.

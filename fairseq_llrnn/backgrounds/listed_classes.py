@@ -33,7 +33,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, ExactBuffers, StaticBackground
-from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, Masses, class_log_sums, expanded
+from fairseq_llrnn.backgrounds.masses import (
+    Entries,
+    ExplicitWeights,
+    Masses,
+    class_log_sums,
+    expanded,
+    first_left,
+    log_difference,
+    looked_up,
+)
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
 
@@ -95,22 +104,16 @@ class ListedClasses:
 
     def _sum_of_rest(self, groups: Tensor) -> Tensor:
         """Shares of the members that are not listed, summed one by one: (groups,) float64."""
-        begins, many = self.root.class_starts[self.classes[groups]], self.root.class_support[self.classes[groups]]
-        total = many.cumsum(0)
-        which = torch.arange(len(groups), device=groups.device).repeat_interleave(many)
-        place = (begins - total + many)[which] + torch.arange(len(which), device=groups.device)
-        words = self.root.ranked_members[place]
+        classes = self.classes[groups]
+        which, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
+        words = self.root.ranked_members[places]
         listed = self.weights.find(self.rows[groups][which] * self.weights.num_words + words)[1]
         shares = self.root.word_log_share[words].double().exp().masked_fill(listed, 0.0)
         return shares.new_zeros(len(groups)).index_add(0, which, shares)
 
     def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The pairs with entries among M pairs, and whether they are: (M,), (M,) bool."""
-        keys = rows * self.root.num_classes + classes
-        if len(self.keys) == 0:
-            return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
-        places = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
-        return places, self.keys[places] == keys
+        return looked_up(self.keys, rows * self.root.num_classes + classes)
 
     def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
         """log B(n, σ): (M,), (M,) -> (M,)."""
@@ -153,19 +156,18 @@ class ListedClasses:
         of_listed = of_listed.scatter_reduce(0, self.group, weights, reduce="amax")
         if self.is_rooted:
             of_listed = torch.maximum(of_listed, self._best_not_listed())
-        return best.flatten().index_copy(0, self.keys, _difference(of_listed, self.mass)).view_as(best)
+        return best.flatten().index_copy(0, self.keys, log_difference(of_listed, self.mass)).view_as(best)
 
     def _best_not_listed(self) -> Tensor:
         """The log weight of each pair's best member that is not listed: (G,)."""
         root = self.root
-        place = root.class_starts[self.classes]
-        end = place + self._where_rooted_count(self.classes, self.rows)
-        open_ = (place < end).nonzero().squeeze(1)
-        while len(open_) > 0:  # few words are listed, so that few places stay to be looked at
-            keys = self.rows[open_] * self.weights.num_words + root.ranked_members[place[open_]]
-            listed = self.weights.find(keys)[1]
-            place[open_] += listed.long()
-            open_ = open_[listed & (place[open_] < end[open_])]
+        begin = root.class_starts[self.classes]
+        end = begin + self._where_rooted_count(self.classes, self.rows)
+
+        def is_listed(some: Tensor, places: Tensor) -> Tensor:
+            return self.weights.find(self.rows[some] * self.weights.num_words + root.ranked_members[places])[1]
+
+        place = first_left(begin, end, is_listed)
         word = root.ranked_members[place.clamp_max(len(root.ranked_members) - 1)]
         weight = self.weights.constant[self.rows] + root.word_log_weight[word]
         return weight.masked_fill(place >= end, NEGATIVE_INFINITY)
@@ -207,13 +209,8 @@ class ListedClasses:
         weights = functional.pad(weights, (0, missing), value=NEGATIVE_INFINITY)
         values, which = weights.topk(k, dim=1)
         chosen = functional.pad(tokens, (0, missing)).gather(1, which)
-        shares = _difference(values, self.mass_at(rows, classes).unsqueeze(1))
+        shares = log_difference(values, self.mass_at(rows, classes).unsqueeze(1))
         return shares, chosen.masked_fill(shares.isneginf(), 0)
-
-
-def _difference(weights: Tensor, masses: Tensor) -> Tensor:
-    """Log shares, at most 0; −inf for a word without weight."""
-    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 
 WeightsAt = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> log weights (M,)
@@ -235,15 +232,14 @@ class SeveralRoots(ExactBuffers):
         self.num_classes = num_classes
         front = _front(class_of, num_classes, roots)
         sizes = torch.bincount(class_of, minlength=num_classes)
-        for name, value in (
-            ("class_of", class_of),
-            ("roots", roots),
-            ("front", front),
-            ("place", torch.full_like(class_of, -1).index_copy(0, front, torch.arange(len(front)))),
-            ("by_class", class_of.argsort(stable=True)),
-            ("class_starts", torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])),
-        ):
-            self.register_buffer(name, value, persistent=False)
+        self.keep(
+            class_of=class_of,
+            roots=roots,
+            front=front,
+            place=torch.full_like(class_of, -1).index_copy(0, front, torch.arange(len(front))),
+            by_class=class_of.argsort(stable=True),
+            class_starts=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+        )
 
     def best(self, log_alpha: Tensor, keys: Tensor, listed: Tensor, weights_at: WeightsAt) -> Tensor:
         """The log weight of the best member of every class: (N, S).

@@ -27,7 +27,7 @@ mixture the translations of its source, a cache the last words. Products and mix
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -80,6 +80,11 @@ def log_sum(terms: Tensor) -> Tensor:
     return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
 
 
+def log_difference(weights: Tensor, masses: Tensor) -> Tensor:
+    """The log shares of weights in masses, at most 0; −inf for a word without weight."""
+    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+
+
 NEGATIVE_INFINITY = float("-inf")
 
 
@@ -104,6 +109,11 @@ def each_row(of_groups: Tensor, num_rows: int) -> Tensor:
 def in_groups(rows: Tensor, of_groups: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (N, S), and what has a row for each group, (G, S), as they broadcast: (G, N/G, S) and (G, 1, S)."""
     return rows.view(len(of_groups), len(rows) // len(of_groups), -1), of_groups.unsqueeze(1)
+
+
+def row_numbers(pairs: Tensor) -> Tensor:
+    """The row of every element: (N, M) -> (N, M) int64."""
+    return torch.arange(len(pairs), device=pairs.device).unsqueeze(1).expand_as(pairs)
 
 
 def runs(numbers: Tensor) -> Tensor:
@@ -249,10 +259,7 @@ class ExplicitWeights:
 
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Where the entries of these keys are (any shape), and whether they are."""
-        if len(self.keys) == 0:
-            return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
-        places = torch.searchsorted(self.keys, keys.contiguous()).clamp_max(len(self.keys) - 1)
-        return places, self.keys[places] == keys
+        return looked_up(self.keys, keys)
 
     def at(self, keys: Tensor, root: Tensor) -> Tensor:
         """log b at keys (M,) of `row · V + token`, where log root is (V,): (M,)."""
@@ -277,7 +284,31 @@ class ExplicitWeights:
         all_keys, (positions, gone) = merged([self.keys, keys])
         weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, positions, self.log_weights)
         weights = weights.index_fill(0, gone, NEGATIVE_INFINITY)
-        return ExplicitWeights(self.num_words, all_keys, weights, self.constant, self.rooted)
+        return replace(self, keys=all_keys, log_weights=weights)
+
+
+def looked_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Where in rising keys each wanted one (any shape) stands, and whether it does; some place where it does not."""
+    if len(keys) == 0:
+        return torch.zeros_like(wanted), torch.zeros_like(wanted, dtype=torch.bool)
+    places = torch.searchsorted(keys, wanted.contiguous()).clamp_max(len(keys) - 1)
+    return places, keys[places] == wanted
+
+
+def first_left(begin: Tensor, end: Tensor, gone: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The first place in begin … end − 1 where nothing is gone: (M,); `end` where there is none.
+
+    Args:
+        gone: of some of the M, what is at a place: (m,), (m,) -> (m,) bool. It is true of few, so that few places stay
+            to be looked at after the first rounds.
+    """
+    place = begin.clone()
+    open_ = (begin < end).nonzero().squeeze(1)
+    while len(open_) > 0:
+        is_gone = gone(open_, place[open_])
+        place[open_] += is_gone.long()
+        open_ = open_[is_gone & (place[open_] < end[open_])]
+    return place
 
 
 def merged(keys: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
@@ -314,9 +345,3 @@ def expanded(begins: Tensor, many: Tensor) -> tuple[Tensor, Tensor]:
     rows = torch.arange(len(many), device=many.device).repeat_interleave(many)
     shift = begins - many.cumsum(0) + many
     return rows, shift[rows] + torch.arange(len(rows), device=many.device)
-
-
-def no_entries(num_words: int, like: Tensor, rows: int) -> ExplicitWeights:
-    """The root in every row. `like`: of the dtype and device of its weights."""
-    keys = torch.zeros(0, dtype=torch.int64, device=like.device)
-    return ExplicitWeights(num_words, keys, like.new_zeros(0), like.new_zeros(rows), None)

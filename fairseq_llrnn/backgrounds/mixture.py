@@ -37,7 +37,16 @@ from fairseq_llrnn.backgrounds.algebra import Combined, Product, Tempered, check
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
-from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, Masses, log_part_weights, log_sum, side_by_side
+from fairseq_llrnn.backgrounds.masses import (
+    Entries,
+    ExplicitWeights,
+    Masses,
+    log_difference,
+    log_part_weights,
+    log_sum,
+    row_numbers,
+    side_by_side,
+)
 
 WEIGHTINGS = ("fixed", "learned", "network")
 
@@ -79,10 +88,7 @@ class Mixture(Combined):
         self.weighting = weighting
         self.lists_all = all(part.lists_all for part in parts)
         logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
-        if weighting == "learned":
-            self.weight_logits = nn.Parameter(logits)
-        else:
-            self.register_buffer("weight_logits", logits, persistent=False)
+        self.learn("weight_logits", logits, weighting == "learned")
         if weighting == "network":
             self.constant, self.sparse = False, self.root is not None
         static_roots = [root for root in roots if root is not None]
@@ -137,11 +143,9 @@ class Mixture(Combined):
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        parts = self.of_parts(state)
-        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
+        explicit = self.explicit_of_parts(state)
         keys, of_parts = side_by_side(explicit, [self.root.word_log_weight] * len(explicit))
-        log_w = self.log_part_weights().expand(len(state), -1)
-        constant = log_sum(torch.stack(_constants(explicit), dim=1) + log_w)
+        constant = log_sum(_constants(explicit) + self.log_part_weights())
         rooted = None if any(w.rooted is None for w in explicit) else ~constant.isneginf()
         return ExplicitWeights(
             num_words=len(self.class_of),
@@ -190,24 +194,20 @@ class Mixture(Combined):
     def best_share(self, state: Tensor) -> Tensor:
         if self.roots is None or self.remaining is not None:
             return super().best_share(state)
-        parts = self.of_parts(state)
-        explicit = [weights for part, substate in parts if (weights := part.explicit(substate)) is not None]
+        explicit = self.explicit_of_parts(state)
         keys, of_parts = side_by_side(explicit, list(self.roots.roots))
-        log_w = self.log_part_weights().expand(len(state), -1)
-        log_alpha = torch.stack(_constants(explicit), dim=1) + log_w
         listed = self._mixed(of_parts, keys // len(self.class_of))
+        log_alpha = _constants(explicit) + self.log_part_weights()
         best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
-        return (best - self.log_mass(state)).clamp_max(0.0).masked_fill(best.isneginf(), NEGATIVE_INFINITY)
+        return log_difference(best, self.log_mass(state))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if self.roots is None or self.remaining is not None:
             return super().best_members(state, classes, k)
-        rows = torch.arange(len(state), device=state.device).unsqueeze(1).expand_as(classes).flatten()
-        weights_at = partial(self.log_weights_at, state)
-        values, tokens = self.roots.best_members(rows, classes.flatten(), k, weights_at)
+        rows = row_numbers(classes).flatten()
+        values, tokens = self.roots.best_members(rows, classes.flatten(), k, partial(self.log_weights_at, state))
         mass = self.log_mass(state).expand(len(state), -1).gather(1, classes).unsqueeze(2)
-        values = values.view(*classes.shape, k)
-        shares = (values - mass).clamp_max(0.0).masked_fill(values.isneginf(), NEGATIVE_INFINITY)
+        shares = log_difference(values.view(*classes.shape, k), mass)
         return shares, tokens.view_as(shares)
 
     # ---- limits of length -------------------------------------------------------------------------------------------
@@ -215,17 +215,14 @@ class Mixture(Combined):
     def steps_to_end(self, state: Tensor) -> Tensor:
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
 
-    def within(self, remaining: int) -> Background:
-        if any(part.within(remaining) is part for part in self.each()):
-            return self  # an end is in reach by this part, whatever came before
-        limited = self.copied()
-        limited.remaining = remaining
-        return limited
+    def unlimited(self, parts: Sequence[bool]) -> bool:
+        return any(parts)  # an end is in reach by this part, whatever came before
 
 
-def _constants(parts: Sequence[ExplicitWeights]) -> list[Tensor]:
-    """The log factor of each part's root in every row, −inf where it is not rooted: (N,) each."""
-    return [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
+def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
+    """The log factor of each part's root in every row, −inf where it is not rooted: (N, K)."""
+    each = [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
+    return torch.stack(each, dim=1)
 
 
 def _masses(part: Background, state: Tensor, root: StaticBackground) -> Masses:

@@ -57,13 +57,12 @@ class FormShares(ExactBuffers):
         """power: γ."""
         super().__init__()
         self.power = power
-        for name, value in (
-            ("head_of", torch.from_numpy(forms.head_of.copy())),
-            ("starts", torch.from_numpy(forms.offsets.copy())),
-            ("words", torch.from_numpy(forms.forms.copy())),
-            ("counts", torch.from_numpy(forms.counts.copy()).to(dtype)),
-        ):
-            self.register_buffer(name, value, persistent=False)
+        self.keep(
+            head_of=torch.from_numpy(forms.head_of.copy()),
+            starts=torch.from_numpy(forms.offsets.copy()),
+            words=torch.from_numpy(forms.forms.copy()),
+            counts=torch.from_numpy(forms.counts.copy()).to(dtype),
+        )
 
     def spread(self, keys: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Weights of lemmas as weights of their forms.
@@ -131,14 +130,13 @@ class SourceRows(ExactBuffers):
         row = torch.zeros(0, dtype=torch.long)
         if lemmas is not None:
             row = table.num_sources + torch.from_numpy(lemmas.head_of.copy())
-        for name, value in (
-            ("starts", torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])),
-            ("units", unit_of[torch.cat([torch.from_numpy(t.targets) for t in tables])]),
-            ("links", torch.cat([torch.from_numpy(t.expected_links) for t in tables]).to(dtype)),
-            ("unit_of", unit_of),
-            ("lemma_row_of", row),
-        ):
-            self.register_buffer(name, value, persistent=False)
+        self.keep(
+            starts=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+            units=unit_of[torch.cat([torch.from_numpy(t.targets) for t in tables])],
+            links=torch.cat([torch.from_numpy(t.expected_links) for t in tables]).to(dtype),
+            unit_of=unit_of,
+            lemma_row_of=row,
+        )
 
     def token_rows(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Translations of each token into units; those of two rows of a token are kept apart.
@@ -160,10 +158,9 @@ class SourceRows(ExactBuffers):
             # shape: (E,), how often the sentence has the row's word or lemma, and the unit
             numbered = rows + torch.arange(batch, device=rows.device).unsqueeze(1) * len(self.starts)
             _, which, many = numbered.flatten().unique(return_inverse=True, return_counts=True)
-            taken = torch.minimum(
+            links = links - torch.minimum(
                 many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
             )
-            links = links - taken
             links = links.masked_fill(links < LEAST_LINKS, 0.0)
         totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)
         weights = self._weights(totals, length)
@@ -174,8 +171,8 @@ class SourceRows(ExactBuffers):
     def _weights(self, totals: Tensor, length: int) -> Tensor:
         """Of rows with so many links: (B, R). A token's sum to one, where one of its rows has any."""
         of_words, shared = totals[:, :length], totals[:, length:]
-        if not shared.size(1):
-            return (of_words > 0).to(of_words.dtype)
         alone = (of_words > 0).to(of_words.dtype)
+        if not shared.size(1):
+            return alone
         word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
         return torch.cat([word_weight, (1 - word_weight) * (shared > 0)], 1)

@@ -220,9 +220,6 @@ class ContextClasses(Background):
     def for_rows(self, index: Tensor) -> Background:
         return self._over(self.base.for_rows(index))
 
-    def gates(self, hidden_size: int) -> None:
-        self.base.gates(hidden_size)
-
     def within(self, remaining: int) -> Background:
         base = self.base.within(remaining)
         if base is self.base:
