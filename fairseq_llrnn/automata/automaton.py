@@ -126,12 +126,9 @@ class Automaton:
 
     def find(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The arc of each state on its token, and whether there is one: (N,), (N,) -> (N,), (N,) bool."""
-        keys = self.keys
+        keys = np.append(self.keys, np.iinfo(np.int64).max)  # one behind all: a place for what is not there
         wanted = states * np.int64(self.num_symbols) + tokens
         arcs = np.searchsorted(keys, wanted)
-        if len(keys) == 0:
-            return arcs, np.zeros(len(arcs), dtype=bool)
-        arcs = np.minimum(arcs, len(keys) - 1)
         return arcs, keys[arcs] == wanted
 
     def row(self, state: int) -> dict[int, tuple[float, int]]:
@@ -214,14 +211,11 @@ class Automaton:
             self._check_root(log_weights)
 
     def _check_kinds(self) -> None:
-        for name in ("starts", "offsets", "tokens", "nexts", "fail", "root_next"):
+        kinds = dict.fromkeys(("starts", "offsets", "tokens", "nexts", "fail", "root_next"), "int64")
+        for name, kind in (kinds | dict.fromkeys(("log_weights", "back_off"), "float64")).items():
             array = getattr(self, name)
-            if array.dtype != np.int64 or array.ndim != 1:
-                raise ValueError(f"the automaton's {name} are {array.dtype} of shape {array.shape}, not a row of int64")
-        for name in ("log_weights", "back_off"):
-            array = getattr(self, name)
-            if array.dtype != np.float64 or array.ndim != 1:
-                raise ValueError(f"the automaton's {name} are {array.dtype} of shape {array.shape}, no row of float64")
+            if array.dtype != kind or array.ndim != 1:
+                raise ValueError(f"the automaton's {name} are {array.dtype} of shape {array.shape}, no row of {kind}")
 
     def _check_failures(self) -> None:
         ends = self.chain_end  # raises for a cycle

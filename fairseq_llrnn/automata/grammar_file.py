@@ -21,7 +21,9 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
@@ -85,43 +87,25 @@ def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
     """The greatest depth and number of words of each nonterminal's trees; NO_LIMIT where it nests."""
     depth, words = dict.fromkeys(rules, NO_LIMIT), dict.fromkeys(rules, NO_LIMIT)
     inner = {name: set[str]().union(*map(names_in, alternatives)) for name, alternatives in rules.items()}
-    users: dict[str, list[str]] = defaultdict(list)
-    for name, parts in inner.items():
-        for part in parts:
-            users[part].append(name)
-    missing = {name: len(parts) for name, parts in inner.items()}
-    ready = [name for name, number in missing.items() if number == 0]
-    while ready:
-        name = ready.pop()
-        depth[name] = 1 + max((depth[part] for part in inner[name]), default=0)
-        longest = max((sum(1 if isinstance(i, int) else words[i] for i in items) for items in rules[name]), default=0)
-        words[name] = min(longest, NO_LIMIT)
-        for user in users[name]:
-            missing[user] -= 1
-            if missing[user] == 0:
-                ready.append(user)
+    order = TopologicalSorter(inner)
+    with suppress(CycleError):  # what nests, and what holds it, does not get ready
+        order.prepare()
+    while ready := order.get_ready():
+        for name in ready:
+            depth[name] = 1 + max((depth[part] for part in inner[name]), default=0)
+            lengths = (sum(1 if isinstance(i, int) else words[i] for i in items) for items in rules[name])
+            words[name] = min(max(lengths, default=0), NO_LIMIT)
+        order.done(*ready)
     return depth, words
 
 
 def derives_itself(rules: Rules, shortest: Mapping[str, int]) -> str | None:
     """A nonterminal that derives itself and no word more, if there is one: it has infinitely many trees."""
     after = {name: [part for items in ways for part in _alone(items, shortest)] for name, ways in rules.items()}
-    done: set[str] = set()
-    for first in rules:
-        path, on_path = [(first, iter(after[first]))], {first}
-        while path and first not in done:
-            name, targets = path[-1]
-            for target in targets:
-                if target in on_path:
-                    return target
-                if target not in done:
-                    path.append((target, iter(after[target])))
-                    on_path.add(target)
-                    break
-            else:
-                path.pop()
-                on_path.discard(name)
-                done.add(name)
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        return str(error.args[1][0])
     return None
 
 

@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from heapq import nlargest
 
 import numpy as np
@@ -69,11 +70,6 @@ def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -
     """
     if not paths.deterministic:
         paths = determinize(paths, budget)
-    return finish(paths, num_symbols)
-
-
-def finish(paths: Paths, num_symbols: int) -> Automaton:
-    """The automaton of paths that are deterministic: trimmed, of finite mass. Raises as `to_automaton`."""
     automaton = trim(untrimmed(paths, num_symbols))
     if paths.weighted:
         check_mass(automaton)
@@ -141,9 +137,8 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
             waiting.append(subset)
         return state
 
-    start, left = closures.subset([(0, 0.0)])
+    start, in_common = closures.subset([(0, 0.0)])
     number(start)
-    first = left  # what all strings have in common, given to the arcs of the first state below
     while waiting:
         subset = waiting.pop()
         origin = index[subset]
@@ -163,15 +158,9 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
         ends = [rest + paths.finals[state] for state, rest in subset if state in paths.finals]
         if ends:
             result.finals[origin] = log_sum(ends) if paths.weighted else 0.0
-    if first != 0.0:
-        _scale_strings(result, first)
+    # at the end of each string: the start may be come back to
+    result.finals = {state: weight + in_common for state, weight in result.finals.items()}
     return result
-
-
-def _scale_strings(paths: Paths, log_weight: float) -> None:
-    """Give every string a factor, at its end: the start may be come back to."""
-    for state in paths.finals:
-        paths.finals[state] += log_weight
 
 
 class _Closures:
@@ -204,45 +193,36 @@ class _Closures:
     def of(self, state: int) -> list[tuple[int, float]]:
         closure = self.closures.get(state)
         if closure is None:
-            closure = self.closures[state] = self._weigh(state) if self.weighted else self._reach(state)
+            closure = self.closures[state] = (
+                self._weigh(state) if self.weighted else [(target, 0.0) for target in self._reach(state)]
+            )
             self.budget.spend(len(closure))
         return closure
 
-    def _reach(self, state: int) -> list[tuple[int, float]]:
+    def _reach(self, state: int) -> set[int]:
         seen, waiting = {state}, [state]
         while waiting:
             targets = self.empty[waiting.pop()]
             self.budget.spend(len(targets))
-            for target, _ in targets:
-                if target not in seen:
-                    seen.add(target)
-                    waiting.append(target)
-        return [(target, 0.0) for target in seen]
+            new = {target for target, _ in targets} - seen
+            seen |= new
+            waiting += new
+        return seen
 
     def _weigh(self, state: int) -> list[tuple[int, float]]:
         """Sums over empty paths, in an order in which each state comes after all that lead to it."""
-        order: list[int] = []
-        on_path, done = set(), set()
-        stack = [(state, iter(self.empty[state]))]
-        on_path.add(state)
-        while stack:
-            here, targets = stack[-1]
-            for target, _ in targets:
-                if target in on_path:
-                    raise ValueError("the automaton has a cycle of empty arcs (<eps>) with weights; remove it")
-                if target not in done:
-                    on_path.add(target)
-                    stack.append((target, iter(self.empty[target])))
-                    break
-            else:
-                stack.pop()
-                on_path.discard(here)
-                done.add(here)
-                order.append(here)
+        before: dict[int, list[int]] = {here: [] for here in self._reach(state)}
+        for here in before:
+            for target, _ in self.empty[here]:
+                before[target].append(here)
+        try:
+            order = list(TopologicalSorter(before).static_order())
+        except CycleError:
+            raise ValueError("the automaton has a cycle of empty arcs (<eps>) with weights; remove it") from None
         parts: dict[int, list[float]] = defaultdict(list)
         parts[state].append(0.0)
         result = []
-        for here in reversed(order):
+        for here in order:
             weight = log_sum(parts[here])
             result.append((here, weight))
             for target, further in self.empty[here]:

@@ -30,11 +30,10 @@ from fairseq_llrnn.automata.grammar import read_grammar
 from fairseq_llrnn.automata.limits import InfiniteMassError
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
 from fairseq_llrnn.automata.regular import read_regular
-from fairseq_llrnn.automata.symbols import LACKED, Symbols
+from fairseq_llrnn.automata.symbols import LACKED, Symbols, log_weight
 from fairseq_llrnn.automata.text_format import read_text
 from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
@@ -60,7 +59,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
         ValueError: as `to_automaton`.
     """
     fst = _load(Path(path))
-    labels = _Labels(path, fst.input_symbols(), symbols)
+    labels = _Labels(fst.input_symbols(), symbols)
     paths, count = Paths(num_states=0), ReadCount(path, "arcs")
     start = fst.start()
     if start < 0:
@@ -70,23 +69,27 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
     number.update((state, i) for i, state in enumerate((s for s in fst.states() if s != start), 1))
     paths.num_states = len(number)
     for state, origin in number.items():
+        where = f"{path}, state {state}"
         for arc in fst.arcs(state):
             if arc.ilabel != arc.olabel:
-                reads, writes = labels.name(arc.ilabel), labels.name(arc.olabel)
+                reads, writes = (shown(labels.name(label) or f"label {label}") for label in (arc.ilabel, arc.olabel))
                 raise DataError(
-                    f"{path}, state {state}: expected an acceptor, found an arc that reads {reads} and writes "
+                    f"{where}: expected an acceptor, found an arc that reads {reads} and writes "
                     f"{writes}; project the transducer first (fstproject)"
                 )
-            symbol = labels.find(arc.ilabel, state)
+            symbol = labels.find(arc.ilabel, where)
             count.entries += 1
             if symbol is None:
                 count.left_out[LACKED] += 1
             else:
                 count.read += 1
-                paths.add(origin, symbol, number[arc.nextstate], _log_weight(arc.weight, path, state, paths))
-        final = fst.final(state)
-        if float(final) != math.inf:
-            paths.finals[origin] = _log_weight(final, path, state, paths)
+                weight = float(arc.weight)
+                paths.add(origin, symbol, number[arc.nextstate], log_weight(weight, where, f"{weight:g}"))
+                paths.weighted |= weight != 0.0
+        final = float(fst.final(state))
+        if final != math.inf:
+            paths.finals[origin] = log_weight(final, where, f"{final:g}")
+            paths.weighted |= final != 0.0
     symbols.refuse_unknown()
     count.done()
     return to_automaton(paths, len(symbols))
@@ -135,39 +138,22 @@ def _name(file: BinaryIO) -> bytes:
     return file.read(length)
 
 
-def _log_weight(weight: Any, path: Path | str, state: int, paths: Paths) -> float:
-    number = float(weight)
-    if not math.isfinite(number):
-        raise DataError(f"{path}, state {state}: expected finite weights, found {number}; leave out what has none")
-    if abs(number) > LARGEST_LOG:
-        raise DataError(
-            f"{path}, state {state}: expected −log weights between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found "
-            f"{number:g}; fix the automaton"
-        )
-    paths.weighted |= number != 0.0
-    return -number
-
-
 class _Labels:
     """From a file's labels to symbols of the dictionary, each looked up once."""
 
-    def __init__(self, path: Path | str, table: Any, symbols: Symbols) -> None:
-        self.path, self.table, self.symbols = path, table, symbols
+    def __init__(self, table: Any, symbols: Symbols) -> None:
+        self.table, self.symbols = table, symbols
         self.symbol_of: dict[int, int | None] = {0: EMPTY}
 
-    def name(self, label: int) -> str:
-        if self.table is not None:
-            return shown(self.table.find(label)) if self.table.member(label) else f"the label {label} without a name"
-        return shown(self.symbols.names[label]) if 0 <= label < len(self.symbols) else f"the label {label}"
+    def name(self, label: int) -> str | None:
+        if self.table is None:
+            return self.symbols.names[label] if 0 <= label < len(self.symbols) else None
+        return str(self.table.find(label)) if self.table.member(label) else None
 
-    def find(self, label: int, state: int) -> int | None:
+    def find(self, label: int, where: str) -> int | None:
         if label not in self.symbol_of:
-            where = f"{self.path}, state {state}"
-            if self.table is not None and self.table.member(label):
-                name = self.table.find(label)
-            elif self.table is None and 0 <= label < len(self.symbols):
-                name = self.symbols.names[label]
-            else:
+            name = self.name(label)
+            if name is None:
                 raise DataError(
                     f"{where}: label {label} is in no table of symbols; give the file one (fstsymbols), or labels from "
                     f"0 to {len(self.symbols) - 1}"
@@ -205,7 +191,8 @@ def read_automaton(
     path = Path(path)
     symbols = Symbols(words, unknown, log_weights)
     try:
-        automaton = _reader(path)(path, symbols)
+        read = READERS.get(path.suffix) or (read_openfst if is_openfst(path) else read_text)
+        automaton = read(path, symbols)
         symbols.refuse_unknown()  # where the reader has not yet done so
         automaton.check(log_weights)
     except InfiniteMassError as error:
@@ -214,10 +201,3 @@ def read_automaton(
         notes = f" ({symbols.notes.total()} of its symbols were unknown and dropped)" if symbols.notes else ""
         raise DataError(f"{path}: {error}{notes}; fix the file") from None
     return ReadAutomaton(automaton, symbols.notes)
-
-
-def _reader(path: Path) -> Reader:
-    by_suffix = READERS.get(path.suffix)
-    if by_suffix is not None:
-        return by_suffix
-    return read_openfst if is_openfst(path) else read_text

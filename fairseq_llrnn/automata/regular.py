@@ -103,7 +103,7 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
 
 
 def _tokens(path: Path | str) -> list[_Token]:
-    tokens = []
+    tokens: list[_Token] = []
     for number, line in iter_lines(path):
         at = 0
         while at < len(line):
@@ -114,13 +114,9 @@ def _tokens(path: Path | str) -> list[_Token]:
             at = match.end()
             quoted, times, operator, word = match.groups()
             if quoted is not None:
-                tokens.append(_Token("word", re.sub(r"\\(.)", r"\1", quoted), where))
-            elif times is not None:
-                tokens.append(_Token("times", times, where))
-            elif operator is not None:
-                tokens.append(_Token(operator, operator, where))
-            elif word is not None:
-                tokens.append(_Token("word", word, where))
+                word = re.sub(r"\\(.)", r"\1", quoted)
+            each = (("word", word), ("times", times), (operator, operator))
+            tokens += [_Token(kind, text, where) for kind, text in each if text is not None]
     return tokens
 
 

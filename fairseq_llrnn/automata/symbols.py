@@ -5,12 +5,14 @@ Sizes: V symbols.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
+from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.text_lines import form_hint, shown
 
 EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
@@ -18,6 +20,21 @@ UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the di
 MOST_NAMED = 4  # unknown symbols that an error names
 LACKED = "with symbols that the dictionary lacks"  # of entries of a file that are left out
 DROPPED = "arcs on symbols that the dictionary lacks, dropped"
+
+
+def log_weight(number: float, where: str, text: str) -> float:
+    """What a file has as a −log weight, at the place that `where` names; text: how messages show it.
+
+    Raises:
+        DataError: a number that is not finite, or too large.
+    """
+    if not math.isfinite(number):
+        raise DataError(f"{where}: expected a finite −log weight, found {text}; leave out what has none")
+    if abs(number) > LARGEST_LOG:
+        raise DataError(
+            f"{where}: expected a −log weight between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found {text}; fix it"
+        )
+    return -number
 
 
 class Symbols:

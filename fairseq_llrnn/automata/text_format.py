@@ -24,10 +24,10 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import ROOT, Automaton
 from fairseq_llrnn.automata.limits import check_mass
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton, untrimmed
-from fairseq_llrnn.automata.symbols import EMPTY_NAMES, LACKED, Symbols
+from fairseq_llrnn.automata.symbols import EMPTY_NAMES, LACKED, Symbols, log_weight
 from fairseq_llrnn.automata.trimming import flatten, trim
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 
 ROOT_NAME = "root"
@@ -48,10 +48,9 @@ class _Lines:
     some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
 
     def state(self, name: str) -> int:
-        if name not in self.states:
-            self.states[name] = len(self.states)
-            self.paths.num_states += 1
-        return self.states[name]
+        state = self.states.setdefault(name, len(self.states))
+        self.paths.num_states = len(self.states)
+        return state
 
     def weight(self, text: str, where: str) -> float:
         """The log weight that a field says."""
@@ -69,14 +68,7 @@ class _Lines:
                     "fix the line"
                 )
             return math.log(number)
-        if not math.isfinite(number):
-            raise DataError(f"{where}: expected a finite −log weight, found {shown(text)}; leave out what has none")
-        if abs(number) > LARGEST_LOG:
-            raise DataError(
-                f"{where}: expected a −log weight between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found "
-                f"{shown(text)}; fix the line"
-            )
-        return -number
+        return log_weight(number, where, shown(text))
 
 
 def read_text(path: Path | str, symbols: Symbols) -> Automaton:

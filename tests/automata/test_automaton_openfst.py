@@ -65,7 +65,7 @@ def test_labels_are_ids_where_there_is_no_table(tmp_path: Path) -> None:
 
 def test_weights_that_are_finite_but_absurd(tmp_path: Path) -> None:
     compiled("0 1 4 1e30\n1\n", None).write(str(tmp_path / "a.fst"))
-    with pytest.raises(DataError, match=r"state 0: expected −log weights between −1,000 and 1,000, found 1e\+30"):
+    with pytest.raises(DataError, match=r"state 0: expected a −log weight between −1,000 and 1,000, found 1e\+30"):
         read(tmp_path / "a.fst")
 
 
