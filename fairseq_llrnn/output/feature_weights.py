@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.masses import expanded
 from fairseq_llrnn.features.feature_table import FeatureTable
 
 AT_ONCE = 1 << 26  # numbers of a temporary tensor: 256 MB in float32
@@ -76,7 +77,7 @@ class SparseRows(nn.Module):
             owner = torch.arange(self.num_rows, device=rows.device).repeat_interleave(counts, output_size=entries)
             return _added(rows, owner, self.indices, self.values, self.num_features)
         offsets, row, by_column = self.by_feature()
-        return _sums(row, rows, offsets, by_column.to(rows.dtype))
+        return sparse_product(row, rows, offsets, by_column.to(rows.dtype))
 
     def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
         """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
@@ -85,7 +86,7 @@ class SparseRows(nn.Module):
             sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
         """
         entries, offsets, _ = self._entries(subset)
-        return _sums(self.indices[entries], weight, offsets, self.values[entries], sparse)
+        return sparse_product(self.indices[entries], weight, offsets, self.values[entries], sparse)
 
     def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
         """Rows (K, H) and biases (K,) of different rows `subset` (K,); where it says −1, a row of zeros.
@@ -100,11 +101,8 @@ class SparseRows(nn.Module):
         """The entries of rows (K,), where those of each begin, (K + 1,), and which row each is of; −1 has none."""
         starts = self.offsets[subset]
         sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
-        offsets = functional.pad(sizes.cumsum(0), (1, 0))
-        owner = torch.arange(len(subset), device=subset.device).repeat_interleave(sizes)
-        # the entries of row k stand at starts[k], starts[k] + 1, …
-        step = torch.arange(len(owner), device=subset.device)
-        return step + (starts - offsets[:-1])[owner], offsets, owner
+        owner, entries = expanded(starts, sizes)
+        return entries, functional.pad(sizes.cumsum(0), (1, 0)), owner
 
     def by_feature(self) -> tuple[Tensor, Tensor, Tensor]:
         """The same matrix by columns: offsets (F + 1,), rows and values (entries,)."""
@@ -125,7 +123,7 @@ class SparseRows(nn.Module):
         return out.index_put((row, self.indices), self.values)
 
 
-def _sums(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
+def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
     """A sparse matrix times `weight`; the entries of row i are those from offsets[i] on."""
     return functional.embedding_bag(
         indices, weight, offsets, mode="sum", per_sample_weights=values.to(weight.dtype), include_last_offset=True,
@@ -156,7 +154,7 @@ class _Compose(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: SparseRows) -> Tensor:
         ctx.table = table
-        return _sums(table.indices, weight, table.offsets, table.values)
+        return sparse_product(table.indices, weight, table.offsets, table.values)
 
     @staticmethod
     @once_differentiable
@@ -175,7 +173,7 @@ class _ComposeOnce(torch.autograd.Function):
         features, values = table.indices[entries], table.values[entries]
         ctx.save_for_backward(features, values, owner, subset)
         ctx.table, ctx.dtypes, ctx.sparse = table, (weight.dtype, bias.dtype), sparse
-        rows = _sums(features, weight, offsets, values)
+        rows = sparse_product(features, weight, offsets, values)
         of_bias = bias[features] * values.to(bias.dtype)
         return rows, bias.new_zeros(len(subset)).index_add_(0, owner, of_bias)
 

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares
+from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares, looked_up
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, refuse_beside
 from fairseq_llrnn.output.normalisers import (
@@ -220,7 +220,6 @@ def _masses(log_mass: Masses, classes: Tensor, targets: Tensor) -> tuple[Tensor,
     some, of_rows = log_mass.shared[:, classes], log_mass.entries
     if of_rows is None:
         return (some if len(some) == 1 else each_row(some, log_mass.num_rows)), log_mass.of_classes(targets)
-    place = torch.searchsorted(classes, of_rows.classes).clamp_max(max(0, len(classes) - 1))
-    drawn = classes[place] == of_rows.classes if len(classes) else torch.zeros_like(place, dtype=torch.bool)
+    place, drawn = looked_up(classes, of_rows.classes)
     entries = replace(of_rows, rows=of_rows.rows[drawn], classes=place[drawn], added=of_rows.added[drawn])
     return Masses(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)
