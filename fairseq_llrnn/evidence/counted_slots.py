@@ -77,31 +77,9 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
     return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
 
 
-class QuotaSlots(EvidenceSlots):
-    """The slots of a batch with their quotas."""
-
-    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas) -> None:
-        super().__init__(slots, unk, weight)
-        self.member, self.most = quotas.member, quotas.most
-        self.must = quotas.must & (quotas.most > 0)
-        self.strict = bool(self.must.any())
-        self.longest = int((self.most * self.must).sum(1).max()) if self.rows else 0  # tokens that a sentence must have
-        # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
-        forbidden = (self.member & self.must.unsqueeze(1)).any(2)
-        some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
-        # … and in any case: a form that is another token is not to be written as a piece
-        beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
-        self.log_open = torch.where(beside, LOG_KEEPS, 0.0)
-        full = (self.member & (self.most > 0).unsqueeze(1)).any(2)
-        self.log_full = torch.where(full, some, 0.0) + self.log_open
-        # what that of </s> is multiplied by while a group has room: (B, G)
-        wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0)
-        self.log_wanting = wanting.masked_fill(self.must, NEGATIVE_INFINITY)
-
-
 @dataclass(frozen=True)
 class SlotGroups(Records):
-    """What the quotas say of the slots of N states, by their sentence."""
+    """What the quotas say of the slots of N states, or of a batch, by their sentence."""
 
     strings: Tensor  # (N, J)
     member: Tensor  # (N, J, G)
@@ -109,6 +87,27 @@ class SlotGroups(Records):
     log_open: Tensor  # (N, J)
     log_full: Tensor  # (N, J)
     log_wanting: Tensor  # (N, G)
+
+
+class QuotaSlots(EvidenceSlots):
+    """The slots of a batch with their quotas."""
+
+    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas) -> None:
+        super().__init__(slots, unk, weight)
+        self.most, must = quotas.most, quotas.must & (quotas.most > 0)
+        self.strict = bool(must.any())
+        self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # tokens that a sentence must have
+        # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
+        forbidden = (quotas.member & must.unsqueeze(1)).any(2)
+        some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
+        # … and in any case: a form that is another token is not to be written as a piece
+        beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
+        log_open = torch.where(beside, LOG_KEEPS, 0.0)
+        full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
+        log_full = torch.where(full, some, 0.0) + log_open
+        # what that of </s> is multiplied by while a group has room: (B, G)
+        log_wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0).masked_fill(must, NEGATIVE_INFINITY)
+        self.groups = SlotGroups(slots.words, quotas.member, must, log_open, log_full, log_wanting)
 
 
 class CountedSlots(EvidenceMixture):
@@ -170,9 +169,7 @@ class CountedSlots(EvidenceMixture):
     @recalled
     def _groups(self, here: StateClasses) -> SlotGroups:
         """Not by `class_words`, which looks at the state below."""
-        source = self.source
-        tables = source.member, source.must, source.log_open, source.log_full, source.log_wanting
-        return SlotGroups(source.slots.words, *tables).index_select(0, here.contexts)
+        return self.source.groups.index_select(0, here.contexts)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------
 

@@ -15,34 +15,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairseq_llrnn.evidence.rules import KINDS, Evidence, EvidenceRules
-from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, Offer, WordSpans
-from fairseq_llrnn.features.dictionary import OpenWords
-from fairseq_llrnn.features.feature_table import Signatures
+from fairseq_llrnn.evidence.table import EvidenceTable, Offer
 from fairseq_llrnn.features.subwords import Convention
 
 
 class PieceTable(EvidenceTable):
-    """Offers by source word, each a run of pieces."""
+    """Offers by source word, a run of pieces. A slot that no piece spells is `unknown`: a network has no row for it."""
 
-    def __init__(
-        self,
-        rules: EvidenceRules,
-        source: OpenWords,
-        target: OpenWords,
-        output: Signatures,
-        shapes: bool,
-        max_slots: int = MAX_SLOTS,
-        once: bool = False,
-        *,
-        convention: Convention,
-        source_vocabulary: frozenset[str],
-    ) -> None:
-        """As EvidenceTable. convention: of both sides. source_vocabulary: words of the source."""
-        super().__init__(rules, source, target, output, shapes, max_slots, once)
-        self.convention, self.source_vocabulary = convention, source_vocabulary
-        self.source_words, self.target_words = WordSpans(source, convention), WordSpans(target, convention)
-        self._of_word: dict[tuple[int, ...], tuple[Offer, ...]] = {}
+    convention: Convention
 
     def source_index(self, word: str) -> int:
         """The id of a piece; one that has none gets one, since it may be part of evidence."""
@@ -77,20 +57,11 @@ class PieceTable(EvidenceTable):
                 yield begin, end, offers
 
     def _offers_of_word(self, tokens: tuple[int, ...]) -> tuple[Offer, ...]:
-        offers = self._of_word.get(tokens)
-        if offers is None:
+        if tokens not in self._offers:
             word = self.source_words.word(np.array(tokens))
             evidence = None if word is None else self.rules.find(word, self.source_vocabulary)
-            offers = self._of_word[tokens] = () if evidence is None else tuple(self._slot_offers(evidence))
-        return offers
-
-    def _slot_offers(self, evidence: Evidence) -> Iterator[Offer]:
-        """A slot that no piece spells is `unknown`: a network has no row for it."""
-        rank = KINDS.index(evidence.kind)
-        for i, string in enumerate(evidence.words):
-            target = self.target.index(self.written(string))
-            unknown = target >= self.target.num_words
-            yield Offer(rank, target, self._row(string, evidence, unknown, first=i == 0), unknown)
+            self._offers[tokens] = self._offered_by(evidence)
+        return self._offers[tokens]
 
     def written(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))

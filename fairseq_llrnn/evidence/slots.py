@@ -31,7 +31,7 @@ from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses
-from fairseq_llrnn.output.feature_weights import at_least_float32
+from fairseq_llrnn.output.feature_weights import at_least_float32, sparse_product
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair
@@ -76,11 +76,7 @@ class Slots:
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
-        rows = functional.embedding_bag(
-            self.features, weight, self.row_starts, mode="sum", per_sample_weights=self.values.to(weight.dtype),
-            include_last_offset=True,
-        )  # fmt: skip
-        return rows[self.row]
+        return sparse_product(self.features, weight, self.row_starts, self.values)[self.row]
 
 
 class EvidenceSlots(SentenceClasses):
@@ -207,7 +203,6 @@ class SlotRows(ClassSource):
         return self(layer.source, weight, head.output.bias, source_states)
 
     def written(self, source: Tensor, target: Tensor) -> Tensor:
-
         return target if self.table is None else merged_target(self.table(), source, target)
 
     def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:

@@ -137,19 +137,18 @@ class GroupTable:
 
     def add(self, group: Group) -> int:
         """The number of a group."""
-        if group not in self._number_of:
-            self._number_of[group] = len(self.groups)
+        number = self._number_of.setdefault(group, len(self.groups))
+        if number == len(self.groups):
             self.groups.append(group)
             self.required |= group.must
-        return self._number_of[group]
+        return number
 
     def mark(self, uses: Sequence[Use]) -> int:
         """The number of a mark that says these uses."""
-        key = tuple(uses)
-        if key not in self._mark_of:
-            self._mark_of[key] = len(self._marks)
-            self._marks.append(key)
-        return self._mark_of[key]
+        mark = self._mark_of.setdefault(tuple(uses), len(self._marks))
+        if mark == len(self._marks):
+            self._marks.append(tuple(uses))
+        return mark
 
     def marked(self, token: int, uses: Sequence[Use]) -> int:
         """A source token with these uses beside those that it has."""
@@ -245,19 +244,23 @@ class EvidenceTable:
         shapes: bool,
         max_slots: int = MAX_SLOTS,
         once: bool = False,
+        convention: Convention | None = None,
+        source_vocabulary: frozenset[str] = frozenset(),
     ) -> None:
         """
         Args:
             output: φ of the target's dictionary. shapes: whether φ has surface shapes.
             max_slots: of a sentence. once: whether each is said as often as its source has it (counted_slots.py).
+            convention: of the pieces of both sides, if they have some. source_vocabulary: words of the source then.
         """
         self.rules, self.source, self.target, self.max_slots, self.once = rules, source, target, max_slots, once
-        self.source_words, self.target_words = WordSpans(source, None), WordSpans(target, None)
+        self.convention, self.source_vocabulary = convention, source_vocabulary
+        self.source_words, self.target_words = WordSpans(source, convention), WordSpans(target, convention)
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values
         self.output, self._shapes = output, shapes
         self._feature = {name: i for i, name in enumerate(output.features.names)}
         self._row_index: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
-        self._offers: dict[int, tuple[Offer, ...]] = {}
+        self._offers: dict[int | tuple[int, ...], tuple[Offer, ...]] = {}  # by source id; by those of a word's pieces
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
         self.left_out = LeftOut()
         self.groups = GroupTable()  # of strings that systems require of sentences
@@ -291,10 +294,8 @@ class EvidenceTable:
 
     def some(self, source: np.ndarray) -> np.ndarray:
         """Which of the source ids (any shape) offer something: bool, the same shape."""
-        if len(self._seen) < len(self.source.symbols):
-            grown = np.zeros(len(self.source.symbols), dtype=np.uint8)
-            grown[: len(self._seen)] = self._seen
-            self._seen = grown
+        if more := len(self.source.symbols) - len(self._seen):
+            self._seen = np.pad(self._seen, (0, more))
         for index in np.unique(source[self._seen[source] == 0]).tolist():
             self._seen[index] = 2 if self.offers(index) else 1
         return self._seen[source] == 2
@@ -311,14 +312,18 @@ class EvidenceTable:
     def _find(self, index: int) -> tuple[Offer, ...]:
         word, unknown = self.source.symbols[index], index >= self.source.num_words
         vocabulary: Container[str] = _Without(self.source.word_index, word) if unknown else self.source.word_index
-        evidence = self.rules.find(word, vocabulary)
-        if evidence is None:
-            return ()
-        rank = KINDS.index(evidence.kind)
-        return tuple(
-            Offer(rank, self.target.index(string), self._row(string, evidence, unknown, first=i == 0), unknown)
-            for i, string in enumerate(evidence.words)
-        )
+        return self._offered_by(self.rules.find(word, vocabulary), unknown)
+
+    def _offered_by(self, evidence: Evidence | None, unknown: bool | None = None) -> tuple[Offer, ...]:
+        """Slots for evidence; unknown: whether its word is, None: those are which no token of the dictionary spells."""
+        offers = []
+        for i, string in enumerate(() if evidence is None else evidence.words):
+            assert evidence is not None
+            target = self.target.index(self.written(string))
+            is_unknown = target >= self.target.num_words if unknown is None else unknown
+            row = self._row(string, evidence, is_unknown, first=i == 0)
+            offers.append(Offer(KINDS.index(evidence.kind), target, row, is_unknown))
+        return tuple(offers)
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
         """The number of the slot's feature row, a new one if no slot had it before."""
@@ -335,10 +340,10 @@ class EvidenceTable:
         """The number of the row with these features, those of them that the prior has."""
         entries = sorted((self._feature[name], value) for name, value in features.items() if name in self._feature)
         row = (tuple(i for i, _ in entries), tuple(value for _, value in entries))
-        if row not in self._row_index:
-            self._row_index[row] = len(self.rows)
+        number = self._row_index.setdefault(row, len(self.rows))
+        if number == len(self.rows):
             self.rows.append(row)
-        return self._row_index[row]
+        return number
 
     def written(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""

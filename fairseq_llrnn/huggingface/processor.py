@@ -257,12 +257,12 @@ class BackgroundProcessor:
         layer = strings_in(self.background)
         if layer is None or not isinstance(layer.source, QuotaSlots):
             return
-        slots = layer.source
-        sayable = torch.isin(slots.slots.words, self.words)  # shape: (B, J)
-        lacking = slots.must & ~(slots.member & sayable.unsqueeze(2)).any(1)  # shape: (B, G)
+        groups = layer.source.groups
+        sayable = torch.isin(groups.strings, self.words)  # shape: (B, J)
+        lacking = groups.must & ~(groups.member & sayable.unsqueeze(2)).any(1)  # shape: (B, G)
         if bool(lacking.any()):
             sentence, group = lacking.nonzero()[0].tolist()
-            forms = slots.slots.words[sentence][slots.member[sentence, :, group]].tolist()
+            forms = groups.strings[sentence][groups.member[sentence, :, group]].tolist()
             symbols = self.prior.session.target.symbols
             some = ", ".join(repr(symbols[form]) for form in forms[:NAMED])
             raise DataError(
