@@ -78,8 +78,7 @@ def read_arpa(path: Path | str) -> NGrams:
     if BOS in index:
         model.log_probs[index[BOS]] = -np.inf
     _fill_added(model)
-    count = ReadCount(path, "n-grams", None, sum(counts), sum(counts))  # each section has as many as it announces
-    count.done()
+    ReadCount(path, "n-grams", None, sum(counts), sum(counts)).done()  # each section has as many as it announces
     return model
 
 

@@ -59,17 +59,16 @@ def mixed(automaton: Automaton, log_root: np.ndarray, weight: float) -> Automato
 
 def _without_arcs(automaton: Automaton) -> Automaton:
     """The unigram: every state gives what b₀ gives, and one state is enough."""
-    nothing, zero = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return replace(
         automaton,
         starts=np.zeros_like(automaton.starts),
         offsets=np.zeros(2, dtype=np.int64),
-        tokens=nothing,
-        nexts=nothing,
-        log_weights=np.zeros(0),
+        tokens=automaton.tokens[:0],
+        nexts=automaton.nexts[:0],
+        log_weights=automaton.log_weights[:0],
         fail=automaton.fail[:1],
         back_off=np.zeros(1),
-        root_next=np.where(automaton.root_next < 0, -1, zero),
+        root_next=np.minimum(automaton.root_next, 0),
         memory=0,
     )
 

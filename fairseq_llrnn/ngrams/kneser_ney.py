@@ -149,7 +149,8 @@ def estimate(
         histories, adjusted = counts.histories[span], counts.adjusted[span]
         if n > 1 and prune:
             kept[span] = counts.raw[span] > prune[min(n, len(prune)) - 1]
-        discounted = np.where(kept[span], np.maximum(adjusted - discount_of(adjusted), 0.0), 0.0)
+        by_count = np.array([0.0, *discounts(adjusted)])  # none where the count is zero
+        discounted = np.where(kept[span], np.maximum(adjusted - by_count[np.minimum(adjusted, 3)], 0.0), 0.0)
         # shape: (E,) one more at the end for the history of no words, which is −1
         total = np.bincount(histories % (len(kept) + 1), adjusted, len(kept) + 1)
         freed = np.bincount(histories % (len(kept) + 1), adjusted - discounted, len(kept) + 1)
@@ -174,11 +175,6 @@ def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
     y = n1 / (n1 + 2.0 * n2)
     estimated = (1.0 - 2.0 * y * n2 / n1, 2.0 - 3.0 * y * n3 / n2, 3.0 - 4.0 * y * n4 / n3)
     return estimated if all(0.0 < d <= i for i, d in enumerate(estimated, 1)) else FALLBACK
-
-
-def discount_of(adjusted: np.ndarray) -> np.ndarray:
-    """The discount of every n-gram of one order; none where the count is zero."""
-    return np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
 
 
 class _Counts:

@@ -78,11 +78,6 @@ class NGrams:
     def __len__(self) -> int:
         return len(self.last)
 
-    @property
-    def orders(self) -> np.ndarray:
-        """(E,) how many words an n-gram has."""
-        return np.repeat(np.arange(1, self.order + 1), np.diff(self.starts))
-
     def only(self, kept: np.ndarray) -> NGrams:
         """Those of `kept` (E,) bool alone, in which all unigrams are, and the histories of all that are."""
         where = np.cumsum(kept) - 1
@@ -129,15 +124,6 @@ class NGrams:
             here[missing] = self.suffixes[here[missing]]
             entries[missing] = self.find(here[missing], words[missing])
         return total + self.log_probs[entries]
-
-    def advance(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """The history after one more word, as long as the model can use it: (L,), (L,) -> (L,)."""
-        here = histories.copy()
-        entries = self.find(here, words)
-        while (missing := entries < 0).any():
-            here[missing] = self.suffixes[here[missing]]
-            entries[missing] = self.find(here[missing], words[missing])
-        return np.where(entries >= self.starts[-2], self.suffixes[entries], entries)
 
     def spelled(self, entries: np.ndarray, order: int) -> np.ndarray:
         """The words of n-grams of one order: (L,) -> (L, order)."""

@@ -21,7 +21,7 @@ Which words are whose:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -144,25 +144,17 @@ def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) 
     fail = np.where(shorter == EMPTY, 0, state[shorter])
     start = int(state[model.words.index(BOS)]) if BOS in model.words else 0
 
-    arcs = size + np.flatnonzero(usable[size:])
-    from_state, token = state_of[model.histories[arcs]], symbol[arcs]
-    order = np.lexsort((token, from_state))
-    arcs, from_state, token = arcs[order], from_state[order], token[order]
-
     root_next = np.full(len(words), -1, dtype=np.int64)
     unigrams = np.flatnonzero((match.symbols >= 0) & (match.symbols != bos))
     root_next[match.symbols[unigrams]] = state[unigrams]
     root_next[match.lacking] = state[match.model_unk]
     root_next[eos] = start
     root_next[np.isneginf(log_root)] = -1
-    num_states = len(entries) + 1
-    automaton = Automaton(
-        num_symbols=len(words),
-        starts=np.array([start], dtype=np.int64),
-        offsets=np.concatenate([[0], np.bincount(from_state, minlength=num_states).cumsum()]).astype(np.int64),
-        tokens=token,
-        nexts=np.where(token == eos, start, state[arcs]),
-        log_weights=model.log_probs[arcs],
+    arcs = size + np.flatnonzero(usable[size:])
+    nexts = np.where(symbol[arcs] == eos, start, state[arcs])
+    of_arcs = state_of[model.histories[arcs]], symbol[arcs], nexts, model.log_probs[arcs]
+    automaton = replace(
+        Automaton.from_arcs(len(words), len(entries) + 1, start, *of_arcs),
         fail=np.concatenate([[ROOT], np.where(fail == 0, ROOT, fail)]),
         back_off=np.concatenate([[0.0], model.back_offs[entries]]),
         root_next=root_next,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ngram_oracles import Gram, automaton_log_prob, log_prob, table_of, thinned, total, word_list
+from ngram_oracles import Gram, automaton_log_prob, log_prob, orders_of, table_of, thinned, total, word_list
 
 from fairseq_llrnn.automata.automaton import ROOT, Automaton
 from fairseq_llrnn.errors import DataError
@@ -92,7 +92,7 @@ def test_states_that_say_nothing_do_not_exist() -> None:
 
 
 def table_spelled(model: NGrams, entries: np.ndarray) -> list[list[int]]:
-    orders = model.orders
+    orders = orders_of(model)
     return [model.spelled(np.array([e]), int(orders[e]))[0].tolist() for e in entries]
 
 

@@ -32,9 +32,14 @@ def thinned(model: NGrams, rng: np.random.Generator) -> NGrams:
     return model.only(kept)
 
 
+def orders_of(model: NGrams) -> np.ndarray:
+    """(E,) how many words an n-gram has."""
+    return np.repeat(np.arange(1, model.order + 1), np.diff(model.starts))
+
+
 def table_of(model: NGrams) -> Table:
     """The n-grams of a model, spelled."""
-    orders = model.orders
+    orders = orders_of(model)
     return {
         tuple(model.words[w] for w in model.spelled(np.array([e]), int(orders[e]))[0]): (
             float(model.log_probs[e]),
