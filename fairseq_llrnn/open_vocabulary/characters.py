@@ -20,7 +20,7 @@ symbol, so that a string stops with certainty, and the probabilities of all of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -204,15 +204,12 @@ class CharacterNGrams:
             levels, sums = [], []
             for level, whole in zip(self.levels, self._sums, strict=True):
                 entries = level.entry_keys % self.num_classes == o
-                keys = level.entry_keys[entries] // self.num_classes
-                levels.append(Level(level.keys, level.counts, keys, level.entry_counts[entries]))
+                keys, counts = level.entry_keys[entries] // self.num_classes, level.entry_counts[entries]
+                levels.append(replace(level, entry_keys=keys, entry_counts=counts))
                 mine = whole.class_keys % self.num_classes == o
-                sums.append(
-                    _Sums(
-                        whole.discounts, whole.class_discounts, whole.total, whole.back_off,
-                        whole.class_keys[mine] // self.num_classes, whole.class_total[mine], whole.class_back_off[mine],
-                    )
-                )  # fmt: skip
+                keys, total = whole.class_keys[mine] // self.num_classes, whole.class_total[mine]
+                back_off = whole.class_back_off[mine]
+                sums.append(replace(whole, class_keys=keys, class_total=total, class_back_off=back_off))
             model = CharacterNGrams(self.alphabet, 1, tuple(levels))
             model.__dict__["_sums"] = tuple(sums)
             models.append(model)

@@ -155,11 +155,9 @@ class RareWords:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For the prior's arrays."""
-        letters = np.array([ord(c) for word in self.words for c in word], dtype=np.int64)
-        lengths = np.array([len(word) for word in self.words], dtype=np.int64)
         return {
-            "rare_letters": letters,
-            "rare_lengths": lengths,
+            "rare_letters": np.array([ord(c) for word in self.words for c in word], dtype=np.int64),
+            "rare_lengths": np.array([len(word) for word in self.words], dtype=np.int64),
             "rare_classes": self.classes,
             "rare_log_outside": self.log_outside.flatten(),
         }

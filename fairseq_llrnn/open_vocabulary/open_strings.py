@@ -72,15 +72,6 @@ class Speller(nn.Module):
         raise NotImplementedError
 
 
-def speller_of(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller | None:
-    """The speller of a head; None where n-grams spell alone."""
-    kind = table.vocabulary.kind
-    if kind == KIND or kind not in kinds():
-        return None
-    speller: Speller = SPELLED[kind](head, table, told, beside)
-    return speller
-
-
 class OpenMixture(nn.Module):
     """<unk> as the open classes: `scores` are log π_o + aᵀφ(o)."""
 
@@ -153,7 +144,9 @@ class OpenWords(ClassSource):
         Raises:
             OptionError: told or beside, where no speller of the prior reads them; no table.
         """
-        speller = None if table is None else speller_of(head, table, told, beside)
+        kind = KIND if table is None else table.vocabulary.kind
+        # n-grams spell alone where it is KIND
+        speller = SPELLED[kind](head, table, told, beside) if kind != KIND and kind in kinds() else None
         if table is None or (speller is None and (told, beside) != (None, None)):
             raise OptionError(NO_SPELLER)
         names = head.prior.output.features.names

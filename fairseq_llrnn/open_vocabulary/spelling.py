@@ -17,17 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairseq_llrnn.open_vocabulary.alphabet import END, FIRST
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, StringDistributions
-
-if TYPE_CHECKING:
-    pass
-
 
 AT_ONCE = 64  # beginnings
 MOST = 1 << 15  # beginnings that are looked at; then the best string so far is the answer

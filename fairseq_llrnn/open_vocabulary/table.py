@@ -34,11 +34,8 @@ class OpenTable:
 
     def log_probs(self, ids: np.ndarray) -> np.ndarray:
         """log P_o(w | w ∉ V) of the strings with these ids, all of them at least V: (n,) -> (n, O) float32."""
-        strings = len(self.words.symbols) - self.words.num_words
-        if len(self._rows) < strings:
-            grown = np.full((strings, len(self.vocabulary.names)), np.nan, dtype=np.float32)
-            grown[: len(self._rows)] = self._rows
-            self._rows = grown
+        if more := len(self.words.symbols) - self.words.num_words - len(self._rows):
+            self._rows = np.pad(self._rows, ((0, more), (0, 0)), constant_values=np.nan)
         places = ids - self.words.num_words
         new = np.unique(places[np.isnan(self._rows[places]).any(1)])
         if len(new):

@@ -65,17 +65,16 @@ class OpenVocabulary:
 
     def readable(self, words: Signatures) -> Signatures:
         """ψ of V words, and behind them ψ of the O classes, with those of their features that ψ has."""
-        index, table = words.features.index, words.features
-        names = self.features.names
-        offsets, indices, values = [table.offsets], [table.indices], [table.values]
-        for o in range(len(self.names)):
-            span = slice(self.features.offsets[o], self.features.offsets[o + 1])
-            entries = zip(self.features.indices[span].tolist(), self.features.values[span].tolist(), strict=True)
-            row = sorted((index[names[i]], value) for i, value in entries if names[i] in index)
-            offsets.append(offsets[-1][-1:] + len(row))
-            indices.append(np.array([i for i, _ in row], dtype=np.int64))
-            values.append(np.array([value for _, value in row], dtype=np.float32))
-        whole = FeatureTable(table.names, *(np.concatenate(parts) for parts in (offsets, indices, values)))
+        table, of_classes = words.features, [self.features.row(o) for o in range(len(self.names))]
+        index = table.index
+        rows = [sorted((index[name], value) for name, value in row.items() if name in index) for row in of_classes]
+        entries = [entry for row in rows for entry in row]
+        whole = FeatureTable(
+            table.names,
+            np.append(table.offsets, table.offsets[-1] + np.cumsum([len(row) for row in rows])),
+            np.append(table.indices, np.array([i for i, _ in entries], dtype=np.int64)),
+            np.append(table.values, np.array([value for _, value in entries], dtype=np.float32)),
+        )
         return Signatures(np.append(words.class_of, words.num_classes + np.arange(len(self.names))), whole)
 
     def description(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class OpenVocabulary:
         }
         for name in ("keys", "counts", "entry_keys", "entry_counts"):
             parts = [getattr(level, name) for level in characters.levels]
-            arrays[f"{name}"] = np.concatenate(parts)
+            arrays[name] = np.concatenate(parts)
             arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
         return arrays if self.rare is None else arrays | self.rare.arrays()
 
@@ -165,7 +164,7 @@ def read_open_vocabulary(
 def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:
     split = {}
     for name in ("keys", "counts", "entry_keys", "entry_counts"):
-        sizes, whole = integers(f"{name}_sizes", order), integers(f"{name}")
+        sizes, whole = integers(f"{name}_sizes", order), integers(name)
         if (sizes < 0).any() or sizes.sum() != len(whole):
             raise ValueError(f"the character n-grams: {name}: the parts do not add up to the whole")
         split[name] = np.split(whole, np.cumsum(sizes)[:-1])
