@@ -65,9 +65,6 @@ if TYPE_CHECKING:
 Source = TypeVar("Source", bound=ClassSource)
 
 
-NO_EMBEDDING = "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
-
-
 class MassChange(Protocol):
     """A module that changes masses by what the network says."""
 
@@ -275,11 +272,6 @@ class LogLinearHead(nn.Module):
         """Tokens as the background knows them: one whose classes bring strings knows these itself."""
         return tokens if self.brings_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
-    def _layer_of(self, source: ClassSource, background: Background) -> ContextClasses | None:
-        """The context classes in front of a background that a source has rows for."""
-        kind = source.kind
-        return next((one for one in each_layer(background) if kind is not None and isinstance(one.source, kind)), None)
-
     def _source_of(self, layer: ContextClasses) -> ClassSource:
         """Raises DataError where there is none, OptionError for strings that no text would have."""
         if layer.source.unk is not None and not self.brings_strings:
@@ -318,8 +310,9 @@ class LogLinearHead(nn.Module):
         weight = torch.cat([self.output.weight, *more], dim=1) if more else self.output.weight
         of_source: dict[str, Any] = {}
         for each in self.sources:
-            layer = None if each.kind is None else self._layer_of(each, background)
-            has_rows = each.kind is None or layer is not None
+            kind, layers = each.kind, each_layer(background)
+            layer = None if kind is None else next((one for one in layers if isinstance(one.source, kind)), None)
+            has_rows = kind is None or layer is not None
             if has_rows and each.needs_source_states and source_states is None:
                 raise DataError(
                     "LogLinearHead: expected source_states, the encoder's states (B, L, E), of which "
@@ -372,15 +365,11 @@ class LogLinearHead(nn.Module):
     @property
     def embed_size(self) -> int:
         """D, the width of what `embed` returns."""
-        if self.embedding is None:
-            raise OptionError(NO_EMBEDDING)
-        return self.embedding.embedding_dim
+        return self._reads().embedding_dim
 
     def embedding_rows(self) -> Tensor | None:
         """What is made once, to hand to `embed` several times; None: nothing is."""
-        if self.embedding is None:
-            raise OptionError(NO_EMBEDDING)
-        return self.embedding.kept_rows()
+        return self._reads().kept_rows()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """What the network reads in the place of tokens (…,): (…, D), by the head's `embedding`.
@@ -388,9 +377,15 @@ class LogLinearHead(nn.Module):
         Args:
             rows: of `embedding_rows`, where they are used more than once.
         """
+        return self._reads()(tokens, rows)
+
+    def _reads(self) -> InputEmbedding:
+        """What reads. Raises OptionError where there is none."""
         if self.embedding is None:
-            raise OptionError(NO_EMBEDDING)
-        return self.embedding(tokens, rows)
+            raise OptionError(
+                "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
+            )
+        return self.embedding
 
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 

@@ -167,14 +167,7 @@ class InputEmbedding(Protocol):
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     embedding_dim: int  # D
     sparse_gradients: bool
-
-    @property
-    def read_as(self) -> ReadAs | None:
-        """What tells strings outside the dictionary apart by their features."""
-        ...
-
-    @read_as.setter
-    def read_as(self, read_as: ReadAs | None) -> None: ...
+    read_as: ReadAs | None  # what tells strings outside the dictionary apart by their features
 
     def kept_rows(self) -> Tensor | None: ...
 
