@@ -22,7 +22,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
-from fairseq_llrnn.plugin.search.spell_unknown import class_log_probs, spell_unknown
+from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -361,10 +361,18 @@ def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest
 def test_an_ensemble_spells_by_the_mean_of_its_models(setting: Any) -> None:
     other = copy.deepcopy(setting.model)
     randomise(other, seed=3)
-    models, tokens, places = [setting.model.eval(), other.eval()], unknown_words(setting, 1)[0][0]["tokens"], [1]
-    alone = [class_log_probs([m], [None], tokens, torch.tensor(places)).exp() for m in models]
-    both = class_log_probs(models, [None, None], tokens, torch.tensor(places)).exp()
-    torch.testing.assert_close(both, alone[0] + alone[1])
+    dictionary, le = setting.task.dictionary, setting.task.dictionary.index("le")
+
+    def probabilities(decoder: Any) -> torch.Tensor:
+        """Of <unk> behind `le`, by class."""
+        batch = decoder.extract_features(torch.tensor([[2, le]]))[1]["batch"]
+        unknown = decoder.head.target_log_probs(batch, torch.tensor([[le, dictionary.unk()]]))[0, 1]
+        return (unknown + batch.kept["open_words"][0, 1].log_softmax(-1)).exp()
+
+    with torch.no_grad():
+        both = sum(probabilities(model.eval().decoder) for model in (setting.model, other))
+    best = dictionary[setting.model.decoder.head.open_words.table.spelt(int(both.argmax()))]
+    assert spelt(setting, 3, None, other) == {best: 3}
     assert sum(spelt(setting, 5, np.random.default_rng(1), other).values()) == 5
 
 

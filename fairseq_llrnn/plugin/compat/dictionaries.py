@@ -121,8 +121,7 @@ class OpenDictionary(Dictionary):
     def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
         """As fairseq's; where there is a marker, with marks. It gets the cells behind tabs of this line."""
         if self.marker is None:
-            whole: Tensor = super().encode_line(line, *args, **options)
-            return whole
+            return super().encode_line(line, *args, **options)
         text, *cells = line.rstrip("\n").split("\t")
         tokens: Tensor = super().encode_line(text, *args, **options)
         marked = self.marker.marked(tokens.tolist(), [cell for cell in cells if cell.strip()])

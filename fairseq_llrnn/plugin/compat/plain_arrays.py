@@ -76,8 +76,7 @@ def number(kind: object, content: bytes) -> np.generic:
     if not isinstance(kind, NumberType):
         raise UnpicklingError("Cannot read something else than a number")
     kind.check(content, ())
-    value: np.generic = np.frombuffer(content, kind.dtype)[0]
-    return value
+    return np.frombuffer(content, kind.dtype)[0]
 
 
 # What torch's reader may call, by the names that files have for it.

@@ -72,8 +72,7 @@ class SourceKeepingEncoder(TransformerEncoderBase):
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
         """As fairseq's; refuses weights that were trained beside another source prior."""
         check_source_prior(self.embed_tokens, state_dict, f"{name}.")
-        upgraded: dict[str, Tensor] = super().upgrade_state_dict_named(state_dict, name)
-        return upgraded
+        return super().upgrade_state_dict_named(state_dict, name)
 
 
 class TransformerLogLinearDecoder(LogLinearDecoder):

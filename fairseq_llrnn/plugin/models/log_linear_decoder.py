@@ -207,8 +207,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if entry is None:
             entry = {"search": Search()}
             self.set_incremental_state(incremental_state, "search", entry)
-        search: Search = entry["search"]
-        return search
+        return entry["search"]
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Number new_order[i] of the hypotheses comes to place i."""

@@ -192,8 +192,7 @@ class Scorer:
             output = decoder(previous, **encoder)
             log_probs = self.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
-        totals: list[float] = log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
-        return totals
+        return log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
 
     def _note_strings(self, background: Any, target: Tensor) -> None:
         """Count the strings outside the dictionary that no slot offers."""

@@ -164,8 +164,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         """As fairseq's, with <unk> for strings outside the dictionary."""
         source = with_unk(src_tokens, self.models[0].encoder.dictionary)
         written = with_unk(prev_output_tokens, self.models[0].decoder.dictionary)
-        result: Tensor = super().forward_align(source, src_lengths, written)
-        return result
+        return super().forward_align(source, src_lengths, written)
 
     def forward_decoder(
         self,
@@ -198,8 +197,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         decoder = model.decoder
         if not is_ours(model):
             words, alone = with_unk(tokens, decoder.dictionary), EnsembleModel([model])
-            answer: tuple[Tensor, Tensor | None] = alone.forward_decoder(words, encoder_outs, [state], temperature)
-            return answer
+            return alone.forward_decoder(words, encoder_outs, [state], temperature)
         decoder.search(state).longest = self.session.longest
         encoder_out = encoder_outs[0] if encoder_outs else None
         _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)

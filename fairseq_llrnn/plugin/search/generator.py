@@ -86,8 +86,7 @@ def count_groups_by_rows(generator: object) -> None:
         if original_batch_idxs is not None:
             first = original_batch_idxs if step == 0 else first
             original_batch_idxs = (original_batch_idxs.unsqueeze(1) == first).long().argmax(1)
-        answer: tuple[Tensor, Tensor, Tensor] = by_number(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
-        return answer
+        return by_number(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
 
     search.step = step
 
@@ -157,8 +156,7 @@ class RepeatBlocker(NGramRepeatBlock):
 
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
         columns = self.session.under_way.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
-        blocked: Tensor = super().forward(columns, lprobs, bsz, beam_size, step)
-        return blocked
+        return super().forward(columns, lprobs, bsz, beam_size, step)
 
 
 class ColumnGenerator(SequenceGenerator):
@@ -247,16 +245,12 @@ class ColumnGenerator(SequenceGenerator):
         self.session.columns, columns = self.session.under_way.forced(words, lprobs)
         in_columns = prefix_tokens.clone()  # what came before is compared with the words written
         in_columns[:, step] = columns[::beam_size]
-        result: tuple[Tensor, Tensor, Tensor] = super()._prefix_tokens(
-            step, lprobs, scores, tokens, in_columns, beam_size
-        )
-        return result
+        return super()._prefix_tokens(step, lprobs, scores, tokens, in_columns, beam_size)
 
     def finalize_hypos(self, *args: Any) -> list[int]:  # the signature is fairseq's
         """As fairseq's; the session knows where it keeps the hypotheses."""
         self.session.finalized = args[5]
-        finished: list[int] = super().finalize_hypos(*args)
-        return finished
+        return super().finalize_hypos(*args)
 
 
 class AligningColumnGenerator(SequenceGeneratorWithAlignment, ColumnGenerator):
@@ -266,5 +260,4 @@ class AligningColumnGenerator(SequenceGeneratorWithAlignment, ColumnGenerator):
         """As fairseq's, which needs k hypotheses of each sentence."""
         for hypotheses in hypothesis:
             hypotheses += hypotheses[-1:] * (self.beam_size - len(hypotheses))
-        prepared: tuple[Tensor, ...] = super()._prepare_batch_for_alignment(sample, hypothesis)
-        return prepared
+        return super()._prepare_batch_for_alignment(sample, hypothesis)

@@ -113,13 +113,6 @@ def _encoded(model: BaseFairseqModel, sample: dict[str, Any], row: int) -> Any:
 
 
 @torch.no_grad()
-def class_log_probs(models: list[BaseFairseqModel], states: list[Any], tokens: Tensor, places: Tensor) -> Tensor:
-    """log of the sum of p(<unk>, open class | K) over some models at the places (n,) of a hypothesis (T,): (n, O)."""
-    told = [_places(model, state, tokens, places)[0] for model, state in zip(models, states, strict=True)]
-    return torch.stack(told).logsumexp(0)
-
-
-@torch.no_grad()
 def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
     """log p(<unk>, open class | K) at places (n,) of a hypothesis (T,), and what spells there: (n, O), (n, H or X)."""
     decoder = model.decoder

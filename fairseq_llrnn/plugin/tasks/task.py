@@ -131,8 +131,7 @@ class PluginTask(FairseqTask):
                 f"the {names[0]} data: {allowed}, found none of {len(too_long):,} sentences that short; raise the "
                 "limit, or shorten them"
             )
-        kept: np.ndarray = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        return kept
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def is_training_data(self, split: str, combine: bool, train_subset: str) -> bool:
         """Whether `load_dataset` is asked for what training reads: only who trains combines the parts of this split.
