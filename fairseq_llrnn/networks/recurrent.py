@@ -303,10 +303,6 @@ class GlobalAttention(nn.Module):
 
     def __init__(self, kind: str, hidden_size: int, source_size: int) -> None:
         super().__init__()
-        if kind not in ATTENTIONS:
-            raise ValueError(f"kind: expected one of {ATTENTIONS}, found {kind!r}")
-        if kind == "dot" and hidden_size != source_size:
-            raise ValueError(f"dot attention: expected equal widths, found {hidden_size} and {source_size}")
         self.kind = kind
         compared = hidden_size if kind == "additive" else source_size
         self.query = nn.Identity() if kind == "dot" else nn.Linear(hidden_size, compared, bias=False)

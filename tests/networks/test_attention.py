@@ -45,8 +45,3 @@ def test_gradients_reach_every_parameter(kind: str) -> None:
     assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in attention.parameters())
 
 
-def test_what_does_not_fit_is_said() -> None:
-    with pytest.raises(ValueError, match="expected one of .*found 'cosine'"):
-        GlobalAttention("cosine", WIDTH, WIDTH)
-    with pytest.raises(ValueError, match="expected equal widths, found 6 and 8"):
-        GlobalAttention("dot", WIDTH, 8)

@@ -41,7 +41,7 @@ from fairseq_llrnn.plugin.models.options import (
     check_decoder,
     prior_of,
 )
-from fairseq_llrnn.plugin.models.recurrent_models import RecurrentDecoder
+from fairseq_llrnn.plugin.models.recurrent_models import RecurrentDecoder, WindowDecoder
 
 
 class LogBilinearNetwork(nn.Module):
@@ -53,23 +53,19 @@ class LogBilinearNetwork(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, context: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.context, self.dropout = context, dropout
         self.matrices = nn.Parameter(torch.empty(context, hidden_size, input_size))  # R_1 of the last word, R_2, …
         bound = (3.0 / (context * input_size)) ** 0.5  # states vary as much as the words' vectors do
         nn.init.uniform_(self.matrices, -bound, bound)
 
-    @property
-    def context(self) -> int:
-        return self.matrices.size(0)
-
     def forward(self, x: Tensor) -> Tensor:
         """Vectors of the words before each position, (B, T, D), whose last one is the nearest -> (B, T, H)."""
         x = dropout(x, self.dropout, self.training, False)
-        context, hidden_size, _ = self.matrices.shape
+        hidden_size = self.matrices.size(1)
         products = functional.linear(x, self.matrices.flatten(0, 1))  # shape: (B, T, C·H)
         time = x.size(1)
         hidden = products[..., :hidden_size]
-        for k, farther in enumerate(products.split(hidden_size, -1)[1:context], start=1):
+        for k, farther in enumerate(products.split(hidden_size, -1)[1:], start=1):
             hidden = hidden + functional.pad(farther, (0, 0, k, 0))[:, :time]
         return dropout(hidden, self.dropout, self.training, False)
 
@@ -140,7 +136,7 @@ WIDEST_WINDOW = 1000  # every position is read with as many words
 class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 
-    decoder: RecurrentDecoder
+    decoder: RecurrentDecoder | WindowDecoder
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":
@@ -162,6 +158,5 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
                 f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
                 "on what a word does not change; leave it out"
             )
-        head = build_head(args, task)
-        window, reduced = args.context_window, args.bf16_products
-        return cls(RecurrentDecoder(task.dictionary, network, head, window, reduced))
+        kind, limit = (WindowDecoder, args.context_window) if args.context_window else (RecurrentDecoder, None)
+        return cls(kind(task.dictionary, network, build_head(args, task), limit, args.bf16_products))

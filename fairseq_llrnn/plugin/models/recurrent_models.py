@@ -17,6 +17,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentEncoder, RecurrentNetwork, dropout, find_cell
@@ -43,69 +44,14 @@ WINDOWS = 2048  # that are read together where no gradient is kept
 
 
 class RecurrentDecoder(LogLinearDecoder):
-    """Words by their features or characters -> recurrent network -> log-linear output over signatures."""
+    """Words by their features or characters -> recurrent network -> log-linear output over signatures.
 
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        network: RecurrentNetwork,
-        head: LogLinearHead,
-        context_window: int,
-        bf16_products: bool,
-    ) -> None:
-        """Keep the parts.
-
-        Args:
-            head: with embeddings. context_window: W, or 0 for the whole prefix.
-        """
-        super().__init__(dictionary, head, bf16_products)
-        self.network = network
-        self.context_window = context_window
-
-    def hidden(
-        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
-    ) -> HiddenStates:
-        if incremental_state is None:
-            return self._hidden_of_sequence(previous)
-        table, search = self.input_rows(incremental_state), self.search(incremental_state)
-        if self.context_window:
-            return HiddenStates(self._hidden_of_windows(previous[:, -self.context_window :].unsqueeze(1), table))
-        unread = previous if search.network is None else previous[:, -1:]
-        hidden, search.network = self.network(self.head.embed(unread, table), search.network)
-        return HiddenStates(hidden[:, -1:])
-
-    def _hidden_of_sequence(self, tokens: Tensor) -> HiddenStates:
-        if not self.context_window:
-            run = self.network.run(self.head.embed(tokens))
-            return HiddenStates(run.hidden, terms=self.network.terms_of(run, tokens))
-        width = self.context_window
-        padded = torch.nn.functional.pad(tokens, (width - 1, 0), value=self.dictionary.pad())
-        return HiddenStates(self._hidden_of_windows(padded.unfold(1, width, 1), self.head.embedding_rows()))
-
-    def _hidden_of_windows(self, windows: Tensor, table: Tensor | None) -> Tensor:
-        """Every position sees its last W words: (B, T, ≤ W) tokens -> (B, T, H). Missing words are zero vectors."""
-        batch, time, width = windows.shape
-        flat = windows.reshape(batch * time, width)
-        flat = torch.nn.functional.pad(flat, (self.context_window - width, 0), value=self.dictionary.pad())
-        # a window holds W times what its position does: without a gradient to keep, some are read at a time
-        at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
-        return torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)]).view(batch, time, -1)
-
-    def _last_hidden(self, windows: Tensor, table: Tensor | None) -> Tensor:
-        """(N, W) tokens -> (N, H)."""
-        embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
-        hidden: Tensor = self.network(embedded)[0]
-        return hidden[:, -1]
-
-
-class SourceDecoder(LogLinearDecoder):
-    """A recurrent network that starts from a source, reads of it beside every word, and looks at it afterwards.
-
-    A subclass says what of these three it does: `start`, `beside`, `read_out`.
+    It may start from a source, read of it beside every word, and look at it afterwards: a subclass says what of these
+    three it does, by `start`, `beside` and `read_out`.
 
     Args:
         head: with embeddings.
-        max_positions: the longest target that fairseq may give.
+        max_positions: the longest target that fairseq may give; None: any.
     """
 
     def __init__(
@@ -113,7 +59,7 @@ class SourceDecoder(LogLinearDecoder):
         dictionary: Dictionary,
         network: RecurrentNetwork,
         head: LogLinearHead,
-        max_positions: int,
+        max_positions: int | None,
         bf16_products: bool,
     ) -> None:
         super().__init__(dictionary, head, bf16_products)
@@ -139,28 +85,60 @@ class SourceDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        assert encoder_out is not None
+        source = encoder_out or {}  # of a language model, whose methods above do not look at it
         search = None if incremental_state is None else self.search(incremental_state)
         state, unread = None if search is None else search.network, previous
         if state is None:
-            state = self.start(encoder_out)
+            state = self.start(source)
         else:
             unread = previous[:, -1:]
         read = self.head.embed(unread, self.input_rows(incremental_state))
-        beside = self.beside(encoder_out, range(previous.size(1) - unread.size(1), previous.size(1)))
+        beside = self.beside(source, range(previous.size(1) - unread.size(1), previous.size(1)))
         if beside is not None:
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
         if search is None:
-            return replace(self.read_out(run.hidden, read, encoder_out), terms=self.network.terms_of(run, unread))
+            return replace(self.read_out(run.hidden, read, source), terms=self.network.terms_of(run, unread))
         search.network = run.state
-        return self.read_out(run.hidden[:, -1:], read[:, -1:], encoder_out)
+        return self.read_out(run.hidden[:, -1:], read[:, -1:], source)
 
     def max_positions(self) -> int:
-        return self.longest
+        return super().max_positions() if self.longest is None else self.longest
 
 
-class AttentionDecoder(SourceDecoder):
+class WindowDecoder(LogLinearDecoder):
+    """A recurrent network that reads the last W words before each position anew; missing ones are zero vectors."""
+
+    def __init__(
+        self, dictionary: Dictionary, network: RecurrentNetwork, head: LogLinearHead, width: int, bf16_products: bool
+    ) -> None:
+        """head: with embeddings. width: W."""
+        super().__init__(dictionary, head, bf16_products)
+        self.network = network
+        self.width = width
+
+    def hidden(
+        self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
+    ) -> HiddenStates:
+        padded = functional.pad(previous, (self.width - 1, 0), value=self.dictionary.pad())
+        if incremental_state is None:
+            table = self.head.embedding_rows()
+        else:
+            padded, table = padded[:, -self.width :], self.input_rows(incremental_state)
+        windows = padded.unfold(1, self.width, 1)  # shape: (B, T, W)
+        flat = windows.flatten(0, 1)
+        # a window holds W times what its position does: without a gradient to keep, some are read at a time
+        at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
+        hidden = torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)])
+        return HiddenStates(hidden.view(*windows.shape[:2], -1))
+
+    def _last_hidden(self, windows: Tensor, table: Tensor | None) -> Tensor:
+        """(N, W) tokens -> (N, H)."""
+        embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
+        return self.network(embedded)[0][:, -1]
+
+
+class AttentionDecoder(RecurrentDecoder):
     """Starts from the encoder's summary of the source (Sutskever et al. 2014), then attends to its states.
 
     Args:
@@ -295,10 +273,4 @@ class RecurrentTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent decoder."""
 
     encoder: SourceEncoder
-    decoder: SourceDecoder
-
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
-    ) -> tuple[Tensor, dict[str, Any]]:
-        encoder_out = self.encoder(src_tokens, src_lengths)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
+    decoder: RecurrentDecoder

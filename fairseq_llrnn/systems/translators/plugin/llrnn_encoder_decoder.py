@@ -34,9 +34,9 @@ from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
 from fairseq_llrnn.plugin.models.options import CELL, build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_models import (
+    RecurrentDecoder,
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
-    SourceDecoder,
     SourceEncoder,
     recurrent_reader,
 )
@@ -57,7 +57,7 @@ class Maxout(nn.Module):
         return torch.amax(self.linear(x).unflatten(-1, (self.units, self.pieces)), dim=-1)
 
 
-class MaxoutDecoder(SourceDecoder):
+class MaxoutDecoder(RecurrentDecoder):
     """The summary of the source at every step, and a layer of maxout units before the head.
 
     Args:

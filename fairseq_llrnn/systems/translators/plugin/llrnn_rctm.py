@@ -31,9 +31,9 @@ from fairseq_llrnn.plugin.models.options import (
     source_embedding,
 )
 from fairseq_llrnn.plugin.models.recurrent_models import (
+    RecurrentDecoder,
     RecurrentTranslationConfig,
     RecurrentTranslationModel,
-    SourceDecoder,
     SourceEncoder,
 )
 from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource, log_prob
@@ -53,7 +53,7 @@ class ConvolutionalEncoder(SourceEncoder):
         return {**out, RATE: [self.network.length(src_tokens.ne(self.network.pad).sum(1))]}
 
 
-class ConvolutionalDecoder(SourceDecoder):
+class ConvolutionalDecoder(RecurrentDecoder):
     """Reads vector i of the source beside word i, and the last one beside all words behind."""
 
     attends = False
