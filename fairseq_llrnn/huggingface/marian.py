@@ -19,6 +19,7 @@ width.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
 from fairseq_llrnn.head.checks import refuse_other_numbers
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.huggingface.processor import PrefixStates, by_token
+from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
 from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior
 
@@ -183,11 +184,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         assert state is not None and ended is not None  # of `prepare_inputs_for_generation`
         head, step = self.head, self.head.step(hidden, state)
         log_p = by_token(step.word_log_probs(), step.background.columns(state.states), head.prior)
-        # a beam search may keep a hypothesis of probability zero, where a grammar has fewer: nothing follows it, either
-        over = ended | log_p.isnan().any(1) | log_p.isneginf().all(1)
-        only_pad = torch.full_like(log_p, NEGATIVE_INFINITY)
-        only_pad[:, head.pad] = 0.0
-        return torch.where(over.unsqueeze(1), only_pad, log_p).unsqueeze(1)
+        is_pad = torch.arange(log_p.size(1), device=log_p.device) == head.pad
+        return only_behind_the_end(log_p, ended, is_pad).unsqueeze(1)
 
     def _maybe_prepare_encoder_kwargs_for_generation(
         self,
@@ -282,14 +280,11 @@ class Search:
     def _start(self, source: Tensor, source_states: Tensor) -> State:
         """Raises DataError where nothing complete is within reach."""
         head, longest = self.head, self.longest
-        if (table := head.prior.offers()) is None:
+        with ExitStack() as restored:
+            if (table := head.prior.offers()) is not None:
+                restored.callback(setattr, table, "once", table.once)
+                table.once = True
             state = head.start(len(source), source=source, source_states=source_states)
-        else:
-            before, table.once = table.once, True
-            try:
-                state = head.start(len(source), source=source, source_states=source_states)
-            finally:
-                table.once = before
         needed = int(state.background.steps_to_end(state.states).max())
         if needed > longest:
             raise DataError(

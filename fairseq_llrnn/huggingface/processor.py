@@ -105,6 +105,15 @@ def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
     return wide.scatter_reduce(1, strings, values[:, num_words:], "amax")
 
 
+def only_behind_the_end(log_p: Tensor, ended: Tensor, allowed: Tensor) -> Tensor:
+    """log p (N, K) in which nothing but the `allowed` tokens, (K,), may follow what has ended, (N,).
+
+    Nor what has no probability: a beam search may keep such a hypothesis, where a grammar has fewer.
+    """
+    over = (ended | log_p.isnan().any(1) | log_p.isneginf().all(1)).unsqueeze(1)
+    return torch.where(over & allowed, 0.0, log_p.masked_fill(over, NEGATIVE_INFINITY))
+
+
 States = TypeVar("States")
 
 
@@ -220,11 +229,8 @@ class BackgroundProcessor:
             if limited is not self.background:
                 reachable = self._of_tokens(limited.log_shares(states), states)
                 log_p = log_p.masked_fill(reachable.isneginf(), NEGATIVE_INFINITY)
-        # behind the end, and where a beam search keeps a hypothesis of probability zero, only the end may follow
         ended = self.words[input_ids[:, self.unread :]].eq(self.end).any(1)
-        over = ended | log_p.isnan().any(1) | log_p.isneginf().all(1)
-        log_p = log_p.masked_fill(over.unsqueeze(1), NEGATIVE_INFINITY)
-        return torch.where(over.unsqueeze(1) & self.words.eq(self.end), 0.0, log_p)
+        return only_behind_the_end(log_p, ended, self.words.eq(self.end))
 
     def _sentence(self, hypotheses: int) -> Tensor:
         """Which sentence each hypothesis is of: (N,)."""
