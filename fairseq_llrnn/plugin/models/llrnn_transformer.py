@@ -4,13 +4,13 @@ fairseq's encoder and decoder are untouched, but that the source is kept, and th
 """
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.models.transformer import (
     DEFAULT_MAX_SOURCE_POSITIONS,
     DEFAULT_MAX_TARGET_POSITIONS,
@@ -127,8 +127,6 @@ REFUSED = {
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
     "merge_src_tgt_embed": "build joint dictionaries with fairseq-preprocess --joined-dictionary",
     "adaptive_softmax_cutoff": "the log-linear layer takes the place of the softmax",
-    "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
-    "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
     "encoder_layers_to_keep": "train a model with fewer --encoder-layers",
     "decoder_layers_to_keep": "train a model with fewer --decoder-layers",
 }
@@ -137,7 +135,19 @@ REFUSED = {
 @dataclass
 @takes(HEAD, INPUT, SOURCE)
 class LLRNNTransformerConfig(FairseqDataclass):
-    """Options beside those of fairseq's Transformer and those below."""
+    """Options beside those of fairseq's Transformer."""
+
+    feature_input: bool = field(
+        default=False,
+        metadata={"help": "the decoder reads words through their features (ψ) instead of a table of words"},
+    )
+    tie_features: bool = field(
+        default=False,
+        metadata={"help": "one table of feature weights for input (ψ) and output (φ); needs --feature-input"},
+    )
+    bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+    learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
+    lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
 @registered(register_model, "llrnn_transformer")
@@ -149,17 +159,6 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
-        parser.add_argument(
-            "--feature-input", action="store_true",
-            help="the decoder reads words through their features (ψ) instead of a table of words",
-        )  # fmt: skip
-        parser.add_argument(
-            "--tie-features", action="store_true",
-            help="one table of feature weights for input (ψ) and output (φ); needs --feature-input",
-        )  # fmt: skip
-        parser.add_argument("--bf16-products", action="store_true", help=BF16_PRODUCTS["help"])
-        parser.add_argument("--learn-background-temperature", action="store_true", help=LEARN_TEMPERATURE["help"])
-        parser.add_argument("--lexical-warmup-updates", type=int, default=0, metavar="N", help=LEXICAL_WARMUP["help"])
         gen_parser_from_dataclass(parser, LLRNNTransformerConfig())
 
     @classmethod
@@ -171,8 +170,7 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
         """
         prior = prior_of(task, "llrnn_transformer", "llrnn_translation")
         base_architecture(args)
-        for name in ("feature_input", "tie_features", "bf16_products"):  # fairseq leaves out flags that are not given
-            setattr(args, name, getattr(args, name, False))
+        set_defaults(args, feature_input=False, tie_features=False, bf16_products=False)  # older checkpoints lack some
         for name, advice in REFUSED.items():
             if getattr(args, name, None):
                 raise OptionError(f"--{name.replace('_', '-')}: not supported by llrnn_transformer; {advice}")
@@ -225,11 +223,7 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
         decoder = TransformerLogLinearDecoder(target, body, head, args.bf16_products)
         return cls(args, encoder, decoder)
 
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor
-    ) -> tuple[Tensor, dict[str, Any]]:
-        encoder_out = self.encoder(src_tokens, src_lengths)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out)
+    forward = FairseqEncoderDecoderModel.forward  # without options of layers that fairseq's Transformer hands on
 
 
 def _check(args: Namespace) -> None:
