@@ -78,30 +78,21 @@ def _check_sentences(prior: Prior, part: Part, lines: list[list[int]], split: st
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
-        "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
+        f"{FIX_GRAMMAR}"
     )
 
 
-def how_to_fix(prior: Prior) -> str:
-    """What to do about a target that the background forbids."""
-    if _is_grammar(prior):
-        return "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
-    return _how_to_fix_prior(prior)
+FIX_GRAMMAR = "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
 
 
-def _is_grammar(prior: Prior) -> bool:
-    return any(part.is_grammar for part in prior.parts) and not prior.settings.get("unsupported")
-
-
-def _how_to_fix_prior(prior: Prior) -> str:
-    unsupported = prior.settings.get("unsupported")  # kinds of words that need evidence, if any
-    if unsupported:
+def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
+    """What to do about a target that the background forbids; fix_grammar: where that is a grammar."""
+    if unsupported := prior.settings.get("unsupported"):  # kinds of words that need evidence
         return (
             f"it may be of a kind that needs evidence (evidence.unsupported {' '.join(unsupported)}) and find none "
-            "in its "
-            "source: build the prior with small weights there instead of 0"
+            "in its source: build the prior with small weights there instead of 0"
         )
-    return FIX_ZERO_MASS
+    return fix_grammar if any(part.is_grammar for part in prior.parts) else FIX_ZERO_MASS
 
 
 def refuse_beginning(
@@ -115,9 +106,8 @@ def refuse_beginning(
     forbidden = first_forbidden(log_share, beginning, dictionary.pad())
     if forbidden is not None:
         sentence = "a sentence" if ids is None else f"sentence {int(ids[forbidden.row]) + 1}"
-        fix = "fix the grammar" if _is_grammar(prior) else _how_to_fix_prior(prior)
         raise DataError(
             f"the background gives word {dictionary[forbidden.token]!r} no mass, but the beginning that {sentence} "
             f"must have has it at position {forbidden.position}, in {dictionary.string(forbidden.around)!r}; begin "
-            f"with other words, or {fix}"
+            f"with other words, or {how_to_fix(prior, 'fix the grammar')}"
         )

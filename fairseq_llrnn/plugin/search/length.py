@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.search.columns import Hypotheses
 
-Hypotheses = list[list[dict[str, Tensor]]]  # of every sentence, its hypotheses
 Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Hypotheses]
 
 
@@ -141,7 +141,7 @@ def _of_terms(background: Background, state: Tensor, row: int) -> str:
     return f" ({required:,} of them forms of its terms)" if required else ""
 
 
-def refuse_no_hypothesis(results: list[list[dict[str, Tensor]]], sample: dict[str, Any], longest: int) -> None:
+def refuse_no_hypothesis(results: Hypotheses, sample: dict[str, Any], longest: int) -> None:
     """Raise DataError for a sentence without hypotheses, where an end was in reach; longest: as above."""
     for row, hypotheses in enumerate(results):
         if not hypotheses:

@@ -29,8 +29,7 @@ from torch import Tensor
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import draw_columns
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-
-Hypotheses = list[list[dict[str, Tensor]]]
+from fairseq_llrnn.plugin.search.columns import Hypotheses
 
 
 def random_of(generator: SequenceGenerator) -> np.random.Generator | None:
