@@ -5,14 +5,14 @@ import argparse
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE
 
-from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.tasks.evidence_options import check_evidence_options
+from fairseq_llrnn.plugin.tasks.evidence_options import check_evidence_options, counted_in_search
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
 SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampling", "--beam", 4, "--nbest", 4]]
@@ -35,12 +35,15 @@ def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPat
     return place / "checkpoint_last.pt"
 
 
-def test_to_know_what_was_said_and_not_to_know_it_exclude_each_other() -> None:
-    both = argparse.Namespace(max_slots=16, evidence_once=True, evidence_freely=True)
-    with pytest.raises(
-        OptionError, match=r"--evidence-once: expected it without --evidence-freely, found both; .*leave one"
-    ):
-        check_evidence_options(both)
+def test_searches_may_do_without_what_training_knew() -> None:
+    """`llrnn generate` takes --evidence-once from the checkpoint."""
+    shares = {"evidence_dropout": 0.0, "invented_evidence": 0.0}
+    both = argparse.Namespace(max_slots=16, evidence_once=True, evidence_freely=True, **shares)
+    check_evidence_options(both)
+    table = SimpleNamespace(once=True)
+    with counted_in_search(both, SimpleNamespace(offers=lambda: table)):
+        assert not table.once
+    assert table.once
 
 
 @pytest.mark.parametrize("options", SEARCHES)

@@ -3,15 +3,16 @@
 `OfferedStrings` (plugin/data/invented_evidence.py) does it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.defaults import MAX_SLOTS
 from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
+from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
+from fairseq_llrnn.plugin.models.extensions import non_default_options
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -53,11 +54,6 @@ class EvidenceConfig(FairseqDataclass):
 def check_evidence_options(cfg: Any) -> None:
     """Raise OptionError for values that do not exist."""
     check_least("--max-slots", cfg.max_slots, 1)
-    if cfg.evidence_once and cfg.evidence_freely:
-        raise OptionError(
-            "--evidence-once: expected it without --evidence-freely, found both; one says to know what was said, the "
-            "other not to: leave one of them out"
-        )
     for name in ("evidence_dropout", "invented_evidence"):
         if not 0.0 <= getattr(cfg, name) < 1.0:
             raise OptionError(
@@ -72,23 +68,13 @@ def refuse_idle_evidence(cfg: Any, prior: Prior) -> None:
     """
     if prior.offered_kinds:
         return
-    options = [option for option in fields(EvidenceConfig) if not option.name.startswith("_")]  # fairseq's
-    values = ((option.name, getattr(cfg, option.name), option.default) for option in options)
     refuse_idle(
-        {name: value for name, value, default in values if value not in (default, 0)},
+        {name: value for name, value in non_default_options(cfg, EvidenceConfig).items() if value != 0},
         "expected a prior with evidence (`llrnn prior --evidence`), found one without; leave it out, or build another",
     )
 
 
-@contextmanager
-def counted_in_search(cfg: Any, prior: Prior) -> Iterator[None]:
+def counted_in_search(cfg: Any, prior: Prior) -> AbstractContextManager[None]:
     """Searches inside know what was said of the evidence, also of models whose training did not; cfg may forbid it."""
     table = prior.offers()
-    if table is None:
-        yield
-        return
-    before, table.once = table.once, not cfg.evidence_freely
-    try:
-        yield
-    finally:
-        table.once = before
+    return nullcontext() if table is None else replaced(table, "once", lambda before: not cfg.evidence_freely)
