@@ -26,13 +26,26 @@ from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, Parser, load
 from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.announced import load_all
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, MODELS, declared_options
+from fairseq_llrnn.plugin.models.extensions import (
+    ATTENTIVE,
+    EXTENSIONS,
+    HEAD,
+    INPUT,
+    RECURRENT,
+    SOURCE,
+    declared_options,
+)
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.static import UnigramOptions
 from fairseq_llrnn.registry import load as load_module
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys
+
+MODELS = {
+    HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder",
+    RECURRENT: "models with a recurrent network", ATTENTIVE: "llrnn_lstm",
+}  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "options.md"

@@ -31,12 +31,8 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
-# Places, whose models take the same options, and what these models are called.
+# Places, whose models take the same options.
 HEAD, INPUT, SOURCE, RECURRENT, ATTENTIVE = "head", "input", "source", "recurrent", "attentive"
-MODELS = {
-    HEAD: "all models", INPUT: "models that read what they write", SOURCE: "models with an encoder",
-    RECURRENT: "models with a recurrent network", ATTENTIVE: "llrnn_lstm",
-}  # fmt: skip
 
 
 class TaskExtension:
@@ -188,11 +184,6 @@ def check_dropouts(args: Args, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
-def expected_modules() -> dict[str, str]:
-    """What messages expect where a checkpoint has modules of a head that a model has not."""
-    return {name: expected for extension in EXTENSIONS for name, expected in extension.modules.items()}
-
-
 def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
     """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.of_head`."""
     arguments: dict[str, Any] = {}
@@ -217,9 +208,3 @@ def input_of(args: Args, features: InputOf | None, size: int | None = None) -> I
     for extension in EXTENSIONS:
         features = extension.embedding(args, features, size) or features
     return features
-
-
-def set_up_network(args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-    """Let all extensions change a recurrent network."""
-    for extension in EXTENSIONS:
-        extension.set_up_network(args, network, dictionary)

@@ -30,7 +30,7 @@ from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
-from fairseq_llrnn.plugin.models.extensions import expected_modules
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.registry import load_all
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,6 @@ logger = logging.getLogger(__name__)
 EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
 IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
-OPTIONS = {  # what messages say of modules of a head that are not there
-    "temperature": "--learn-background-temperature: expected this option",
-}
 
 
 @cache
@@ -238,7 +235,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         strings themselves are sample["strings"] then.
 
         Raises:
-            OptionError: some of the positions, of a background that is another one at each of them.
+            OptionError: some of the positions.
         """
         first, extra = net_output
         if "step" in extra:
@@ -248,7 +245,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return result if log_probs else result.exp()
         batch: Batch = extra["batch"]
         if first.shape[:2] != extra["condition"].previous.shape:
-            batch = self._some_positions(first)
+            raise OptionError("--softmax-batch: not supported; leave it out: a batch is scored in parts as it is")
         if sample is None or sample.get("target") is None:
             result = self.head.word_log_probs(batch)
             return result if log_probs else result.exp()
@@ -257,16 +254,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         refuse_forbidden(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
         # of several models the scorer takes the mean of probabilities, and leaves out of a perplexity what is 0 then
         return TargetProbs(of_targets if log_probs else of_targets.double().exp(), sample["target"])
-
-    def _some_positions(self, hidden: Tensor) -> Batch:
-        """The batch of --softmax-batch: hidden states (1, n, H), of positions that are not given."""
-        if self.head.reads_context:
-            raise OptionError(
-                "--softmax-batch: not supported with this prior, whose background is another one at every "
-                "position; leave it out: such a batch is scored in parts as it is"
-            )
-        previous = torch.full(hidden.shape[:2], self.dictionary.eos(), device=hidden.device)
-        return self.head.batch(hidden, self.head.condition(previous))
 
     # ---- fairseq's other questions ----------------------------------------------------------------------------------
 
@@ -279,14 +266,17 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         for code in load_all("user_code"):
             if (option := f"--{code.OPTION}") not in of_sources:
                 code.check(option, "the checkpoint", state_dict, 0)
-        self.head.check_weights(state_dict, f"{name}.head.", OPTIONS | expected_modules())
+        missing = {"temperature": "--learn-background-temperature: expected this option"}  # in the model
+        for extension in EXTENSIONS:
+            missing |= extension.modules
+        self.head.check_weights(state_dict, f"{name}.head.", missing)
         return state_dict
 
 
 class TargetProbs:
     """What fairseq's scorer gets instead of the probabilities of all words: those of the targets, for which it asks.
 
-    As a tensor (B, T, words) for fairseq.sequence_scorer.SequenceScorer (--softmax-batch: B = 1, some positions).
+    As a tensor (B, T, words) for fairseq.sequence_scorer.SequenceScorer.
     """
 
     def __init__(self, of_targets: Tensor, targets: Tensor) -> None:

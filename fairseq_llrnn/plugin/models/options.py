@@ -5,10 +5,7 @@ The embedding of an encoder is a table with a row per word, features of a source
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import (
-    Any,  # fairseq reads Optional[X] from its dataclasses, and not X | None
-    Optional,  # fairseq reads Optional[X] from its dataclasses, and not X | None
-)
+from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 import torch
 from fairseq.data import Dictionary
@@ -33,7 +30,6 @@ from fairseq_llrnn.plugin.models.extensions import (
     input_of,
     of_heads,
     refuse_two,
-    set_up_network,
     takes,
 )
 from fairseq_llrnn.prior.prior import Prior
@@ -139,7 +135,8 @@ def build_network(
         **dropouts(args),
         layer_norm=args.layer_norm,
     )
-    set_up_network(args, network, dictionary)
+    for extension in EXTENSIONS:
+        extension.set_up_network(args, network, dictionary)
     return network
 
 
