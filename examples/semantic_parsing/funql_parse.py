@@ -145,7 +145,7 @@ def main() -> None:
     models = []
     for path in args.path:
         state = read_checkpoint(path)
-        take_places(path, state["cfg"]["task"], Places(args.data, args.prior))
+        take_places(path, state["cfg"]["task"], Places(args.data, args.prior), state)
         model, task = build_model(path, state)
         models.append(model)
     mask = None if args.mask is None else Mask(args.mask, task.source_dictionary, task.target_dictionary)

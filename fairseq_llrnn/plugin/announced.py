@@ -13,7 +13,8 @@ imports the module at the first question, and answers as what the module has reg
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeVar
 
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY, register_criterion
@@ -27,6 +28,7 @@ from fairseq.models import (
 )
 from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY, OPTIMIZER_REGISTRY, register_optimizer
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY, register_task
+from omegaconf import OmegaConf
 
 Registry = dict[str, Any]
 Decorator = Callable[..., Any]  # of fairseq: it takes a name, and returns the decorator of a class
@@ -82,6 +84,19 @@ def registered(how: Decorator, *args: str, **options: Any) -> Callable[[Register
     return how(*args, **options)
 
 
+def name_of(cfg: Any, part: str) -> str:
+    """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
+    return name_in(cfg.get(part) if hasattr(cfg, "get") else None)
+
+
+def name_in(options: Any) -> str:
+    """Of the model or the task that has these options; `None` for what holds none by name."""
+    if OmegaConf.is_list(options) or isinstance(options, list):
+        return str(None)
+    get = getattr(options, "get", lambda name: getattr(options, name, None))
+    return str(get("_name") or get("arch") or get("task"))
+
+
 def find_task(name: str) -> type | None:
     """The class of a task, imported; None: there is none of that name."""
     return _class_of(name, TASK_REGISTRY)
@@ -106,11 +121,7 @@ def _class_of(name: str, *registries: Registry) -> type | None:
 
 def load_all() -> None:
     """Import every module that was announced, as who lists all options needs it."""
-    for announced in list(_announced()):
-        announced._loaded()
-
-
-def _announced() -> Iterator[Announced]:
-    for registries in REGISTRIES.values():
-        for registry in registries:
-            yield from (value for value in registry.values() if type(value) is Announced)
+    for registry in chain(*REGISTRIES.values()):
+        for value in list(registry.values()):
+            if type(value) is Announced:
+                value._loaded()

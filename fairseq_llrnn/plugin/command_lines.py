@@ -24,7 +24,6 @@ from fairseq.logging import progress_bar
 from fairseq.utils import reset_logging
 from tqdm import tqdm
 
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
@@ -101,13 +100,8 @@ class Report:
         return f"epoch {self.epoch}: train loss {stats['loss']}{valid}, {self.began - began:.0f} s"
 
     def _valid(self, stats: dict[str, str]) -> str:
-        """Raises OptionError: the validation has no such metric."""
-        if self.metric not in stats:
-            raise OptionError(
-                f"--best-checkpoint-metric {self.metric}: expected a number of the validation, found another name; "
-                f"there are {', '.join(name for name in stats if name != 'epoch')}"
-            )
-        value, of_best = stats[self.metric], stats.get(f"best_{self.metric}", stats[self.metric])
+        value = stats.get(self.metric, "none")  # which fairseq says, too
+        of_best = stats.get(f"best_{self.metric}", value)
         if value == of_best:
             best, self.best = "the best so far", (int(stats["epoch"]), stats)
         else:

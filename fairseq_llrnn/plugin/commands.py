@@ -25,9 +25,9 @@ from fairseq import utils
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
-from fairseq_llrnn.plugin.announced import find_task
+from fairseq_llrnn.plugin.announced import find_task, name_of
 from fairseq_llrnn.plugin.command_lines import Report, output_of
-from fairseq_llrnn.plugin.compat.loading import name_of, prior_folder, prior_of_state, read_checkpoint
+from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS

@@ -17,7 +17,7 @@ from tiny_world import World
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat import user_errors
-from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_start
+from fairseq_llrnn.plugin.compat.checkpoint_errors import explained_start
 
 
 class Hostile:
@@ -316,15 +316,13 @@ def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str], monke
 def start(finetune: object = None, restore: str = "checkpoint_last.pt", found: Exception | None = None) -> object:
     """The beginning of a training whose weights cannot be loaded because of `found`, as fairseq's trainer says it."""
 
-    def load(cfg: argparse.Namespace, trainer: object) -> str:
+    with explained_start(argparse.Namespace(finetune_from_model=finetune, restore_file=restore)):
         try:
             if found is not None:
                 raise found
         except Exception:
             raise Exception("Cannot load model parameters from checkpoint a.pt; please …")  # noqa: B904
-        return "loaded"
-
-    return explain_start(load)(argparse.Namespace(finetune_from_model=finetune, restore_file=restore), None)
+    return "loaded"
 
 
 def test_a_training_begins_from_weights_that_fit(tmp_path: Path) -> None:
@@ -363,21 +361,16 @@ def test_a_training_begins_from_weights_that_fit(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_training_goes_on_with_the_kinds_of_before(found: Exception, said: str) -> None:
-    def load(cfg: argparse.Namespace, trainer: object) -> None:
+    cfg = argparse.Namespace(finetune_from_model=None, restore_file="b/c.pt", save_dir="a")
+    with pytest.raises(OptionError, match=said), explained_start(cfg):
         raise found
-
-    with pytest.raises(OptionError, match=said):
-        explain_start(load)(argparse.Namespace(finetune_from_model=None, restore_file="b/c.pt", save_dir="a"), None)
 
 
 def test_errors_of_fairseqs_own_stay(tmp_path: Path) -> None:
+    cfg = argparse.Namespace(finetune_from_model=None, restore_file="checkpoint_last.pt")
     for error in (AssertionError("a bug"), KeyError("model")):
-
-        def load(cfg: argparse.Namespace, trainer: object, error: Exception = error) -> None:
+        with pytest.raises(type(error)), explained_start(cfg):
             raise error
-
-        with pytest.raises(type(error)):
-            explain_start(load)(argparse.Namespace(finetune_from_model=None, restore_file="checkpoint_last.pt"), None)
 
 
 def test_a_training_does_not_go_on_with_another_optimizer(world: World, shell: Shell, tmp_path: Path) -> None:

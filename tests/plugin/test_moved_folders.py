@@ -12,7 +12,7 @@ from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.loading import Places, prior_folder, prior_of_model, take_places
+from fairseq_llrnn.plugin.compat.loading import Places, prior_folder, prior_of_state, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
 from fairseq_llrnn.prior.directory import FINGERPRINT, read_description
@@ -142,10 +142,11 @@ def test_a_command_without_a_prior_says_where_it_looked_for_that_of_the_model(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path, data = project / "checkpoints" / "best.pt", project / "data-bin"
-    assert Path(prior_of_model(str(path), str(data))).samefile(data / "prior")
+    state = read_safely(str(path))
+    assert Path(prior_of_state(str(path), state, str(data))).samefile(data / "prior")
     shutil.rmtree(data / "prior")
     with pytest.raises(OptionError) as error:
-        prior_of_model(str(path), str(data))
+        prior_of_state(str(path), state, str(data))
     said = str(error.value)
     assert said.startswith(f"--prior: expected the prior that {path} was trained with, found none in 'data-bin/prior'")
     assert "project/data-bin/prior" in said and said.endswith("; give its folder")

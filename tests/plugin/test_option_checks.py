@@ -53,7 +53,6 @@ TOGETHER = [
     ("--sampling-topk 3", ["--sampling-topk", "3"], "expected --sampling beside it"),
     ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),
     ("--batch-size 3", ["--batch-size", "3", "--buffer-size", "2"], "at most --buffer-size 2"),
-    ("--shard-id 2", ["--num-shards", "2", "--shard-id", "2"], "a number below --num-shards 2"),
 ]
 
 

@@ -15,9 +15,10 @@ from fairseq_llrnn import SourceEmbedding
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
-from fairseq_llrnn.plugin.compat.moved_folders import source_fingerprint_in
+from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.registry import lost
+from fairseq_llrnn.source_embedding import FINGERPRINT
 
 ARCHITECTURES = {"llrnn_lstm": ["--encoder-bidirectional"], "llrnn_transformer": ["--lr", "0.003"]}
 
@@ -73,7 +74,7 @@ def test_a_resumed_training_is_one_never_stopped(
     shell: Shell, translation: TranslationWorld, source_prior: Path, tmp_path: Path
 ) -> None:
     checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, ["--source-prior", str(source_prior)])
-    assert source_fingerprint_in(read_checkpoint(checkpoint), "it") == Prior.load(source_prior).fingerprint
+    assert fingerprint_in(read_checkpoint(checkpoint), "it", FINGERPRINT) == Prior.load(source_prior).fingerprint
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -234,14 +234,6 @@ def test_a_checkpoint_of_another_task(shell: Shell, translation: TranslationWorl
     assert "Traceback" not in result.err
 
 
-def test_refining_a_whole_sentence_is_refused(
-    shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
-) -> None:
-    arguments = [*translation.task_args(), "--path", trained["llrnn_lstm"], "--gen-subset", "test"]
-    result = shell.run("fairseq-generate", *arguments, "--iter-decode-max-iter", 5, code=None)
-    assert "--iter-decode-max-iter: not supported" in result.err and "Traceback" not in result.err
-
-
 def test_fusion_with_a_language_model_of_fairseq(
     shell: Shell, translation: TranslationWorld, trained: dict[str, Path]
 ) -> None:

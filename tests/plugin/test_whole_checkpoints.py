@@ -22,7 +22,7 @@ from fairseq_llrnn.files.atomic_write import temporary_name
 from fairseq_llrnn.plugin.compat import task_checkpoints
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
-from fairseq_llrnn.plugin.compat.task_checkpoints import go_on_from_newest_whole, newest_whole, whole_saving
+from fairseq_llrnn.plugin.compat.task_checkpoints import from_newest_whole, newest_whole, whole_saving
 
 
 def write(path: Path, updates: int) -> Path:
@@ -150,17 +150,6 @@ def test_records_that_share_their_bytes_are_refused(load: object, tmp_path: Path
         load(str(path))
 
 
-def test_encrypted_records_are_refused(load: object, tmp_path: Path) -> None:
-    path = write(tmp_path / "secret.pt", 30)
-    data = bytearray(path.read_bytes())
-    data[data.rindex(b"PK\1\2") + 8] |= 1
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=r"secret\.pt: refused: .* found encrypted records"):
-        load(str(path))
-    assert damage(str(path)) is None
-    assert newest_whole([path]) is None
-
-
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a device"])
 def test_what_is_no_file_is_not_read(kind: str, load: object, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.pt"
@@ -206,8 +195,8 @@ def test_the_newest_whole_one_has_the_most_updates(tmp_path: Path) -> None:
 def restored(folder: Path, rank: int = 0, **options: object) -> tuple[str, object]:
     """What training in a folder begins with: --restore-file, --finetune-from-model."""
     cfg = OmegaConf.structured(CheckpointConfig(save_dir=str(folder), **options))
-    begin = go_on_from_newest_whole(lambda cfg, trainer: (cfg.restore_file, cfg.finetune_from_model))
-    return begin(cfg, SimpleNamespace(data_parallel_rank=rank, checkpoint_suffix=""))
+    cfg = from_newest_whole(cfg, SimpleNamespace(data_parallel_rank=rank, checkpoint_suffix=""))
+    return cfg.restore_file, cfg.finetune_from_model
 
 
 def test_training_goes_on_from_the_newest_whole_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,12 +198,14 @@ def make(
     evidence: EvidenceWorld, arch: str, prior: str, *options: str, seed: int = 7, loaded: Prior | None = None
 ) -> Setting:
     """A model with random weights; searches know not what was said. `loaded`: a prior in the place of that on disk."""
-    from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target
+    from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 
     setting = build([*evidence.train_args(arch, prior), "--evidence-freely", *options], loaded)
     if loaded is not None:  # which has a table of its own for strings outside the dictionaries
-        setting.task.src_dict = open_source(setting.task.source_dictionary, loaded)
-        setting.task.tgt_dict = open_target(setting.task.target_dictionary, loaded)
+        setting.task.src_dict = OpenDictionary(
+            setting.task.source_dictionary, loaded.session.source, loaded.source_index
+        )
+        setting.task.tgt_dict = OpenDictionary(setting.task.target_dictionary, loaded.session.target)
     randomise(setting.model, scale=0.4, seed=seed)
     setting.model.eval()
     return setting

@@ -10,7 +10,7 @@
     best_metric.py       whether a validation has what the best checkpoint is chosen by
     user_errors.py       a user's error is one line
     loading.py           models from checkpoints
-    moved_folders.py     … whose prior or data are elsewhere now (source_priors.py: those of the source)
+    moved_folders.py     … whose priors or data are elsewhere now
     dictionaries.py      a model over other words is refused; a dictionary with strings outside itself
     interactive_lines.py the lines of fairseq-interactive and of raw text, terms behind a tab among them
     counted_gpus.py      what fairseq concludes from the GPUs that it sees

@@ -5,8 +5,6 @@ fairseq looks there after the first epoch, and ends in a KeyError, or in an epoc
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from fairseq.logging import metrics
@@ -14,24 +12,10 @@ from fairseq.logging import metrics
 from fairseq_llrnn.errors import OptionError
 
 
-def refuse_no_metric(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint, with which a training begins.
-
-    Raises, when called:
-        OptionError: no validation set has a number of that name.
-    """
-
-    @functools.wraps(load)
-    def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
-        answer = load(cfg, trainer, **passed_on)
-        if cfg.best_checkpoint_metric != "loss" and not trainer.cfg.dataset.disable_validation:
-            _check(cfg.best_checkpoint_metric, trainer)
-        return answer
-
-    return wrapper
-
-
-def _check(metric: str, trainer: Any) -> None:
+def check_best_metric(metric: str, trainer: Any) -> None:
+    """Raise OptionError where no validation set has a number of that name."""
+    if metric == "loss" or trainer.cfg.dataset.disable_validation:
+        return
     has_bleu = getattr(trainer.task.options, "eval_bleu", None)
     if metric == "bleu" and has_bleu is not None:
         if not has_bleu:

@@ -6,7 +6,8 @@ import functools
 import os
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from omegaconf.errors import OmegaConfBaseException
@@ -108,35 +109,34 @@ def _diagnosis(path: str, error: Exception) -> str:
     )
 
 
-def explain_misfit(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function whose first argument are paths: weights that fit no model built for them become DataError.
+@contextmanager
+def explained_misfit(paths: Sequence[str], arg_overrides: Any) -> Iterator[None]:
+    """Around what loads these checkpoints: weights that fit no model built for them become DataError.
 
-    Where its second argument puts other options in the place of the checkpoints' own, the error is about these.
+    Where `arg_overrides` puts other options in the place of the checkpoints' own, the error is about these.
     """
-
-    @functools.wraps(load)
-    def wrapper(paths: list[str], arg_overrides: Any = None, *args: Any, **passed_on: Any) -> Any:  # fairseq's
-        if passed_on.get("state") is not None:  # the caller has read it, and knows more
-            return load(paths, arg_overrides, *args, **passed_on)
-        try:
-            return load(paths, arg_overrides, *args, **passed_on)
-        except OF_OPTIONS as error:
-            lines = str(error).splitlines()
-            is_misfit = bool(lines) and lines[0].startswith("Error(s) in loading state_dict")
-            why = lines[1].strip() if is_misfit and len(lines) > 1 else in_one_line(error)
-            if overrides := _overrides(arg_overrides):
-                raise OptionError(
-                    f"--model-overrides {overrides}: expected options with which {':'.join(paths)} can be "
-                    f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
-                ) from None
-            if not is_misfit:
-                raise no_such_model(":".join(paths), error) from None
-            raise DataError(
-                f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
-                f"options, found {why}; give models that were trained with the dictionaries of the data folder"
+    try:
+        yield
+    except OF_OPTIONS as error:
+        misfits = _misfits(error)
+        why = misfits[0] if misfits else in_one_line(error)
+        if overrides := _overrides(arg_overrides):
+            raise OptionError(
+                f"--model-overrides {overrides}: expected options with which {':'.join(paths)} can be "
+                f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
             ) from None
+        if not misfits:
+            raise no_such_model(":".join(paths), error) from None
+        raise DataError(
+            f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
+            f"options, found {why}; give models that were trained with the dictionaries of the data folder"
+        ) from None
 
-    return wrapper
+
+def _misfits(error: BaseException | None) -> list[str]:
+    """What torch says of each of the weights that do not fit a model; none for another error."""
+    first, *lines = str(error).splitlines() or [""]
+    return [line.strip() for line in lines] if first.startswith("Error(s) in loading state_dict") else []
 
 
 LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
@@ -145,44 +145,43 @@ OTHER_KIND = re.compile(r"(Optimizer|Criterion) does not match; .*\. (\S+) vs (\
 OF_SCHEDULERS = ("best", "last_epoch")
 
 
-def explain_start(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
+@contextmanager
+def explained_start(cfg: Any) -> Iterator[None]:
+    """Around fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
     weights that do not fit the model DataError, another optimizer, criterion or scheduler than that of
-    the checkpoint OptionError. That the first one is there, option_checks.py has seen."""
+    the checkpoint OptionError. That the first one is there, option_checks.py has seen.
 
-    @functools.wraps(load)
-    def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
-        first = cfg.finetune_from_model
-        if first is not None and cfg.restore_file != LAST:
-            raise OptionError(
-                f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
-                f"{cfg.restore_file} beside it; leave one of them out"
-            )
-        another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
-        try:
-            return load(cfg, trainer, **passed_on)
-        except (AssertionError, KeyError) as error:
-            if (differing := _differing(error)) is None:
-                raise
-            option, reset, value = differing
-            path = os.path.join(cfg.save_dir, LAST) if cfg.restore_file == LAST else cfg.restore_file
-            raise OptionError(
-                f"--{option}: expected that of the checkpoint {path}, found {value}; give that one, or another "
-                f"{another}; or begin with a new one, with --reset-{reset}"
-            ) from None
-        except Exception as error:
-            lines = str(error.__context__).splitlines()
-            is_misfit = len(lines) > 1 and lines[0].startswith("Error(s) in loading state_dict")
-            if not (is_misfit and str(error).startswith("Cannot load model parameters")):
-                raise
-            path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
-            others = f" (and {len(lines) - 2} more)" if len(lines) > 2 else ""
-            raise DataError(
-                f"{path}: expected weights that fit the model of this training, found {lines[1].strip()}{others}; give "
-                f"--arch and the sizes with which the checkpoint was trained, or another {another}"
-            ) from None
-
-    return wrapper
+    Args:
+        cfg: fairseq's options of checkpoints.
+    """
+    first = cfg.finetune_from_model
+    if first is not None and cfg.restore_file != LAST:
+        raise OptionError(
+            f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
+            f"{cfg.restore_file} beside it; leave one of them out"
+        )
+    another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
+    try:
+        yield
+    except (AssertionError, KeyError) as error:
+        if (differing := _differing(error)) is None:
+            raise
+        option, reset, value = differing
+        path = os.path.join(cfg.save_dir, LAST) if cfg.restore_file == LAST else cfg.restore_file
+        raise OptionError(
+            f"--{option}: expected that of the checkpoint {path}, found {value}; give that one, or another "
+            f"{another}; or begin with a new one, with --reset-{reset}"
+        ) from None
+    except Exception as error:
+        misfits = _misfits(error.__context__)
+        if not (misfits and str(error).startswith("Cannot load model parameters")):
+            raise
+        path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
+        others = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
+        raise DataError(
+            f"{path}: expected weights that fit the model of this training, found {misfits[0]}{others}; give "
+            f"--arch and the sizes with which the checkpoint was trained, or another {another}"
+        ) from None
 
 
 def _differing(error: AssertionError | KeyError) -> tuple[str, str, str] | None:

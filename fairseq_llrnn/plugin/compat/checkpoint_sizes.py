@@ -54,10 +54,6 @@ def check_file(path: str) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         records = archive.infolist()
-    if any(record.flag_bits & 1 for record in records):
-        raise DataError(
-            f"{path}: refused: expected a checkpoint that fairseq saved, found encrypted records; use one that is not"
-        )
     packed = [record.filename for record in records if record.compress_type != zipfile.ZIP_STORED]
     if any("/code/" in name for name in packed):
         raise DataError(f"{path}: refused: expected a checkpoint that fairseq saved, found a TorchScript archive")

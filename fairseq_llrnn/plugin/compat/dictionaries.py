@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from fairseq.data import Dictionary
@@ -29,10 +29,6 @@ from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 from fairseq_llrnn.plugin.compat.moved_folders import TWO_DICTIONARIES, data_folder
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.open_vocabulary.table import OpenTable
-    from fairseq_llrnn.prior.prior import Prior
-
 
 def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
     """Raise DataError for a checkpoint of a model over other words than those of `task`.
@@ -40,7 +36,12 @@ def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -
     Args:
         state: what the checkpoint `path` holds.
     """
-    files, dictionaries = _files(state.get("cfg")), _dictionaries(task)
+    dictionaries: list[Dictionary] = []  # in the order of dictionaries_of
+    if isinstance(task, LanguageModelingTask):
+        dictionaries = [] if task.dictionary is None else [task.dictionary]
+    elif isinstance(task, TWO_DICTIONARIES):
+        dictionaries = [task.source_dictionary, task.target_dictionary]
+    files = _files(state.get("cfg"))
     if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
         for file, dictionary in zip(files, dictionaries, strict=True):
             _compare(path, file, dictionary.symbols)
@@ -55,13 +56,6 @@ def _files(cfg: Any) -> list[str]:
         return [os.path.join(folder, name) for name in dictionaries_of(cfg.task, folder)]
     except (AttributeError, OmegaConfBaseException):  # options that name no data, or refer to what is not there
         return []
-
-
-def _dictionaries(task: FairseqTask) -> list[Dictionary]:
-    """Of a task, in the order of dictionaries_of."""
-    if isinstance(task, LanguageModelingTask):
-        return [] if task.dictionary is None else [task.dictionary]
-    return [task.source_dictionary, task.target_dictionary] if isinstance(task, TWO_DICTIONARIES) else []
 
 
 def _compare(path: str, file: str, expected: Sequence[str]) -> None:
@@ -99,15 +93,17 @@ class Marker(Protocol):
 class OpenDictionary(Dictionary):
     """fairseq's dictionary over words that may be more."""
 
-    def __init__(self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None]) -> None:
+    def __init__(
+        self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None] | None = None
+    ) -> None:
         """
         Args:
             words: they begin with those of `dictionary`.
-            index: the id of a word; None for one that stays <unk>.
+            index: the id of a word; None for one that stays <unk>. None: every word has one.
         """
         self.__dict__.update(dictionary.__dict__)
         self._words = words
-        self._index = index
+        self._index = index or words.index
         self.marker: Marker | None = None  # of the source, where a system requires strings
 
     def __getitem__(self, index: int) -> str:
@@ -136,21 +132,6 @@ def with_unk(tokens: Tensor, dictionary: Dictionary) -> Tensor:
     """The tokens with <unk> for strings outside the dictionary, without marks: all that a table of rows can read."""
     tokens = plain(tokens)
     return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
-
-
-def open_source(dictionary: Dictionary, prior: Prior) -> OpenDictionary:
-    """Unknown words have an id where some part of the prior gives them one, and are <unk> where none does."""
-    return OpenDictionary(dictionary, prior.session.source, prior.source_index)
-
-
-def open_target(dictionary: Dictionary, prior: Prior) -> OpenDictionary:
-    """All unknown words have an id: which of them are classes, only the source can say."""
-    return OpenDictionary(dictionary, prior.session.target, prior.session.target.index)
-
-
-def open_words(dictionary: Dictionary, table: OpenTable) -> OpenDictionary:
-    """All unknown words have an id, by which the open classes score them."""
-    return OpenDictionary(dictionary, table.words, table.words.index)
 
 
 def reads_strings(embedding: nn.Module) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +24,8 @@ from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown
 from fairseq_llrnn.plugin.compat.loading import marker_of
+from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
+from fairseq_llrnn.plugin.compat.user_errors import callers
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +34,11 @@ STDIN = "-"
 
 def survive_bad_lines() -> None:
     """From now on the fairseq-interactive that is calling, if one is, does so."""
-    frame = sys._getframe().f_back
-    while frame is not None:
-        names = frame.f_globals
+    for names in callers():
         fairseqs = names.get("make_batches")
         if "buffered_read" in names and isinstance(fairseqs, FunctionType):  # and not the method below
             lines = _Lines(fairseqs)
             names.update(buffered_read=lines.read, make_batches=lines.batches)
-        frame = frame.f_back
 
 
 def _typed_lines() -> Iterator[tuple[int, str]]:
@@ -138,15 +137,9 @@ class _Lines:
         self.refused.append(message)
 
 
-@contextmanager
-def whole_lines_of_data() -> Iterator[None]:
+def whole_lines_of_data() -> AbstractContextManager[None]:
     """While a data set is loaded: lines of raw text end as those of `llrnn score`."""
-    before = IndexedRawTextDataset.read_data
-    IndexedRawTextDataset.read_data = _read_data
-    try:
-        yield
-    finally:
-        IndexedRawTextDataset.read_data = before
+    return replaced(IndexedRawTextDataset, "read_data", lambda before: _read_data)
 
 
 def _read_data(self: Any, path: str, dictionary: Dictionary) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -25,16 +25,14 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
-from fairseq.file_io import PathManager
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
-from fairseq_llrnn.plugin.announced import find_task
+from fairseq_llrnn.plugin.announced import find_task, name_in
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, no_larger_than
 from fairseq_llrnn.plugin.compat.moved_folders import (
@@ -44,13 +42,14 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     fingerprint_in,
     has_dictionaries,
     is_prior,
+    lacking,
     places_of,
     report_moved,
     save_dir_of,
     search,
+    take_source_prior,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
-from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
 from fairseq_llrnn.prior.prior import JSON_FILE
 from fairseq_llrnn.registry import load_all
 
@@ -88,7 +87,7 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
     Returns: that of a language model, or those of source and target; none where the folder does not say the languages,
     or for other kinds of tasks.
     """
-    kind = find_task(_name(task))
+    kind = find_task(name_in(task))
     if kind is None:
         return ()
     if issubclass(kind, LanguageModelingTask):
@@ -105,13 +104,13 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
     return names if None not in languages and all(os.path.basename(name) == name for name in names) else ()
 
 
-def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] | None = None) -> tuple[Path, ...]:
+def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) -> tuple[Path, ...]:
     """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
 
     What no place is given for is looked for where the training had it (moved_folders.py).
 
     Args:
-        state: of `read_checkpoint`, whose task it is; None: nothing is looked for.
+        state: of `read_checkpoint`, whose task it is.
 
     Returns: the files of its dictionaries.
 
@@ -134,25 +133,23 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
         of_prior = _find_prior(path, state, task.prior, recorded, places.data or recorded)
         prior, other_priors = str(of_prior.folder or was), of_prior.nor_in(was)
     folder, other_folders = data_folder(places.data or recorded), ""
-    if places.data is None and state is not None:
+    if places.data is None:
         of_data = _find_data(path, state, task, Path(prior) if prior else None)
         other_folders = of_data.nor_in(folder)
         if of_data.folder is not None:
             report_moved(path, "data folder", folder, of_data.folder)
             folder = str(of_data.folder)
     names = dictionaries_of(task, folder)
-    missing = [f"no {name} in it" for name in names if not os.path.isfile(os.path.join(folder, name))]
-    if not names:
+    missing = lacking(folder, names)
+    if missing is None and not names:
         why = "the training was not told them"
-        missing = [f"no file whose name says the languages, as train.de-en.de.idx does ({why}), in it"]
-    if not os.path.isdir(folder):
-        missing = ["no such folder"]
+        missing = f"no file whose name says the languages, as train.de-en.de.idx does ({why}), in it"
     if missing:
         raise OptionError(
-            f"{path} was trained with the data folder {folder!r}, but there is {missing[0]} seen from here"
+            f"{path} was trained with the data folder {folder!r}, but there is {missing} seen from here"
             f"{other_folders}; give the folder with {data_option} DATA-BIN"
             if places.data is None
-            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing[0]}; give "
+            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing}; give "
             "another one"
         )
     if takes_prior and places.prior is None:
@@ -173,20 +170,14 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any] |
     return tuple(Path(folder, name) for name in names)
 
 
-def prior_of_model(path: str, data: str) -> str:
-    """The prior that a checkpoint was trained with, where a command names none and the data folder has no `prior`.
-
-    Raises:
-        OptionError: it is nowhere. DataError: as `read_checkpoint`.
-    """
-    return prior_of_state(path, read_checkpoint(path), data)
-
-
 def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
-    """As `prior_of_model`, of what `read_checkpoint` has read.
+    """The prior that a checkpoint was trained with, where a command names none.
 
     Args:
-        data: where its data is now; empty: not known.
+        state: of `read_checkpoint`. data: where its data is now; empty: not known.
+
+    Raises:
+        OptionError: it is nowhere.
     """
     task = state["cfg"].get("task")
     named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
@@ -201,15 +192,13 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
     return str(result.folder)
 
 
-def _find_prior(path: str, state: Mapping[str, Any] | None, named: str | None, recorded: str, data: str) -> Search:
+def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded: str, data: str) -> Search:
     """The prior of a checkpoint: where its options say, in its data folder or seen from here or from the checkpoint.
 
     Args:
         named: --prior of the training. recorded: its data. data: where they are now.
     """
     was = prior_folder(named, recorded)
-    if state is None:
-        return search([Path(was)], is_prior(None))
     in_data = os.path.relpath(was, data_folder(recorded))
     names = [name for name in dict.fromkeys((in_data, "prior")) if not name.startswith(os.pardir)]
     moved_with_data = [Path(data_folder(data), name) for name in names]
@@ -222,6 +211,24 @@ def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | Non
     """The folder with the dictionaries of a checkpoint: as `_find_prior`."""
     places = places_of(data_folder(str(task.data)), save_dir_of(state), path)
     return search(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
+
+
+def load_model(
+    path: str, places: Places, check: Callable[[str, Any], object]
+) -> tuple[BaseFairseqModel, FairseqTask, tuple[Path, ...]]:
+    """The model of a checkpoint, its task and the files of its dictionaries.
+
+    Args:
+        places: as for `take_places`.
+        check: raises DataError for a checkpoint of another kind, by its path and its options, before it is built.
+
+    Raises:
+        DataError, OptionError, PriorError: as `read_checkpoint`, `check`, `take_places` and `build_model`.
+    """
+    state = read_checkpoint(path)
+    check(path, state["cfg"])
+    dictionaries = take_places(path, state["cfg"].task, places, state)
+    return *build_model(path, state, places), dictionaries
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:
@@ -259,31 +266,6 @@ def read_checkpoint(path: str) -> dict[str, Any]:
             f"{path}: expected a checkpoint of fairseq, found none (it lacks options or weights); {GIVE}", path
         )
     return state
-
-
-def read_if_there(
-    filename: str, arg_overrides: dict[str, Any] | None, suffix: str
-) -> tuple[str, dict[str, Any] | None]:
-    """Where fairseq reads a checkpoint that is in one file, and what it holds; None if none is there, as fairseq says.
-
-    Args:
-        arg_overrides: --model-overrides. suffix: --checkpoint-suffix.
-    """
-    path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filename, suffix, 0, 1)
-    return path, checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides) if PathManager.exists(path) else None
-
-
-def name_of(cfg: Any, part: str) -> str:
-    """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
-    return _name(cfg.get(part) if hasattr(cfg, "get") else None)
-
-
-def _name(options: Any) -> str:
-    """Of the model or the task that has these options; `None` for what holds none by name."""
-    if OmegaConf.is_list(options) or isinstance(options, list):
-        return str(None)
-    get = getattr(options, "get", lambda name: getattr(options, name, None))
-    return str(get("_name") or get("arch") or get("task"))
 
 
 def marker_of(dictionary: Dictionary) -> Any:

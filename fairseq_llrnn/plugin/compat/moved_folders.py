@@ -1,4 +1,4 @@
-"""Finds what a checkpoint was trained with, its prior and its data's dictionaries, and checks folders of data.
+"""Finds what a checkpoint was trained with, its priors and its data's dictionaries, and checks folders of data.
 
 Data may be in several folders, `data-bin1:data-bin2`: training reads one of them in each epoch, in turn. fairseq
 takes the words from the first folder and finds the others when their epoch begins. One with other words would be read
@@ -22,12 +22,14 @@ from typing import Any
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationTask
+from omegaconf.errors import OmegaConfBaseException
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.checks import in_hex
 from fairseq_llrnn.prior.directory import FINGERPRINT, JSON_FILE, SOURCE_HASH, read_description
 from fairseq_llrnn.source_embedding import FINGERPRINT as SOURCE_FINGERPRINT
+from fairseq_llrnn.source_embedding import OPTION as SOURCE_OPTION
 
 
 class TwoDictionaries:
@@ -52,9 +54,7 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
         data: the folders, with colons between them. dictionaries: the names of their files, as far as they are known.
     """
     folder = data_folder(data)
-    missing = [name for name in dictionaries if not os.path.isfile(os.path.join(folder, name))]
-    if missing or not os.path.isdir(folder):
-        problem = f"no {missing[0]} in it" if os.path.isdir(folder) else "no such folder"
+    if problem := lacking(folder, dictionaries):
         raise DataError(
             f"{folder}: expected the data folder that fairseq-preprocess made, found {problem}; check its name, or "
             "preprocess the text first",
@@ -62,6 +62,13 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
         )
     for name in dictionaries:
         load_dictionary(os.path.join(folder, name))
+
+
+def lacking(folder: str, names: Sequence[str]) -> str | None:
+    """What a data folder lacks, itself or the first of these files that it has not; None: nothing."""
+    if not os.path.isdir(folder):
+        return "no such folder"
+    return next((f"no {name} in it" for name in names if not os.path.isfile(os.path.join(folder, name))), None)
 
 
 def check_folders(data: str, dictionaries: Sequence[str]) -> None:
@@ -144,17 +151,12 @@ def save_dir_of(state: Mapping[str, Any]) -> str | None:
     return None if options is None else str(getattr(options, "save_dir", "") or "") or None
 
 
-def fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:
-    """That of the prior that a checkpoint's weights were trained with. Raises DataError: no fingerprint."""
-    return _fingerprint(state, path, "head.prior_fingerprint")
+def fingerprint_in(state: Mapping[str, Any], path: str, ending: str = "head.prior_fingerprint") -> str | None:
+    """That of the prior that a checkpoint's weights were trained with. Raises DataError: no fingerprint.
 
-
-def source_fingerprint_in(state: Mapping[str, Any], path: str) -> str | None:
-    """As `fingerprint_in`, of the prior of the source's words."""
-    return _fingerprint(state, path, SOURCE_FINGERPRINT)
-
-
-def _fingerprint(state: Mapping[str, Any], path: str, ending: str) -> str | None:
+    Args:
+        ending: of the name of the weights that hold it.
+    """
     for name, saved in state["model"].items():
         if name.endswith(ending):
             return in_hex(saved, path)
@@ -206,3 +208,55 @@ def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> Non
     """Warn where another folder is used than the one that the checkpoint recorded."""
     if os.path.abspath(recorded) != os.path.abspath(folder):
         logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(folder)!r} is used")
+
+
+def take_source_prior(
+    path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]
+) -> None:
+    """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
+
+    Args:
+        folder: the place that the user gave as `option`.
+        state: of `read_checkpoint`.
+
+    Raises:
+        OptionError: it is nowhere; or one is given for a model that reads none.
+    """
+    recorded = getattr(task, "source_prior", None)
+    if recorded is None:
+        if folder is not None:
+            raise OptionError(
+                f"{option} {folder}: expected a model that was trained with a source prior, found {path}, which was "
+                f"not; leave {option} out"
+            )
+    elif folder is not None:
+        task.source_prior = folder
+    else:
+        recorded = str(recorded)
+        fingerprint = fingerprint_in(state, path, SOURCE_FINGERPRINT)
+        result = search(places_of(recorded, save_dir_of(state), path), is_prior(fingerprint))
+        if result.folder is None:
+            raise OptionError(
+                f"{path} was trained with the source prior {recorded!r}, but there is none seen from here"
+                f"{result.nor_in(recorded)}; give its folder with {option} DIR"
+            )
+        report_moved(path, "source prior", recorded, result.folder)
+        task.source_prior = str(result.folder)
+
+
+def source_prior_of_model(path: str, state: Mapping[str, Any]) -> str | None:
+    """The source prior that a checkpoint was trained with; None: it was not.
+
+    Raises:
+        OptionError: it is nowhere.
+    """
+    try:
+        task: Any = state["cfg"].task
+        recorded = task.source_prior
+    except (AttributeError, TypeError, OmegaConfBaseException):  # options of another kind, or of before
+        return None
+    has_weights = recorded is not None and isinstance(state["model"], Mapping)
+    if not has_weights or fingerprint_in(state, path, SOURCE_FINGERPRINT) is None:
+        return None
+    take_source_prior(path, task, None, SOURCE_OPTION, state)
+    return str(task.source_prior)

@@ -143,8 +143,6 @@ CHECKS: dict[str, Check] = {
     "max_target_positions": POSITIVE,
     "num_workers": NOT_NEGATIVE,
     "data_buffer_size": NOT_NEGATIVE,
-    "num_shards": POSITIVE,
-    "shard_id": NOT_NEGATIVE,
     # training
     "seed": (lambda value: 0 <= value < 2**32, "a number from 0 to 4294967295"),
     "lr": _each(NOT_BELOW_ZERO),  # with 0, a model stays what it is
@@ -261,9 +259,6 @@ def _check_together(values: dict[str, Any]) -> None:
     size, buffer = values.get("batch_size"), values.get("buffer_size")
     if size is not None and buffer is not None and size > max(buffer, 1):
         raise OptionError(f"--batch-size {size}: expected at most --buffer-size {buffer}; raise --buffer-size as well")
-    shard, shards = values.get("shard_id") or 0, values.get("num_shards") or 1
-    if shard >= shards:
-        raise OptionError(f"--shard-id {shard}: expected a number below --num-shards {shards}; the first shard is 0")
     if _in_training_command() and "max_update" in values and values.get("max_tokens") is None and size is None:
         raise OptionError("expected --max-tokens or --batch-size, found neither; say how large batches are")
 

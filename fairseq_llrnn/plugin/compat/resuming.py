@@ -12,14 +12,14 @@ as then.
 from __future__ import annotations
 
 import ast
-import functools
 import logging
-import sys
-from collections.abc import Callable, Sequence
-from types import FrameType, SimpleNamespace
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+
+from fairseq_llrnn.plugin.compat.user_errors import callers
 
 OF_PATIENCE = ("best", "num_runs")  # the best validation, and how many there were since
 OF_SCHEDULE = ("num_bad_epochs", "last_epoch")  # of torch's schedule, what fairseq does not keep
@@ -27,45 +27,30 @@ OF_SCHEDULE = ("num_bad_epochs", "last_epoch")  # of torch's schedule, what fair
 logger = logging.getLogger(__name__)
 
 
-def keep_progress(save: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's save_checkpoint."""
-
-    @functools.wraps(save)
-    def wrapper(cfg: Any, trainer: Any, *passed_on: Any) -> Any:  # the signature belongs to fairseq
-        trainer.task.progress = {"patience": {name: getattr(_stopper(), name, None) for name in OF_PATIENCE}}
-        if not cfg.no_save_optimizer_state:
-            trainer.task.progress["schedule"] = _of_schedule(trainer)
-        return save(cfg, trainer, *passed_on)
-
-    return wrapper
-
-
-def take_up_progress(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint, with which a training begins."""
-
-    @functools.wraps(load)
-    def wrapper(cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
-        trainer.task.progress = {}
-        for name in OF_PATIENCE:  # of an earlier training in this process
-            vars(_stopper()).pop(name, None)
-        extra_state, batches = load(cfg, trainer, **passed_on)
-        of_schedule = _numbers(trainer.task.progress, "schedule", OF_SCHEDULE)
-        of_patience = _numbers(trainer.task.progress, "patience", OF_PATIENCE)
-        new_rate = cfg.reset_optimizer or cfg.reset_lr_scheduler or "lr" in ast.literal_eval(cfg.optimizer_overrides)
-        if of_schedule and not new_rate:
-            _end_epoch(trainer, of_schedule, extra_state)
-        if of_patience and not (cfg.reset_optimizer or cfg.reset_meters):  # as fairseq's best loss
-            _go_on_waiting(cfg, trainer, of_patience)
-        return extra_state, batches
-
-    return wrapper
-
-
-def _of_schedule(trainer: Any) -> dict[str, int]:
+def note_progress(cfg: Any, trainer: Any) -> None:
+    """Before a checkpoint is saved. cfg: fairseq's options of checkpoints."""
+    trainer.task.progress = {"patience": {name: getattr(_stopper(), name, None) for name in OF_PATIENCE}}
     schedule = trainer.lr_scheduler
-    if not isinstance(schedule, ReduceLROnPlateauLRSchedule):
-        return {}
-    return {name: getattr(schedule.lr_scheduler, name) for name in OF_SCHEDULE}
+    if isinstance(schedule, ReduceLROnPlateauLRSchedule) and not cfg.no_save_optimizer_state:
+        trainer.task.progress["schedule"] = {name: getattr(schedule.lr_scheduler, name) for name in OF_SCHEDULE}
+
+
+def forget_progress(trainer: Any) -> None:
+    """Before a training begins: that of an earlier one in this process."""
+    trainer.task.progress = {}
+    for name in OF_PATIENCE:
+        vars(_stopper()).pop(name, None)
+
+
+def take_up_progress(cfg: Any, trainer: Any, extra_state: dict[str, Any]) -> None:
+    """After a checkpoint was loaded. cfg, extra_state: fairseq's options of checkpoints, and what was in this one."""
+    of_schedule = _numbers(trainer.task.progress, "schedule", OF_SCHEDULE)
+    of_patience = _numbers(trainer.task.progress, "patience", OF_PATIENCE)
+    new_rate = cfg.reset_optimizer or cfg.reset_lr_scheduler or "lr" in ast.literal_eval(cfg.optimizer_overrides)
+    if of_schedule and not new_rate:
+        _end_epoch(trainer, of_schedule, extra_state)
+    if of_patience and not (cfg.reset_optimizer or cfg.reset_meters):  # as fairseq's best loss
+        _go_on_waiting(cfg, trainer, of_patience)
 
 
 def _numbers(progress: object, part: str, names: Sequence[str]) -> dict[str, Any]:
@@ -88,12 +73,7 @@ def _end_epoch(trainer: Any, of_schedule: dict[str, int], extra_state: dict[str,
 
 def _stopper() -> Any:
     """fairseq's function that ends a training early, in whose attributes it counts; elsewhere, nothing counts."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:  # the caller's module, whatever its name is: train.py may be run as a file
-        if (function := frame.f_globals.get("should_stop_early")) is not None:
-            return function
-        frame = frame.f_back
-    return SimpleNamespace()
+    return next((names["should_stop_early"] for names in callers() if "should_stop_early" in names), SimpleNamespace())
 
 
 def _go_on_waiting(cfg: Any, trainer: Any, of_patience: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import ast
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
 from fairseq_llrnn.plugin.compat.plain_arrays import NUMBERS
 from fairseq_llrnn.registry import load_all, lost
@@ -108,7 +109,15 @@ def safe_loading() -> Iterator[None]:
 
 def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's load_checkpoint_to_cpu, as a checkpoint is read safely."""
-    return explain_load_errors(refuse_lost_systems(forget_user_code(load)))
+
+    @functools.wraps(load)
+    def checked(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
+        state = load(path, arg_overrides, **passed_on)
+        forget_user_code(state, arg_overrides or {})
+        refuse_lost_systems(path, state.get("cfg"))
+        return state
+
+    return explain_load_errors(checked)
 
 
 def in_safe_loading() -> bool:
@@ -129,34 +138,27 @@ def _allowed() -> Iterator[None]:
 
 
 @contextmanager
-def replaced(module: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """While this lasts, `module.name` is `wrap(module.name)`."""
-    before = getattr(module, name)
-    setattr(module, name, wrap(before))
+def replaced(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
+    """While this lasts, `owner.name` is `wrap(owner.name)`."""
+    before = getattr(owner, name)
+    setattr(owner, name, wrap(before))
     try:
         yield
     finally:
-        setattr(module, name, before)
+        setattr(owner, name, before)
 
 
-def forget_user_code(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint_to_cpu: code that the options in a checkpoint name is not theirs to name.
+def forget_user_code(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Take out what the options of a checkpoint say of a user's code: a command runs that of its own user alone.
 
-    A command runs the code of its own user, and never what the checkpoint names (loading.py says which options do).
+    Args:
+        overrides: what this user says (loading.py says which options name code).
     """
-
-    @functools.wraps(load)
-    def wrapper(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
-        state = load(path, arg_overrides, **passed_on)
-        cfg = state.get("cfg")
-        for name in (code.OPTION for code in load_all("user_code")):
-            if not (arg_overrides or {}).get(name):
-                for options in (state.get("args"), None if cfg is None else cfg.get("task")):
-                    if options is not None and getattr(options, name, None) is not None:
-                        setattr(options, name, None)
-        return state
-
-    return wrapper
+    cfg = state.get("cfg")
+    for name in (code.OPTION for code in load_all("user_code")):
+        for options in (state.get("args"), None if cfg is None else cfg.get("task")):
+            if not overrides.get(name) and getattr(options, name, None) is not None:
+                setattr(options, name, None)
 
 
 def named_code(cfg: Any, option: str, from_checkpoint: bool) -> str | None:
@@ -167,30 +169,19 @@ def named_code(cfg: Any, option: str, from_checkpoint: bool) -> str | None:
     return getattr(cfg, option, None) if in_safe_loading() or not from_checkpoint else None
 
 
-def refuse_lost_systems(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's load_checkpoint_to_cpu: a model that needs a deleted system is refused, with the system's name."""
-
-    @functools.wraps(load)
-    def wrapper(path: str, *more: Any, **options: Any) -> Any:  # as of load_checkpoint_to_cpu
-        state = load(path, *more, **options)
-        cfg, args = state.get("cfg"), state.get("args")
-        for part, option in (("task", "task"), ("model", "arch")):
-            of_part = cfg.get(part) if OmegaConf.is_dict(cfg) or isinstance(cfg, dict) else None
-            recorded = of_part.get("_name") if isinstance(of_part, dict) else getattr(of_part, "_name", None)
-            name = recorded or getattr(args, option, None)
-            if reason := lost(str(name)):
-                raise DataError(f"{path}: expected a model that can be built, found the {part} {name}; {reason}")
-        model: Any = cfg.get("model") if OmegaConf.is_dict(cfg) or isinstance(cfg, dict) else args
-        if OmegaConf.is_dict(model):
-            model = OmegaConf.to_container(model, resolve=False, enum_to_str=True)
-        named = model if isinstance(model, dict) else vars(model) if isinstance(model, argparse.Namespace) else {}
-        for option, value in named.items():
-            if reason := lost(str(value)):
-                shown = f"--{str(option).replace('_', '-')} {value}"
-                raise DataError(f"{path}: expected a model that can be built, found {shown}; {reason}")
-        return state
-
-    return wrapper
+def refuse_lost_systems(path: str, cfg: Any) -> None:
+    """Raise DataError, with the system's name, where the options of a checkpoint need a deleted one."""
+    for part in ("task", "model"):
+        if reason := lost(name := name_of(cfg, part)):
+            raise DataError(f"{path}: expected a model that can be built, found the {part} {name}; {reason}")
+    model: Any = cfg.get("model") if hasattr(cfg, "get") else None
+    if OmegaConf.is_dict(model):
+        model = OmegaConf.to_container(model, resolve=False, enum_to_str=True)
+    named = vars(model) if isinstance(model, argparse.Namespace) else model if isinstance(model, dict) else {}
+    for option, value in named.items():
+        if reason := lost(str(value)):
+            shown = f"--{str(option).replace('_', '-')} {value}"
+            raise DataError(f"{path}: expected a model that can be built, found {shown}; {reason}")
 
 
 def with_plain_options(broadcast: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 from fairseq_llrnn.errors import LLRNNError, as_one_line, with_option
 
@@ -82,6 +83,14 @@ def say_errors_plainly() -> None:
     """From here on, errors of ours that are not caught are one line."""
     if not isinstance(sys.excepthook, PlainErrors):
         sys.excepthook = PlainErrors(sys.excepthook)
+
+
+def callers() -> Iterator[dict[str, Any]]:
+    """The names of the modules that are calling, the nearest first; a command of fairseq's may be run as a file."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_globals
+        frame = frame.f_back
 
 
 def runs_fairseq() -> bool:

@@ -20,15 +20,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.plugin.announced import find_model
-from fairseq_llrnn.plugin.compat.loading import (
-    Places,
-    build_model,
-    name_of,
-    prior_folder,
-    read_checkpoint,
-    take_places,
-)
+from fairseq_llrnn.plugin.announced import find_model, name_of
+from fairseq_llrnn.plugin.compat.loading import Places, build_model, prior_folder, read_checkpoint, take_places
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
 from fairseq_llrnn.prior.prior import JSON_FILE
@@ -168,15 +161,10 @@ def _check_kind(path: str, cfg: object) -> None:
             f"{OPTION}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of "
             f"task {task!r}; give the checkpoint of one"
         )
-    options = cfg.task  # type: ignore[attr-defined]
-    for name in ("add_bos_token", "self_target", "past_target"):
-        if getattr(options, name, False):
+    for name in ("add_bos_token", "self_target", "past_target", "output_dictionary_size"):
+        value = getattr(cfg.task, name, False)  # type: ignore[attr-defined]
+        if value is not False and value != -1:
             raise DataError(
-                f"{OPTION}{path}: expected a model that predicts the next word after </s>, found one trained with "
-                f"--{name.replace('_', '-')}; train it without"
+                f"{OPTION}{path}: expected a model that predicts the next of all words after </s>, found one trained "
+                f"with --{name.replace('_', '-')}; train it without"
             )
-    if getattr(options, "output_dictionary_size", -1) >= 0:
-        raise DataError(
-            f"{OPTION}{path}: expected a model that predicts all words of its dictionary, found one trained with "
-            "--output-dictionary-size; train it without"
-        )

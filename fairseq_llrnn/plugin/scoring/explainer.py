@@ -18,18 +18,9 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
-from fairseq_llrnn.plugin.announced import find_model, find_task
+from fairseq_llrnn.plugin.announced import find_model, find_task, name_of
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
-from fairseq_llrnn.plugin.compat.loading import (
-    RECORDED,
-    Places,
-    build_model,
-    encode,
-    marker_of,
-    name_of,
-    read_checkpoint,
-    take_places,
-)
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
@@ -176,6 +167,9 @@ class TranslationExplainer(Explainer):
         return limits[side]
 
 
+KINDS: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
+
+
 def _with_terms(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
     """With what the network says of each word as it reads it: one step later than it predicts it."""
     for term in extra["terms"]:
@@ -206,23 +200,17 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
         DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
         OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
     """
-    state = read_checkpoint(path)
-    cfg = state["cfg"]
-    kind = _kind(path, cfg)
-    take_places(path, cfg.task, places, state)
-    return kind(*build_model(path, state, places))
+    model, task, _ = load_model(path, places, _check_kind)
+    return next(kind(model, task) for kind in KINDS if isinstance(model, kind.model_class))
 
 
-def _kind(path: str, cfg: Any) -> type[Explainer]:
-    """Who explains it, by the names in the options; what is no model of ours is refused before any of it is built."""
+def _check_kind(path: str, cfg: Any) -> None:
+    """Raise DataError for what nobody explains, by the names in the options."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class, task_class = find_model(model), find_task(task)
-    is_ours = model_class is not None and issubclass(model_class, LogLinearModel)
-    if model_class is not None and is_ours and task_class is not None:
-        kinds: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplainer)
-        for kind in kinds:
-            if issubclass(model_class, kind.model_class) and issubclass(task_class, kind.task_class):
-                return kind
+    model_class, task_class = find_model(model) or object, find_task(task) or object
+    is_ours = issubclass(model_class, LogLinearModel)
+    if is_ours and any(issubclass(model_class, k.model_class) and issubclass(task_class, k.task_class) for k in KINDS):
+        return
     others = "those of other tasks, such as classifiers, are not explained"
     raise DataError(
         f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "

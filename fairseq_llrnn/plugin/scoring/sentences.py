@@ -27,17 +27,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.context_classes import strings_in
-from fairseq_llrnn.plugin.announced import find_model
-from fairseq_llrnn.plugin.compat.loading import (
-    RECORDED,
-    Places,
-    build_model,
-    encode,
-    marker_of,
-    name_of,
-    read_checkpoint,
-    take_places,
-)
+from fairseq_llrnn.plugin.announced import find_model, name_of
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 
@@ -227,19 +218,15 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
         OptionError: its data or prior is not where its training was, or code of the user's that it needs is not named.
         PriorError: the prior does not fit.
     """
-    state = read_checkpoint(path)
-    cfg = state["cfg"]
-    _check_kind(path, cfg)
-    dictionaries = take_places(path, cfg.task, places, state)
-    return Scorer(*build_model(path, state, places), max_tokens, dictionaries)
+    model, task, dictionaries = load_model(path, places, _check_kind)
+    return Scorer(model, task, max_tokens, dictionaries)
 
 
 def _check_kind(path: str, cfg: Any) -> None:
     """Raise DataError for what cannot score sentences, by the names in the options, before any of it is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
-    model_class = find_model(model)
     for kind, tasks in TASKS.items():
-        if model_class is not None and issubclass(model_class, kind) and task in tasks:
+        if issubclass(find_model(model) or object, kind) and task in tasks:
             if getattr(cfg.task, "add_bos_token", False):
                 raise DataError(f"{path}: a model that was trained with --add-bos-token cannot score; use another one")
             return

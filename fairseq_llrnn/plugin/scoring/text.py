@@ -34,7 +34,8 @@ class TextScorer:
         self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
         decoder, self.prior = self.model.decoder, scorer.prior
-        self.opened = isinstance(decoder, LogLinearDecoder) and decoder.head.find(OpenWords) is not None
+        self.strings = decoder.head.find(OpenWords) if isinstance(decoder, LogLinearDecoder) else None
+        self.opened = self.strings is not None
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.
@@ -80,13 +81,11 @@ class TextScorer:
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
         ids = encode(self.dictionary, words)
-        if not self.opened:
+        if self.strings is None:
             return with_unk(ids, self.dictionary)
-        strings = self.model.decoder.head.find(OpenWords)
-        if strings is not None:
-            for place, word in enumerate(words):
-                if word in SPECIALS:
-                    ids[place] = strings.table.words.open(word)
+        for place, word in enumerate(words):
+            if word in SPECIALS:
+                ids[place] = self.strings.table.words.open(word)
         return ids
 
     def _padded(self, ids: Sequence[Tensor], move: bool) -> Tensor:

@@ -25,7 +25,7 @@ from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
-from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_model
+from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import data_folder
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
@@ -37,15 +37,6 @@ from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
-
-# Options of fairseq-generate for models that refine a whole sentence, and their defaults.
-NOT_AUTOREGRESSIVE = {
-    "iter_decode_eos_penalty": 0.0,
-    "iter_decode_max_iter": 10,
-    "iter_decode_force_max_iter": False,
-    "iter_decode_with_beam": 1,
-    "iter_decode_with_external_reranker": False,
-}
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +65,7 @@ def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> P
     data: str = cfg.data
     folder, model = prior_folder(cfg.prior, data), _model_path(cfg)
     if cfg.prior is None and model is not None and not os.path.isfile(os.path.join(folder, JSON_FILE)):
-        folder = prior_of_model(model, data)
+        folder = prior_of_state(model, read_checkpoint(model), data)
     loaded = Prior.load(folder, load_general_model)
     where = os.path.join(data_folder(data), dictionary_file)
     loaded.check_dictionary(dictionary.symbols, where, dictionary_advice(cfg))
@@ -129,11 +120,6 @@ def named_split(split: str, data: str) -> Iterator[None]:
         raise OptionError(no_such_split(split, data_folder(data))) from None
 
 
-def criterion_name(cfg: Any) -> str:
-    """Which criterion its options are of."""
-    return str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
-
-
 class PriorTask(PluginTask):
     """A task whose models and criterion find features, signatures and background in `task.prior`."""
 
@@ -161,7 +147,7 @@ class PriorTask(PluginTask):
 
         And for fairseq's label smoothing, which spreads over words that have no mass.
         """
-        name = criterion_name(cfg)
+        name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
         if name.startswith("label_smoothed"):
             raise OptionError(
                 f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
@@ -179,10 +165,12 @@ class PriorTask(PluginTask):
                 f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
                 "cross_entropy"
             )
-        if self.prior.open_words is not None and type(criterion).__module__.startswith("fairseq."):
+        strings = "strings of the source (as evidence is)" if self.prior.brings_strings else "an open vocabulary"
+        knows_strings = not type(criterion).__module__.startswith("fairseq.")
+        if (self.prior.brings_strings or self.prior.open_words is not None) and not knows_strings:
             raise OptionError(
-                f"--criterion {name}: expected log_linear, since the prior has an open vocabulary, of whose strings no "
-                "other knows; use that, or a prior without --open-vocabulary"
+                f"--criterion {name}: expected log_linear, since the prior has {strings}, of which no other knows; use "
+                "that, and for models of fairseq a task of fairseq"
             )
         if self.adds_to_loss and name == "cross_entropy":
             raise OptionError(
@@ -208,12 +196,6 @@ class PriorTask(PluginTask):
         beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
         if beam > words:
             raise OptionError(f"--beam {beam}: expected at most the {words:,} words of the dictionary; 5 is usual")
-        for name, default in NOT_AUTOREGRESSIVE.items():
-            if getattr(args, name, default) != default:
-                raise OptionError(
-                    f"--{name.replace('_', '-')}: not supported by {type(self).__name__}, whose models write from the "
-                    "first word to the last; leave it out"
-                )
         aligns = any(hasattr(one, "encoder") and getattr(one.decoder, "attends", True) for one in models)
         if getattr(args, "print_alignment", None) and not aligns:
             raise OptionError(

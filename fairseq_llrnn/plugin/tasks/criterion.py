@@ -238,8 +238,7 @@ class LogLinearCriterion(FairseqCriterion):
         """Sum over workers and log: loss and nll_loss in base 2 (as fairseq does), nats, perplexity, ‖a‖, kinds."""
         total: Counter[str] = Counter()
         for log in logging_outputs:
-            for key, value in log.items():
-                total[key] += value
+            total.update(log)
         # where all sentences of a batch were left out, its averages have no weight
         mean_loss = total["loss"] / (total["sample_size"] or 1)
         metrics.log_scalar("loss", mean_loss / math.log(2), total["sample_size"], round=3)

@@ -10,9 +10,9 @@ from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageMode
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import refuse_idle
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.dictionaries import open_words
+from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
@@ -43,7 +43,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         task.prior = load_task_prior(args, task.dictionary, "dict.txt")
         table = task.prior.open_words
         if table is not None:
-            task.dictionary = task.output_dictionary = open_words(task.dictionary, table)
+            task.dictionary = task.output_dictionary = OpenDictionary(task.dictionary, table.words)
         task.extend(NAME, from_checkpoint)
         return task
 
@@ -87,19 +87,17 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         return prefix, None
 
 
+# Options of fairseq's task that would silently mean something else here, and why.
+UNSUPPORTED = {
+    "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
+    "self_target": "the model predicts the next word only",
+    "past_target": "the model predicts the next word only",
+    "output_dictionary_size": "every word of the dictionary has a signature",
+}
+
+
 def _refuse_unsupported(args: Namespace) -> None:
-    """Options of fairseq's task that would silently mean something else here."""
-    refusals = {
-        "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
-        "self_target": "the model predicts the next word only",
-        "past_target": "the model predicts the next word only",
-    }
-    for name, reason in refusals.items():
-        if getattr(args, name, False):
-            option = "--" + name.replace("_", "-")
-            raise OptionError(f"{option}: not supported by llrnn_language_modeling ({reason}); leave it out")
-    if args.output_dictionary_size >= 0:
-        raise OptionError(
-            f"--output-dictionary-size {args.output_dictionary_size}: not supported by llrnn_language_modeling (every "
-            "word of the dictionary has a signature); leave it out"
-        )
+    for name, reason in UNSUPPORTED.items():
+        value = getattr(args, name, False)
+        if value is not False and value != -1:
+            refuse_idle({name: value}, f"not supported by {NAME} ({reason}); leave it out")

@@ -16,8 +16,7 @@ from fairseq.data import Dictionary
 
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
-from fairseq_llrnn.plugin.compat.moved_folders import TwoDictionaries, data_folder
-from fairseq_llrnn.plugin.compat.source_priors import source_prior_of_model
+from fairseq_llrnn.plugin.compat.moved_folders import TwoDictionaries, data_folder, source_prior_of_model
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.directory import REBUILD, check_symbols
 from fairseq_llrnn.prior.prior import Prior
@@ -49,8 +48,7 @@ class SourceSide(TwoDictionaries):
         Where the prior brings strings of the source, they do, as far as it numbers them.
         """
         if not self.prior.brings_strings:
-            dictionary: Dictionary = self.source_dictionary
-            self.src_dict = OpenDictionary(dictionary, self.source_words, self.source_words.index)
+            self.src_dict = OpenDictionary(self.source_dictionary, self.source_words)
 
     @cached_property
     def source_words(self) -> OpenWords:

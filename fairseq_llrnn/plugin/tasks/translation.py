@@ -6,7 +6,6 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-from fairseq.criterions import FairseqCriterion
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -18,21 +17,14 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.dictionaries import open_source, open_target, open_words, reads_strings, with_unk
+from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary, reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.option_checks import other_model
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.length import search_where_there_are_words
-from fairseq_llrnn.plugin.tasks.base import (
-    PriorConfig,
-    PriorTask,
-    criterion_name,
-    dictionary_advice,
-    load_task_prior,
-    named_split,
-)
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior, named_split
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
     check_evidence_options,
@@ -108,10 +100,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
             task.offered = OfferedStrings(task)
         if task.prior.brings_strings:
-            task.src_dict = open_source(task.source_dictionary, task.prior)
-            task.tgt_dict = open_target(task.target_dictionary, task.prior)
+            session = task.prior.session
+            task.src_dict = OpenDictionary(task.source_dictionary, session.source, task.prior.source_index)
+            task.tgt_dict = OpenDictionary(task.target_dictionary, session.target)  # what is a class, the source says
         elif task.prior.open_words is not None:
-            task.tgt_dict = open_words(task.target_dictionary, task.prior.open_words)
+            task.tgt_dict = OpenDictionary(task.target_dictionary, task.prior.open_words.words)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
         return task
 
@@ -184,16 +177,6 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if reads_strings(model.encoder):
             self.keep_unknown_source_words()
         return model
-
-    def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
-        """As every task's of ours; raises OptionError for one that would take slots for words."""
-        name = criterion_name(cfg)
-        if self.prior.brings_strings and not name.startswith(("log_linear", "label_smoothed")):
-            raise OptionError(
-                f"--criterion {name}: expected log_linear, since the prior has strings of the source (as evidence is), "
-                "of which no other knows; use that, and for models of fairseq --task translation"
-            )
-        return super().build_criterion(cfg, *from_checkpoint)
 
     def build_generator(self, models: list[BaseFairseqModel], *arguments: Any, **named: Any) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""

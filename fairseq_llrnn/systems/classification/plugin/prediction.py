@@ -12,21 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from fairseq.data import data_utils
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import line_batches
-from fairseq_llrnn.plugin.compat.loading import (
-    RECORDED,
-    Places,
-    build_model,
-    encode,
-    name_of,
-    read_checkpoint,
-    take_places,
-)
+from fairseq_llrnn.plugin.announced import name_of
+from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.task import LLRNNClassificationTask
 
@@ -90,14 +84,14 @@ def load_label_predictor(path: str, max_tokens: int = 4096, places: Places = REC
         DataError: no such file; a checkpoint that is damaged, holds code, or is of no classifier. OptionError: its data
         or prior is not where its training was. PriorError: the prior does not fit.
     """
-    state = read_checkpoint(path)
-    cfg = state["cfg"]
+    model, task, _ = load_model(path, places, _check_kind)
+    assert isinstance(model, LabelModel) and isinstance(task, LLRNNClassificationTask)
+    return LabelPredictor(model, task, max_tokens)
+
+
+def _check_kind(path: str, cfg: Any) -> None:
     if name_of(cfg, "task") != TASK:
         raise DataError(
             f"{path}: expected a classifier, a model of the task {TASK}, found {name_of(cfg, 'model')!r} of task "
             f"{name_of(cfg, 'task')!r}; give another checkpoint"
         )
-    take_places(path, cfg.task, places, state)
-    model, task = build_model(path, state, places)
-    assert isinstance(model, LabelModel) and isinstance(task, LLRNNClassificationTask)
-    return LabelPredictor(model, task, max_tokens)

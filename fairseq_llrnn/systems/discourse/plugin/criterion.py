@@ -61,8 +61,7 @@ class DiscourseCriterion(FairseqCriterion):
         """Loss in bits; accuracies, whose mean is `accuracy`; in validation, that of the best constant answer."""
         total: Counter[str] = Counter()
         for log in logging_outputs:
-            for key, value in log.items():
-                total[key] += value
+            total.update(log)
         size = total["sample_size"]
         metrics.log_scalar("loss", total["loss"] / (size or 1) / math.log(2), size, round=4)
         for name in OBJECTIVES:

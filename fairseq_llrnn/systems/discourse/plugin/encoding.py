@@ -12,10 +12,10 @@ import torch
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.checks import in_hex
+from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
-from fairseq_llrnn.plugin.compat.loading import build_model, name_of, read_checkpoint
-from fairseq_llrnn.plugin.compat.moved_folders import places_of, report_moved, save_dir_of, search
-from fairseq_llrnn.plugin.compat.source_priors import take_source_prior
+from fairseq_llrnn.plugin.compat.loading import build_model, read_checkpoint
+from fairseq_llrnn.plugin.compat.moved_folders import places_of, report_moved, save_dir_of, search, take_source_prior
 from fairseq_llrnn.source_embedding import OPTION
 from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
 from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
