@@ -66,8 +66,6 @@ class Places:
 
 
 RECORDED = Places()
-# of fairseq's load_model_ensemble_and_task: models, the last one's options, their task
-Loaded = tuple[list[Any], Any, FairseqTask]
 
 
 def prior_folder(prior: str | None, data: str) -> str:

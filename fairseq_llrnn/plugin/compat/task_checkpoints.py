@@ -46,7 +46,7 @@ from fairseq_llrnn.plugin.compat.best_metric import check_best_metric
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit, explained_start
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
-from fairseq_llrnn.plugin.compat.loading import Loaded, Places, take_places
+from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.resuming import forget_progress, note_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
@@ -229,7 +229,7 @@ def _load_models(load: Load, filenames: list[str], arg_overrides: Any = None, *m
 
 
 def _load_models_and_task(
-    load: Callable[..., Loaded],
+    load: Load,
     filenames: list[str],
     arg_overrides: dict[str, Any] | None = None,
     task: FairseqTask | None = None,
@@ -237,7 +237,7 @@ def _load_models_and_task(
     suffix: str = "",
     num_shards: int = 1,
     state: dict[str, Any] | None = None,
-) -> Loaded:
+) -> Any:  # the signature belongs to fairseq
     """One model at a time, so that every checkpoint is read once, and checked before fairseq builds its model.
 
     Of a checkpoint in several shards, which no task of ours trains, nothing is checked.

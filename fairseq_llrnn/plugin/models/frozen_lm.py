@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -151,7 +152,7 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
     return shared
 
 
-def _check_kind(path: str, cfg: object) -> None:
+def _check_kind(path: str, cfg: Any) -> None:
     """Raise DataError unless the options are those of a language model that predicts the next word."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class = find_model(model)
@@ -162,8 +163,7 @@ def _check_kind(path: str, cfg: object) -> None:
             f"task {task!r}; give the checkpoint of one"
         )
     for name in ("add_bos_token", "self_target", "past_target", "output_dictionary_size"):
-        value = getattr(cfg.task, name, False)  # type: ignore[attr-defined]
-        if value is not False and value != -1:
+        if getattr(cfg.task, name, None) not in (None, False, -1):
             raise DataError(
                 f"{OPTION}{path}: expected a model that predicts the next of all words after </s>, found one trained "
                 f"with --{name.replace('_', '-')}; train it without"

@@ -160,14 +160,15 @@ class PriorTask(PluginTask):
             )
         with plain_options():
             criterion = super().build_criterion(cfg, *from_checkpoint)  # which some of fairseq's tasks do not take
-        if self.log_linear and name != "cross_entropy" and type(criterion).__module__.startswith("fairseq."):
+        is_fairseqs = type(criterion).__module__.startswith("fairseq.")
+        if self.log_linear and name != "cross_entropy" and is_fairseqs:
             raise OptionError(
                 f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
                 "cross_entropy"
             )
-        strings = "strings of the source (as evidence is)" if self.prior.brings_strings else "an open vocabulary"
-        knows_strings = not type(criterion).__module__.startswith("fairseq.")
-        if (self.prior.brings_strings or self.prior.open_words is not None) and not knows_strings:
+        opened = "" if self.prior.open_words is None else "an open vocabulary"
+        strings = "strings of the source (as evidence is)" if self.prior.brings_strings else opened
+        if strings and is_fairseqs:
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has {strings}, of which no other knows; use "
                 "that, and for models of fairseq a task of fairseq"

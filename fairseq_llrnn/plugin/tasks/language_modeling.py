@@ -98,6 +98,6 @@ UNSUPPORTED = {
 
 def _refuse_unsupported(args: Namespace) -> None:
     for name, reason in UNSUPPORTED.items():
-        value = getattr(args, name, False)
-        if value is not False and value != -1:
+        value = getattr(args, name, None)
+        if value not in (None, False, -1):
             refuse_idle({name: value}, f"not supported by {NAME} ({reason}); leave it out")
