@@ -196,12 +196,13 @@ Load = Callable[..., Any]
 
 def load_safely_for(task_class: type[FairseqTask]) -> None:
     """From here on, fairseq loads and saves checkpoints safely for tasks of a class. Once is enough."""
-    for name, ours in {
+    safely: dict[str, Load] = {
         "save_checkpoint": _save_checkpoint,  # these two are fairseq-train's
         "load_checkpoint": _begin,
         "load_model_ensemble": _load_models,
         "load_model_ensemble_and_task": _load_models_and_task,
-    }.items():
+    }
+    for name, ours in safely.items():
         setattr(checkpoint_utils, name, _dispatch(task_class, getattr(checkpoint_utils, name), ours))
 
 

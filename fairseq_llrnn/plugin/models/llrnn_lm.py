@@ -158,5 +158,7 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
                 f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
                 "on what a word does not change; leave it out"
             )
-        kind, limit = (WindowDecoder, args.context_window) if args.context_window else (RecurrentDecoder, None)
-        return cls(kind(task.dictionary, network, build_head(args, task), limit, args.bf16_products))
+        head, window = build_head(args, task), args.context_window
+        if window:
+            return cls(WindowDecoder(task.dictionary, network, head, window, args.bf16_products))
+        return cls(RecurrentDecoder(task.dictionary, network, head, None, args.bf16_products))

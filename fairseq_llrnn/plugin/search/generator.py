@@ -74,21 +74,14 @@ def count_groups_by_rows(generator: object) -> None:
         return
     by_number, first = search.step, torch.empty(0)
 
-    def step(
-        step: int,
-        lprobs: Tensor,
-        scores: Tensor | None,
-        prev_output_tokens: Tensor | None = None,
-        original_batch_idxs: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """As fairseq's."""
+    def by_row(step: int, lprobs: Tensor, scores: Any, written: Any = None, sentences: Tensor | None = None) -> Any:
         nonlocal first
-        if original_batch_idxs is not None:
-            first = original_batch_idxs if step == 0 else first
-            original_batch_idxs = (original_batch_idxs.unsqueeze(1) == first).long().argmax(1)
-        return by_number(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        if sentences is not None:
+            first = sentences if step == 0 else first
+            sentences = (sentences.unsqueeze(1) == first).long().argmax(1)
+        return by_number(step, lprobs, scores, written, sentences)
 
-    search.step = step
+    search.step = by_row
 
 
 class Exhausted(Exception):
