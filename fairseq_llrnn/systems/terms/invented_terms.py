@@ -34,7 +34,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from fairseq_llrnn.evidence.table import Use, marked
-from fairseq_llrnn.features.dictionary import SPECIALS, plain
+from fairseq_llrnn.features.dictionary import SHIFT, SPECIALS, plain
 from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -189,7 +189,8 @@ class InventedTerms:
     def of(self, source: np.ndarray, target: np.ndarray, epoch: int, number: int) -> np.ndarray:
         """The source (L,) of a sentence with terms of its target, or as it is."""
         random = np.random.default_rng((self.seed, epoch, number, STREAM))
-        if random.random() >= self.share:
+        has_terms = (source >> SHIFT).any()  # its own: what they ask for, the target would have to say once more
+        if random.random() >= self.share or has_terms:
             return source
         words, spans = self.groups.words(target)
         free = self._free(source)

@@ -20,6 +20,7 @@ from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms import invented_terms
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
+from fairseq_llrnn.systems.terms.terms import Terms
 
 
 def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = EPOCHS) -> list[list[Any]]:
@@ -49,6 +50,19 @@ def test_a_target_says_each_of_its_terms_once_and_no_word_for_two(target: str) -
         assert all(len(one) == 1 for one in said) and len({one[0] for one in said}) == len(said)
         some |= bool(terms)
     assert some
+
+
+def test_a_sentence_with_terms_of_its_own_gets_no_others() -> None:
+    """The same word would be asked for twice, and a target that says it once have no probability."""
+    prior, known = make_prior(), WordForms()
+    for form in ("chien", "chat"):
+        known.add("chien", form)
+    pairs = inventing("chat Ann", prior, known)
+    terms = Terms(evidence_table(prior), known)
+    source = np.array(terms.marked([4, 5, 8, 2], ["chien"]))
+    target = pairs.dataset[0]["target"].numpy()
+    for epoch in range(1, EPOCHS + 1):
+        assert pairs.invented.of(source, target, epoch, 0).tolist() == source.tolist()
 
 
 def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> None:
