@@ -20,6 +20,7 @@ from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms import invented_terms
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
+from fairseq_llrnn.systems.terms.plugin import extension
 from fairseq_llrnn.systems.terms.terms import Terms
 
 
@@ -63,6 +64,15 @@ def test_a_sentence_with_terms_of_its_own_gets_no_others() -> None:
     target = pairs.dataset[0]["target"].numpy()
     for epoch in range(1, EPOCHS + 1):
         assert pairs.invented.of(source, target, epoch, 0).tolist() == source.tolist()
+
+
+def test_a_guess_that_a_noun_may_be_an_article_makes_it_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forms by the prior's features `Lemma:…`, beside guessed parts of speech."""
+    rows = {"chien": {"Lemma:chien": 1.0, "POS:N": 1.0}, "chat": {"Lemma:chien": 1.0, "POS:N": 0.75, "POS:DET": 0.25}}
+    monkeypatch.setattr(extension, "word_features", lambda *_: rows)
+    forms = extension.word_forms(make_prior(), None)
+    assert forms.of("chien") == {"chien": {"Lemma:chien": 1.0, "POS:N": 1.0}, "chat": {"Lemma:chien": 1.0}}
+    assert set(inventing("chat Ann", make_prior(), forms).invented.groups.group_of) == {"chien", "chat"}
 
 
 def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> None:

@@ -13,6 +13,7 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import feature_group
+from fairseq_llrnn.lexicon.form_analyses import CERTAIN
 from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
@@ -111,7 +112,11 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
         asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
         return _read_forms(places, list(dict.fromkeys(asked)))
     features = word_features(prior, target_shares(prior))
-    return WordForms.of_lexicon(features, features.__getitem__)
+    sure = {  # a guess has a smaller value, which the prior knows
+        word: {name: value for name, value in row.items() if value >= CERTAIN or feature_group(name) == GROUP}
+        for word, row in features.items()
+    }
+    return WordForms.of_lexicon(sure, sure.__getitem__)
 
 
 def _read_forms(places: str, words: Sequence[str]) -> WordForms:
