@@ -186,14 +186,17 @@ class Terms:
 
     # ---- sentences --------------------------------------------------------------------------------------------------
 
+    def _cased(self, word: str) -> str:
+        return word.lower() if self._is_lower else word
+
     def _keys(self, word: str) -> set[str]:
-        cased = word.lower() if self._is_lower else word
+        """Of a word of a text: it, and its lemmas behind a tab."""
+        cased = self._cased(word)
         return {cased, *(f"\t{lemma}" for lemma in self._lemmas.get(cased, ()))}
 
     def _phrase_keys(self, word: str) -> set[str]:
         """Of a word of a phrase, which may be a lemma that the text lacks."""
-        cased = word.lower() if self._is_lower else word
-        return self._keys(word) | {f"\t{cased}"}
+        return self._keys(word) | {f"\t{self._cased(word)}"}
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
         """The source tokens of a sentence with the marks of its terms.
@@ -229,7 +232,10 @@ class Terms:
             if groups[group].name in of_file:
                 of_file.remove(groups[group].name)
                 anywhere.remove(group)
-        missing = [entry for entry, group in single.values() if group not in {g for _, _, g in matches}]
+        missing = [
+            entry for entry, group in single.values()
+            if all(group != g or self._lemmas_needed(entry, keys[start:end]) is None for start, end, g in matches)
+        ]  # fmt: skip
         if missing:
             raise DataError(
                 f"{missing[0].where}: expected the phrase {' '.join(missing[0].source)!r} in the sentence, found none "
@@ -304,7 +310,15 @@ class Terms:
             in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
             for entry, number in (one for key in in_order for one in entries(key)):
                 end = place + len(entry.source)
-                rest = zip(keys[place + 1 : end], entry.source[1:], strict=False)
-                if end <= len(keys) and all(key & self._phrase_keys(word) for key, word in rest):
+                if self._lemmas_needed(entry, keys[place:end]) is not None:
                     matches.setdefault((place, end), number)
         return matches
+
+    def _lemmas_needed(self, entry: TermEntry, keys: Sequence[set[str]]) -> int | None:
+        """How many words with these keys are those of a phrase by lemmas alone; None: they are another phrase."""
+        if len(keys) != len(entry.source):
+            return None
+        words = list(zip(keys, entry.source, strict=True))
+        if any(key.isdisjoint(self._phrase_keys(word)) for key, word in words):
+            return None
+        return sum(self._cased(word) not in key for key, word in words)

@@ -181,6 +181,7 @@ def test_a_term_of_the_sentence_goes_before_one_of_the_run() -> None:
         (["=> chien"], "the source side is empty"),
         (["dog =>"], "the target side is empty"),
         (["cat => chat"], "expected the phrase 'cat' in the sentence, found none there"),
+        (["dog => chien", "cat => chien"], "expected the phrase 'cat' in the sentence, found none there"),
         (["dog => chien", "dog => chat"], "cannot be required to become both"),
         (["</s>"], "'</s>' is a special symbol"),
         (["dog => chien => chat"], "found a second `=>`; expected `term`, or `source phrase => term`, and behind it"),
