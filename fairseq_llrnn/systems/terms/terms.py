@@ -306,12 +306,13 @@ class Terms:
         """All places where phrases match, which may overlap: start and end -> the number beside the entry."""
         matches: dict[tuple[int, int], int] = {}
         for place, at in enumerate(keys):
-            # words go before lemmas, which begin with a tab
-            in_order = sorted(at, key=lambda key: (key.startswith("\t"), key))
-            for entry, number in (one for key in in_order for one in entries(key)):
+            fitting = []
+            for entry, number in (one for key in sorted(at) for one in entries(key)):
                 end = place + len(entry.source)
-                if self._lemmas_needed(entry, keys[place:end]) is not None:
-                    matches.setdefault((place, end), number)
+                if (lemmas := self._lemmas_needed(entry, keys[place:end])) is not None:
+                    fitting.append((lemmas, number, end))
+            for _, number, end in sorted(fitting, key=lambda one: one[0]):  # words go before lemmas
+                matches.setdefault((place, end), number)
         return matches
 
     def _lemmas_needed(self, entry: TermEntry, keys: Sequence[set[str]]) -> int | None:

@@ -99,6 +99,7 @@ def test_phrases_are_found_the_longest_first_then_the_first() -> None:
         # lemmas of the source match, but a word goes before a lemma
         (["dog=chien"], {"two": ["dog"], "dog": ["dog"]}, "12 two </s>", [("chien", 1, (1,))]),
         (["two=chat", "dog=chien"], {"dog": ["two"], "two": ["two"]}, "dog </s>", [("chien", 1, (0,))]),
+        (["two 12=chat", "two dog=chien"], {"dog": ["12"], "12": ["12"]}, "two dog </s>", [("chien", 1, (0, 1))]),
         (["ann=Léa"], {}, "Ann </s>", []),  # case counts where the text has capitals: the dictionary has Ann
     ],
 )
