@@ -87,12 +87,18 @@ FIX_GRAMMAR = "fix the grammar or the text, or build the prior with automaton(FI
 
 def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
     """What to do about a target that the background forbids; fix_grammar: where that is a grammar."""
+    fix = FIX_ZERO_MASS
     if unsupported := prior.settings.get("unsupported"):  # kinds of words that need evidence
-        return (
+        fix = (
             f"it may be of a kind that needs evidence (evidence.unsupported {' '.join(unsupported)}) and find none "
             "in its source: build the prior with small weights there instead of 0"
         )
-    return fix_grammar if any(part.is_grammar for part in prior.parts) else FIX_ZERO_MASS
+    elif any(part.is_grammar for part in prior.parts):
+        return fix_grammar
+    table = prior.offers()
+    if table is not None and table.groups.required:
+        return f"if its source requires terms, it may lack one, or have one too often: fix the terms; else {fix}"
+    return fix
 
 
 def refuse_beginning(

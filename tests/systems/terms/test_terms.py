@@ -22,6 +22,7 @@ from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import TermGroups
@@ -570,6 +571,14 @@ def test_exactly_one_form_of_each_term_is_said() -> None:
     assert ends(made, table, 2, ["chien", "deux"]) == (True, False)
     assert ends(made, table, 2, ["chien deux"]) == (True, True)  # one token
     assert ends(made, table, 4, []) == (True, True)
+
+
+def test_what_to_do_about_a_target_that_lacks_its_term() -> None:
+    prior = replace(TERM_PRIOR)
+    Terms(evidence_table(prior), word_forms(), must=False)
+    assert how_to_fix(prior).startswith("build the prior with a background that covers it")
+    Terms(evidence_table(prior), word_forms())
+    assert how_to_fix(prior).startswith("if its source requires terms, it may lack one, or have one too often: fix")
 
 
 def test_a_term_that_may_be_said_need_not_be() -> None:
