@@ -4,15 +4,18 @@ import copy
 from typing import Any
 
 import evidence_world
+import numpy as np
 import pytest
 import torch
 from evidence_world import EvidenceWorld
 from fairseq.dataclass.configs import GenerationConfig
+from few_words import SOURCE_WORDS, new_table
 from shell import Shell
 from tiny_world import World, build, evaluated, open_prior, randomise, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.evidence.slots import EvidenceMixture
+from fairseq_llrnn.features.dictionary import SHIFT
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
@@ -133,3 +136,9 @@ def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, w
             rare = plain["target"][plain["target"] < size].numpy()
             kept += sum(1 for word in rare[data.shares[rare] > 0].tolist() if word in offered)
     assert changed > 0 and kept > 0
+
+
+def test_a_source_with_marks_of_terms_offers_what_it_does_without() -> None:
+    data, source = object.__new__(RareWordAliases), np.array([SOURCE_WORDS.index(word) for word in ("12", "Ann")])
+    data.evidence = new_table()
+    assert data._offered(source | (1 << SHIFT)) == data._offered(source) != []

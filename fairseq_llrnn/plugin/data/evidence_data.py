@@ -214,5 +214,6 @@ class RareWordAliases(ChangedPairs):
     def _offered(self, source: np.ndarray) -> list[int]:
         """The target words that a source (L,) offers as evidence: these are to be copied."""
         assert self.evidence is not None
+        source = plain(source)
         some = source[self.evidence.some(source)].tolist()
         return [offer.word for token in some for offer in self.evidence.offers(token)]
