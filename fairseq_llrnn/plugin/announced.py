@@ -64,6 +64,9 @@ class Announced:
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self._loaded()(*args, **options)
 
+    def __deepcopy__(self, memo: object) -> Any:  # a copy of a class is the class
+        return self._loaded()
+
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # so that it passes for a class where fairseq asks whether it is one
         return type(self._loaded())

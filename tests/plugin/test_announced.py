@@ -82,6 +82,20 @@ print(cfg.criterion._name, cfg.optimizer._name, cfg.optimizer.slowness)"""
     assert done.out.strip().splitlines()[-2:] == ["llrnn_translation d llrnn_lstm True", "log_linear slow 3"]
 
 
+def test_a_process_that_another_one_starts_gets_options_without_a_command_line(python: RunPython) -> None:
+    """fairseq starts one for each GPU, and adds the defaults of dataclasses to options that were parsed elsewhere."""
+    program = """
+from fairseq.dataclass.initialize import add_defaults
+from omegaconf import OmegaConf
+import fairseq_llrnn
+fairseq_llrnn.register()
+names = {"task": "llrnn_translation", "model": "llrnn_lm", "criterion": "log_linear", "optimizer": "llrnn_adam"}
+cfg = OmegaConf.create({part: {"_name": name} for part, name in names.items()})
+add_defaults(cfg)
+print(cfg.task.max_slots, cfg.model.cell, cfg.criterion.adaptor_norm, cfg.optimizer.adam_eps)"""
+    assert python(program) == "16 lstm 2.0 1e-08"
+
+
 def test_a_module_that_does_not_register_its_name_is_told(python: RunPython) -> None:
     program = """
 from fairseq.models import register_model
