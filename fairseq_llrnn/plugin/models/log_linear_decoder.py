@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -61,14 +61,15 @@ def bfloat16_on(device: str) -> bool:
 def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
     """Products in bfloat16 while a network trains that has `bf16_products`, where they can be had; whether they are.
 
-    Not with cuDNN's attention on a GPU, which plans anew, for 9 ms, at each layer of a batch of another shape.
+    Else they are what they are outside, as of --amp. Not with cuDNN's attention on a GPU, which plans anew, for 9 ms,
+    at each layer of a batch of another shape.
     """
     device = tokens.device.type
     short = network.bf16_products and network.training and bfloat16_on(device)
     before = torch.backends.cuda.cudnn_sdp_enabled()
     torch.backends.cuda.enable_cudnn_sdp(before and not short)
     try:
-        with torch.autocast(device, torch.bfloat16, enabled=short):
+        with torch.autocast(device, torch.bfloat16) if short else nullcontext():
             yield short
     finally:
         torch.backends.cuda.enable_cudnn_sdp(before)
