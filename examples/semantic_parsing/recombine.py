@@ -36,7 +36,7 @@ from funql_recognise import Rules, derives, read_rules
 
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
-from fairseq_llrnn.alignment.word_links import both_links, symmetrised
+from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -156,7 +156,8 @@ def with_phrases(examples: Sequence[Example], aligner: str) -> list[Example]:
     source, num_words = _side([[str(e.words[i]) for i in own] for e, own in zip(examples, places, strict=True)])
     target, num_heads = _side([[head for _, head in own] for own in predicates])
     bitext = Bitext(source, target)
-    links = symmetrised(*both_links(bitext, num_words, num_heads, aligner, workers=1), bitext, "grow-diag-final-and")
+    forward, backward = directed_links(bitext, num_words, num_heads, aligner)
+    links = symmetrised(forward, backward, bitext, "grow-diag-final-and")
     said: list[dict[int, set[Path_]]] = [defaultdict(set) for _ in examples]  # the parts that each word says
     for word, head in zip(links.source.tolist(), links.target.tolist(), strict=True):
         pair = int(np.searchsorted(source.offsets, word, side="right")) - 1

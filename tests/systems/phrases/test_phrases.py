@@ -364,7 +364,8 @@ def test_multi30k(shared_data: Path, tmp_path: Path) -> None:
             paths[-1].write_text("".join(itertools.islice(lines, 3000)), encoding="utf-8")
     read = read_text_bitext(*paths)
     sizes = len(read.source_words), len(read.target_words)
-    links = symmetrised(*directed_links(read.bitext, *sizes, "ibm1"), read.bitext, METHODS[0])
+    forward, backward = directed_links(read.bitext, *sizes, "ibm1")
+    links = symmetrised(forward, backward, read.bitext, METHODS[0])
     found = count_phrases(read.bitext, links, 3)
     best: dict[tuple[str, ...], PhrasePair] = {}
     for pair in phrase_pairs(found, read.bitext, links, read.source_words, read.target_words, 3):
