@@ -61,8 +61,8 @@ def test_links_of_model_1_are_the_most_probable_ones(pairs: list[tuple[list[int]
     bitext = Bitext(sentences([s for s, _ in pairs]), sentences([t for _, t in pairs]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aligners, "PAIRS_AT_ONCE", at_once)
-        keys, _, counts = aligners._estimate(bitext, 4, 4, 3, 1)
-        found = ibm1_links(bitext, 4, 4, 3, 1)
+        keys, _, counts = aligners._estimate(bitext, 4, 4, aligners.ITERATIONS, 1)
+        found = ibm1_links(bitext, 4, 4)
     totals = np.bincount(keys // 4, counts)
     probability = dict(zip(keys.tolist(), (counts / totals[keys // 4]).tolist(), strict=True))
     expected = []
