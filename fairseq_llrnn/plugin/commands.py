@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import multiprocessing
 import os
 import shlex
 import signal
@@ -75,6 +76,9 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         ):
             command.cli_main()
     except KeyboardInterrupt as stop:  # SIGTERM and SIGHUP, too (cli/main.py)
+        for process in multiprocessing.active_children():
+            if not process.daemon:  # of another GPU: Python would wait for its end
+                process.terminate()
         status = 128 + (stop.args[0] if stop.args else signal.SIGINT)
         print(f"llrnn {name}: {report.stopped() if report else 'interrupted'}", file=sys.stderr)
         leave_if_others_run(status)

@@ -229,6 +229,30 @@ def test_a_stop_is_a_line_and_the_same_command_goes_on(shell: Shell, world: Worl
     assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
 
 
+OTHERS = """
+import multiprocessing, signal, sys, time
+import fairseq_cli.train
+from fairseq_llrnn.cli.main import main
+
+other = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+
+def start():
+    other.start()
+    raise KeyboardInterrupt(signal.SIGTERM)
+
+fairseq_cli.train.cli_main = start
+status = main()
+other.join(20)
+print(status, other.is_alive())
+other.kill()
+"""
+
+
+def test_a_stop_ends_the_processes_of_other_gpus(shell: Shell, world: World) -> None:
+    """fairseq starts them, and Python would wait for their end."""
+    assert shell.run("python", "-c", OTHERS, "train", world.data).out.splitlines()[-1] == "143 False"
+
+
 def test_a_stop_before_anything_is_saved(tmp_path: Path) -> None:
     from fairseq_llrnn.plugin.command_lines import Report
 
