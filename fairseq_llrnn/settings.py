@@ -252,7 +252,8 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
         key = next(key for key in every if key.name == name)
         what, advice = key.doc.partition(";")[0].partition(" (")[0], key.option.name if key.option else None
         return f"{called(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
-    others = [entry for place, entry in entries if place == name and entry["type"] != "is_instance_of"]
+    of_key = [entry for place, entry in entries if place == name]
+    others = [entry for entry in of_key if entry["type"] != "is_instance_of"] or of_key
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
     if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
         return f"{called(name)}: expected {expected}"

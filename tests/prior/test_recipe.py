@@ -132,6 +132,7 @@ def test_options_override(place: Path) -> None:
         ("background = 'ngram(2, fold=3)'", "--background ngram(2, fold=3): there is no key fold; did you mean folds?"),
         ("over = 'cache:4'", "over cache:4: expected a static background"),
         ("words = 3", "FILE: words: expected a section"),
+        ("counts = 3", "FILE: counts: expected an instance of ndarray, found 3; correct it"),
     ],
 )
 def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, said: str) -> None:
