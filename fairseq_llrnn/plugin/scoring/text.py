@@ -81,7 +81,7 @@ class TextScorer:
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
         ids = encode(self.dictionary, words)
-        if self.strings is None:
+        if not self.opened or self.strings is None:
             return with_unk(ids, self.dictionary)
         for place, word in enumerate(words):
             if word in SPECIALS:
