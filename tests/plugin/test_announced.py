@@ -89,7 +89,7 @@ from fairseq.dataclass.initialize import add_defaults
 from omegaconf import OmegaConf
 import fairseq_llrnn
 fairseq_llrnn.register()
-names = {"task": "llrnn_translation", "model": "llrnn_lm", "criterion": "log_linear", "optimizer": "llrnn_adam"}
+names = {"task": "llrnn_translation", "model": "llrnn_lm", "criterion": "log_linear", "optimizer": "adam"}
 cfg = OmegaConf.create({part: {"_name": name} for part, name in names.items()})
 add_defaults(cfg)
 print(cfg.task.max_slots, cfg.model.cell, cfg.criterion.adaptor_norm, cfg.optimizer.adam_eps)"""

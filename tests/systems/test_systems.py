@@ -85,7 +85,6 @@ NAMING = {
     "files/test_read_counts.py": "lists readers of the whole package",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
-    "lexicon/test_word_forms.py": "an option that a message of the core names",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_benchmarks.py": "a script's option of the same name",
     "scripts/test_options_page.py": "options.md shows the options of systems, too",
