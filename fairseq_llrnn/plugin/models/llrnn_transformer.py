@@ -127,6 +127,8 @@ REFUSED = {
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
     "merge_src_tgt_embed": "build joint dictionaries with fairseq-preprocess --joined-dictionary",
     "adaptive_softmax_cutoff": "the log-linear layer takes the place of the softmax",
+    "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
+    "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
     "encoder_layers_to_keep": "train a model with fewer --encoder-layers",
     "decoder_layers_to_keep": "train a model with fewer --decoder-layers",
 }
