@@ -126,7 +126,7 @@ INPUTS: dict[str, tuple[Callable[[int], Iterator[str]], Callable[[Path], int]]] 
 
 def peak() -> float:
     """MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def read(name: str, path: Path) -> None:

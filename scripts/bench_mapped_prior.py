@@ -32,7 +32,7 @@ WIDTH = 64  # of the head
 def memory() -> dict[str, float]:
     """Rss and Pss of this process in MB."""
     lines = [line.split() for line in ROLLUP.read_text(encoding="ascii").splitlines()[1:]]
-    return {name.rstrip(":").lower(): int(size) / 1000 for name, size, *_ in lines if name in ("Rss:", "Pss:")}
+    return {name.rstrip(":").lower(): int(size) * 1024 / 1e6 for name, size, *_ in lines if name in ("Rss:", "Pss:")}
 
 
 def no_mapping(*_: object, **__: object) -> None:

@@ -37,6 +37,7 @@ def advice(root: Path) -> Iterator[tuple[str, str]]:
             if file.suffix in (".py", ".md", ".sh"):
                 text = re.sub(r'"\n\s*f?"', "", file.read_text(encoding="utf-8"))  # a message over two lines of code
                 text = re.sub(r"\{?from_checkout\('(\w+)'\)\}?", from_checkout_line, text)
+                text = re.sub(r'need_library\(.*, "(\w+)"\)', from_checkout_line, text)
                 for found in re.finditer(r"pip install ([^\n`;)]*)", text):
                     yield str(file.relative_to(root)), found[1]
 
