@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.masses import class_log_sums, same_tensor
 
 NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
 
@@ -143,4 +143,4 @@ class _Answer:
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
         """Whether this is the answer for these prefixes (B, T)."""
-        return self.last == last and (self.previous is previous or torch.equal(self.previous, previous))
+        return self.last == last and same_tensor(self.previous, previous)

@@ -37,6 +37,11 @@ from torch.nn import functional
 LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: less may be learned, and changes no digit of any sum
 
 
+def same_tensor(one: Tensor, other: Tensor) -> bool:
+    """Whether both hold the same, on one device: a model that was moved to another one asks anew."""
+    return one is other or (one.device == other.device and torch.equal(one, other))
+
+
 def log_odds(logit: Tensor) -> tuple[Tensor, Tensor]:
     """log λ and log (1 − λ) from log λ/(1−λ), in float64, whatever has been learned."""
     exact = logit.double().clamp(LEAST_LOG_WEIGHT, -LEAST_LOG_WEIGHT)

@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.backgrounds.masses import each_row, runs
+from fairseq_llrnn.backgrounds.masses import each_row, runs, same_tensor
 
 NO_WORD = -1  # where a context has fewer than J context classes
 
@@ -264,7 +264,7 @@ class ContextClasses(Background):
 
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
-        if self._flat is None or not torch.equal(self._flat[0], read):
+        if self._flat is None or not same_tensor(self._flat[0], read):
             columns = self._columns_per_position(previous).flatten(0, 1)
             self._grow()
             below = None if self.by_context else self.base.flat_states(self._as_below(previous))
@@ -288,7 +288,7 @@ class ContextClasses(Background):
         contexts = self.contexts_of(state)
         if last is not None and last.width == width:
             decides = (last.contexts, contexts) if self.by_context else (last.state, state)
-            if torch.equal(*decides):
+            if same_tensor(*decides):
                 last.state = state
                 return last
         classes = StateClasses(state, contexts, width, self._every(width) if self.by_context else None)

@@ -66,6 +66,15 @@ def test_a_batch_of_training_is_one_call() -> None:
     assert model.calls == 1
 
 
+def test_an_answer_on_another_device_is_none() -> None:
+    found, model = background()
+    states = found.flat_states(torch.tensor([[2, 3, 4], [2, 5, 6]]))
+    expected = found.log_weights(states)
+    assert found._answer is not None
+    found._answer.previous = found._answer.previous.to("meta")  # where the model was before
+    assert torch.equal(found.log_weights(states.clone()), expected) and model.calls == 2
+
+
 def test_what_is_asked_of_each_of_several_classes_is_one_call() -> None:
     found, model = background()
     states = found.flat_states(torch.tensor([[2, 3, 4], [2, 5, 6]]))
