@@ -69,13 +69,16 @@ build() {
 
 say "1/3 build tools"
 install setuptools wheel cython 'numpy<2'
-{
-    build --no-cache-dir fairseq-fixed  # no other environment shall get this one out of pip's cache
-    build kenlm eflomal
-} &
-say "2/3 torch; beside it, fairseq, kenlm and eflomal are built from source (a few minutes)"
+build --no-cache-dir fairseq-fixed & # no other environment shall get this one out of pip's cache
+fairseq=$!
+build kenlm eflomal &
+others=$!
+say "2/3 torch and what needs no compiler; beside it, fairseq, kenlm and eflomal are built from source (a few minutes)"
 install torch
-wait $!
+grep -vE '^(#|eflomal|fairseq-fixed|kenlm|torchaudio)' constraints.txt > "$wheels/rest.txt"
+install --no-deps -r "$wheels/rest.txt"
+wait "$fairseq"
+wait "$others"
 say "3/3 this package, what it can use, and its tools"
 install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
     '.[metrics,hf,plots,align,ngram,automata,pieces,morphemes,languages,transfer,completion,test]'
