@@ -180,7 +180,7 @@ class AutomatonBackground(AutomatonTables):
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         each = state.expand_as(classes).flatten()
-        values, tokens = automaton_topk.best_of(self, each, classes.flatten(), k)
+        values, tokens = automaton_topk.best_members(self, each, classes.flatten(), k)
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:

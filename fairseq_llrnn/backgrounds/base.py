@@ -365,6 +365,11 @@ class StaticBackground(Background):
     def root_log_weights(self) -> Tensor | None:
         return self.word_log_weight
 
+    def ranked(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The words at places in ranked_members, and their log weights; any shape."""
+        words = self.ranked_members[places]
+        return words, self.word_log_weight[words]
+
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         nothing = self.word_log_weight[:0]
         return ExplicitWeights(

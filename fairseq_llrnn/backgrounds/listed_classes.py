@@ -1,8 +1,7 @@
 """Masses and best members of signatures, where some words have other weights than under a static background.
 
 Sizes: N rows, K roots, V words, S signatures, E entries (listed words), G pairs of a row and a signature with
-entries, M pairs of a row and a class that are asked about, F words of the front, W words of the largest class asked
-for.
+entries, M pairs of a row and a class that are asked about, F words of the front.
 
 `ListedClasses` are the masses and best members of the signatures that have listed words: what `ExplicitWeights`
 (masses.py) change of their root.
@@ -27,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,10 +39,10 @@ from fairseq_llrnn.backgrounds.masses import (
     Masses,
     class_log_sums,
     expanded,
-    first_left,
     log_difference,
     looked_up,
 )
+from fairseq_llrnn.backgrounds.members import Members, best_of, heaviest
 
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
 
@@ -57,8 +57,9 @@ class ListedClasses:
         owner = weights.rows * root.num_classes + root.class_of[weights.tokens]
         keys, order = owner.sort(stable=True)
         self.order = order  # entries by row and class, there by token
-        # shape: (G,), rising keys row · S + class; (E,), which of them an entry in that order is of; (G,) how many
-        self.keys, self.group, self.sizes = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
+        # shape: (G,), rising keys row · S + class; (E,), which of them an entry in that order is of
+        self.keys, self.group, sizes = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
+        self.sizes = functional.pad(sizes, (0, 1))  # shape: (G + 1,) how many; one more, where there is no pair at all
         self.rows, self.classes = self.keys // root.num_classes, self.keys % root.num_classes
         self.tokens, self.log_weights = weights.tokens[order], weights.log_weights[order]
 
@@ -155,62 +156,34 @@ class ListedClasses:
         of_listed = weights.new_full(self.keys.shape, NEGATIVE_INFINITY)
         of_listed = of_listed.scatter_reduce(0, self.group, weights, reduce="amax")
         if self.is_rooted:
-            of_listed = torch.maximum(of_listed, self._best_not_listed())
+            of_listed = torch.maximum(of_listed, heaviest([self._rooted(self.rows, self.classes)]))
         return best.flatten().index_copy(0, self.keys, log_difference(of_listed, self.mass)).view_as(best)
 
-    def _best_not_listed(self) -> Tensor:
-        """The log weight of each pair's best member that is not listed: (G,)."""
-        root = self.root
-        begin = root.class_starts[self.classes]
-        end = begin + self._where_rooted_count(self.classes, self.rows)
+    def _rooted(self, rows: Tensor, classes: Tensor) -> Members:
+        """The members that are not listed, of classes in rows: (M,) each."""
+        root, weights = self.root, self.weights
+        many = root.class_support[classes]
+        many = many if weights.rooted is None else many.masked_fill(~weights.rooted[rows], 0)
 
-        def is_listed(some: Tensor, places: Tensor) -> Tensor:
-            return self.weights.find(self.rows[some] * self.weights.num_words + root.ranked_members[places])[1]
+        def listed(which: Any, words: Tensor) -> Tensor:
+            return weights.find(rows[which].unsqueeze(1) * weights.num_words + words)[1]
 
-        place = first_left(begin, end, is_listed)
-        word = root.ranked_members[place.clamp_max(len(root.ranked_members) - 1)]
-        weight = self.weights.constant[self.rows] + root.word_log_weight[word]
-        return weight.masked_fill(place >= end, NEGATIVE_INFINITY)
-
-    def _where_rooted_count(self, classes: Tensor, rows: Tensor) -> Tensor:
-        """How many members have weight from the root: (M,)."""
-        many = self.root.class_support[classes]
-        return many if self.weights.rooted is None else many.masked_fill(~self.weights.rooted[rows], 0)
+        return Members(root.class_starts[classes], many, weights.constant[rows], root.ranked, listed)
 
     def best_members(
         self, rows: Tensor, classes: Tensor, k: int, forbidden: OutOfReach | None = None
     ) -> tuple[Tensor, Tensor]:
         """The k members with the largest shares: (M,), (M,) -> log shares and tokens (M, k); −inf and 0 for none."""
-        root = self.root
         groups, mask = self.find(rows, classes)
-        run = self.sizes[groups].masked_fill(~mask, 0) if len(self.keys) else torch.zeros_like(rows)
-        longest = int(run.max()) if len(run) else 0
-        step = torch.arange(longest, device=rows.device)
-        ends = self.sizes.cumsum(0)
-        begin = (ends[groups] - run).unsqueeze(1) if len(self.keys) else run.unsqueeze(1)
-        inside = step < run.unsqueeze(1)  # shape: (M, W)
-        place = (begin + step).masked_fill(~inside, 0)
-        tokens, weights = self.tokens[place], self.log_weights[place].masked_fill(~inside, NEGATIVE_INFINITY)
-        support = self._where_rooted_count(classes, rows)
-        most = int(support.max()) if len(support) else 0
-        step = torch.arange(most if forbidden is not None else min(most, k + longest), device=rows.device)
-        inside = step < support.unsqueeze(1)
-        words = root.ranked_members[(root.class_starts[classes].unsqueeze(1) + step).masked_fill(~inside, 0)]
-        listed = self.weights.find(rows.unsqueeze(1) * self.weights.num_words + words)[1]
-        by_root = (self.weights.constant[rows].unsqueeze(1) + root.word_log_weight[words]).masked_fill(
-            ~inside | listed, NEGATIVE_INFINITY
-        )
-        tokens, weights = torch.cat([tokens, words], 1), torch.cat([weights, by_root], 1)
-        if forbidden is not None:
-            row = rows.unsqueeze(1).expand_as(tokens)
-            out = forbidden(row.flatten(), tokens.flatten()).view_as(tokens)
-            weights = weights.masked_fill(out, NEGATIVE_INFINITY)
-        missing = max(0, k - weights.size(1))
-        weights = functional.pad(weights, (0, missing), value=NEGATIVE_INFINITY)
-        values, which = weights.topk(k, dim=1)
-        chosen = functional.pad(tokens, (0, missing)).gather(1, which)
-        shares = log_difference(values, self.mass_at(rows, classes).unsqueeze(1))
-        return shares, chosen.masked_fill(shares.isneginf(), 0)
+        many = torch.where(mask, self.sizes[groups], 0)
+        begin, cost = self.sizes.cumsum(0)[groups] - many, self.log_weights.new_zeros(many.shape)
+
+        def at(places: Tensor) -> tuple[Tensor, Tensor]:
+            return self.tokens[places], self.log_weights[places]
+
+        lists = Members(begin, many, cost, at, ranked=False), self._rooted(rows, classes)
+        limit = None if forbidden is None else lambda which, tokens: forbidden(rows[which], tokens)
+        return best_of(lists, self.mass_at(rows, classes), k, limit)
 
 
 WeightsAt = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> log weights (M,)

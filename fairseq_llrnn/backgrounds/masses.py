@@ -27,7 +27,7 @@ mixture the translations of its source, a cache the last words. Products and mix
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -298,22 +298,6 @@ def looked_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(wanted), torch.zeros_like(wanted, dtype=torch.bool)
     places = torch.searchsorted(keys, wanted.contiguous()).clamp_max(len(keys) - 1)
     return places, keys[places] == wanted
-
-
-def first_left(begin: Tensor, end: Tensor, gone: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """The first place in begin … end − 1 where nothing is gone: (M,); `end` where there is none.
-
-    Args:
-        gone: of some of the M, what is at a place: (m,), (m,) -> (m,) bool. It is true of few, so that few places stay
-            to be looked at after the first rounds.
-    """
-    place = begin.clone()
-    open_ = (begin < end).nonzero().squeeze(1)
-    while len(open_) > 0:
-        is_gone = gone(open_, place[open_])
-        place[open_] += is_gone.long()
-        open_ = open_[is_gone & (place[open_] < end[open_])]
-    return place
 
 
 def merged(keys: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
