@@ -42,8 +42,7 @@ class SharedNodes:
         self.rows: list[Row] = []
         self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, where that matters
         self._index: dict[Row, int] = {}
-        self._set_unions: dict[frozenset[int], int] = {}
-        self._sums: dict[tuple[Weighted, ...], Weighted] = {}
+        self._unions: dict[tuple[Weighted, ...], Weighted] = {}
         self._shortened: dict[tuple[int, int], Weighted] = {}
         self.end = self._node(((END, 0, 0.0),))
 
@@ -55,53 +54,40 @@ class SharedNodes:
     def union(self, parts: Iterable[Weighted]) -> Weighted:
         """All strings of the parts; a string that several have gets the sum of what they give it."""
         left = [part for part in parts if part[0] != NOWHERE]
+        left = left if self.weighted else list(set(left))
         if not left:
             return NOWHERE, 0.0
         if len(left) == 1:
             return left[0]
-        return self._sum(left) if self.weighted else (self._set_union({node for node, _ in left}), 0.0)
-
-    def _set_union(self, nodes: set[int]) -> int:
-        if len(nodes) == 1:
-            return next(iter(nodes))
-        self.budget.spend(len(nodes))
-        key = frozenset(nodes)
-        union = self._set_unions.get(key)
-        if union is None:
-            rows = [self.rows[node] for node in nodes]
-            self.budget.spend(sum(map(len, rows)))
-            by_symbol: dict[int, set[int]] = defaultdict(set)
-            for row in rows:
-                for symbol, target, _ in row:
-                    by_symbol[symbol].add(target)
-            # a list: inside tuple(…) every level would take some of C's stack
-            arcs = [(x, self._set_union(by_symbol[x]), 0.0) for x in sorted(by_symbol)]
-            union = self._set_unions[key] = self._node(tuple(arcs))
-        return union
-
-    def _sum(self, parts: list[Weighted]) -> Weighted:
-        top = max(weight for _, weight in parts)
-        key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in parts))
-        self.budget.spend(2 * len(key))
-        summed = self._sums.get(key)
+        top = max(weight for _, weight in left)
+        key = tuple(sorted((node, round(weight - top, DIGITS)) for node, weight in left))
+        self._spend(len(key))
+        summed = self._unions.get(key)
         if summed is None:
-            self.budget.spend(2 * sum(len(self.rows[node]) for node, _ in key))
+            self._spend(sum(len(self.rows[node]) for node, _ in key))
             by_symbol: dict[int, list[Weighted]] = defaultdict(list)
             for node, weight in key:
                 for symbol, target, further in self.rows[node]:
                     by_symbol[symbol].append((target, weight + further))
-            summed = self._sums[key] = self.normalised({x: self._merged(x, by_symbol[x]) for x in by_symbol})
+            ends = by_symbol.pop(END, None)
+            row = {symbol: self.union(targets) for symbol, targets in by_symbol.items()}
+            if ends is not None:
+                row[END] = self.end, self._total(ends)
+            summed = self._unions[key] = self.normalised(row)
         return summed[0], summed[1] + top
 
-    def _merged(self, symbol: int, targets: list[Weighted]) -> Weighted:
-        return (0, log_sum(weight for _, weight in targets)) if symbol == END else self.union(targets)
+    def _spend(self, steps: int) -> None:
+        self.budget.spend(2 * steps if self.weighted else steps)
+
+    def _total(self, row: Iterable[Weighted]) -> float:
+        return log_sum(weight for _, weight in row) if self.weighted else 0.0
 
     def normalised(self, row: dict[int, Weighted]) -> Weighted:
         """The node of a row, its strings together weighing one, and what they weighed."""
         alive = {symbol: target for symbol, target in row.items() if target[0] != NOWHERE}
         if not alive:
             return NOWHERE, 0.0
-        total = log_sum(weight for _, weight in alive.values()) if self.weighted else 0.0
+        total = self._total(alive.values())
         return self._node(tuple((x, alive[x][0], round(alive[x][1] - total, DIGITS)) for x in sorted(alive))), total
 
     def _node(self, row: Row) -> int:
