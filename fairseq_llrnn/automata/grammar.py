@@ -82,10 +82,7 @@ class _Building:
         # those that can be the cause of too much work; of the others, only the words differ
         self.branching = {name for name in self.rules if any(map(names_in, items[name]))}
         self.memo: dict[tuple[str, int, int, int], Weighted] = {}
-        self.work: Counter[str] = Counter()  # steps for each nonterminal itself, in all contexts
-        self.contexts: Counter[str] = Counter()
-        self.path = [grammar.start]
-        self.counted = 0  # steps that `work` has
+        self.contexts: Counter[str] = Counter()  # in how many each nonterminal was built
 
     def automaton(self) -> Automaton:
         grammar = self.grammar
@@ -111,17 +108,13 @@ class _Building:
         return "" if line is None else f" (line {line:,})"
 
     def _costly(self) -> str:
-        """Which rule took most of the work, and what to do."""
-        self._count()
-        name, _ = self.work.most_common(1)[0]
+        """Which rule took most of the work, about, and what to do."""
+        branching = [name for name in self.contexts if name in self.branching]
+        name = max(branching, key=lambda name: self.contexts[name] * len(self.rules[name]), default=self.grammar.start)
         return (
             f"most for {shown(name)}{self._place(name)} before {self.contexts[name]:,} different continuations: "
             "put fewer nonterminals behind each other in its rule, or give the grammar a smaller %depth or %length"
         )
-
-    def _count(self) -> None:
-        self.work[self.path[-1]] += self.budget.spent - self.counted
-        self.counted = self.budget.spent
 
     def node(self, name: str, depth: int, words: int, rest: Weighted) -> Weighted:
         """What the nonterminal derives, so deep and with so many words at most, before the strings of `rest`."""
@@ -134,17 +127,9 @@ class _Building:
         return result[0], result[1] + rest[1]
 
     def _build(self, name: str, depth: int, words: int, rest: int) -> Weighted:
-        branching = name in self.branching
-        if branching:
-            self._count()
-            self.path.append(name)
-            self.contexts[name] += 1
+        self.contexts[name] += 1
         inner = depth if depth == NO_LIMIT else depth - 1
-        result = self.nodes.union([self._sequence(each, inner, words, rest) for each in self.rules[name]])
-        if branching:
-            self._count()
-            self.path.pop()
-        return result
+        return self.nodes.union([self._sequence(each, inner, words, rest) for each in self.rules[name]])
 
     def _sequence(self, alternative: Alternative, depth: int, words: int, rest: int) -> Weighted:
         self.budget.spend(1 + len(alternative.items))
