@@ -17,9 +17,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.nondeterministic import Paths, untrimmed
 from fairseq_llrnn.automata.shared_nodes import SharedNodes
 from fairseq_llrnn.automata.symbols import LACKED, Symbols
 from fairseq_llrnn.errors import DataError
@@ -103,25 +102,19 @@ def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: 
     """Words with separators between them, as an automaton whose states 0 and 1 are START and BETWEEN."""
     nodes = SharedNodes(weighted=False)
     inner = nodes.automaton(_word_node(nodes, sorted(words)), num_symbols)  # its start is 0; </s> says where words end
-    states = inner.arc_states
-    shifted = np.where(states == 0, 0, states + 1)
-    ends = shifted[inner.tokens == END]  # a word is not empty: never the start
-    of_start = states == 0
-    marks = np.array(separators, dtype=np.int64)
-    origins = [shifted, np.full(of_start.sum(), BETWEEN), np.repeat(ends, len(marks)), np.full(len(marks) + 1, BETWEEN)]
-    tokens = [inner.tokens, inner.tokens[of_start], np.tile(marks, len(ends)), np.append(marks, END)]
-    nexts = np.where(inner.tokens == END, START, inner.nexts + 1)  # no character leads back to the start
-    behind = np.full(len(ends) * len(marks) + len(marks), BETWEEN)
-    targets = np.concatenate([nexts, nexts[of_start], behind, [START]])
-    return Automaton.from_arcs(
-        num_symbols,
-        inner.num_states + 1,
-        START,
-        np.concatenate(origins),
-        np.concatenate(tokens),
-        targets,
-        np.zeros(len(targets)),
-    )
+    # a word may begin in the start and behind a separator; the other states have numbers one higher
+    paths = Paths(num_states=inner.num_states + 1, finals={BETWEEN: 0.0})
+    for state in range(inner.num_states):
+        for symbol, (_, target) in inner.row(state).items():
+            if symbol == END:  # a word is not empty: never the start
+                paths.finals[state + 1] = 0.0
+                continue
+            for origin in (START, BETWEEN) if state == 0 else (state + 1,):
+                paths.add(origin, symbol, target + 1)
+    for origin in paths.finals:
+        for mark in separators:
+            paths.add(origin, mark, BETWEEN)
+    return untrimmed(paths, num_symbols)
 
 
 def _word_node(nodes: SharedNodes, words: list[Spelling], at: int = 0) -> int:
