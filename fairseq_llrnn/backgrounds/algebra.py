@@ -63,11 +63,15 @@ class Combined(ExplicitBackground):
     def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None) -> None:
         """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
         super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
+        self.constant = True
+        self._take(parts)
+        self._forms: list[tuple[torch.Size, torch.dtype]] = []  # of the parts' states: shape behind N, type
+
+    def _take(self, parts: Sequence[Background]) -> None:
         self.parts = nn.ModuleList(parts)
-        self.constant = all(part.constant for part in parts)
+        self.constant = self.constant and all(part.constant for part in parts)  # a source may bring a context in
         self.growth = sum(part.growth for part in parts)
         self.sparse = self.root is not None and not self.constant
-        self._begin: list[Tensor] | None = None  # states of the parts at the start: what shape and type they have
 
     def each(self) -> list[Background]:
         """The parts."""
@@ -83,10 +87,7 @@ class Combined(ExplicitBackground):
                 "around a product or mixture, not into it"
             )
         combined = self.copied()
-        combined._modules["parts"] = nn.ModuleList(parts)
-        combined.constant = self.constant and all(part.constant for part in parts)  # a source may bring a context in
-        combined.growth = sum(part.growth for part in parts)
-        combined.sparse = self.root is not None and not combined.constant
+        combined._take(parts)
         return combined
 
     def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
@@ -104,7 +105,8 @@ class Combined(ExplicitBackground):
     def _of_rows(self, parts: list[Background], rows: int) -> Background:
         combined = self.with_parts(parts)
         if combined is not self:
-            combined._begin = [part.start(rows) for part in parts]
+            combined._forms = []
+            combined.start(rows)
         return combined
 
     def gates(self, hidden_size: int) -> None:
@@ -138,8 +140,7 @@ class Combined(ExplicitBackground):
 
     def start(self, n: int) -> Tensor:
         states = [part.start(n) for part in self.each()]
-        if self._begin is None:
-            self._begin = states
+        self._forms = self._forms or [(state.shape[1:], state.dtype) for state in states]
         return torch.cat([_packed(state) for state in states], dim=1)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -152,15 +153,14 @@ class Combined(ExplicitBackground):
 
     def of_parts(self, state: Tensor) -> list[tuple[Background, Tensor]]:
         """Each part, and its state."""
-        if self._begin is None:
-            self._begin = [part.start(1) for part in self.each()]
-        widths = [math.prod(begin.shape[1:]) for begin in self._begin]
+        if not self._forms:
+            self.start(1)
+        widths = [shape.numel() for shape, _ in self._forms]
         words = (state.size(1) - sum(widths)) // self.growth if self.growth else 0
         parts, place = [], 0
-        for part, begin, width in zip(self.each(), self._begin, widths, strict=True):
+        for part, (shape, dtype), width in zip(self.each(), self._forms, widths, strict=True):
             end = place + width + words * part.growth
-            shape = tuple(begin.shape[1:]) if part.growth == 0 else (end - place,)
-            parts.append((part, _unpacked(state[:, place:end], shape, begin.dtype)))
+            parts.append((part, _unpacked(state[:, place:end], shape if part.growth == 0 else (end - place,), dtype)))
             place = end
         return parts
 
