@@ -52,7 +52,7 @@ def read_arpa(path: Path | str) -> NGrams:
     lines = iter(tqdm(iter_lines(path), f"reading {path.name}", unit=" lines", leave=False, disable=None))
     counts, heading = _read_counts(path, lines)
     index: dict[str, int] = {}
-    model: NGrams | None = None
+    model = NGrams((), np.zeros(1, np.int64), *np.zeros((2, 0), np.int64), *np.zeros((2, 0)))
     for n in range(1, len(counts) + 1):
         number, line = heading
         match = SECTION.fullmatch(line.strip())
@@ -61,20 +61,19 @@ def read_arpa(path: Path | str) -> NGrams:
                 f"{place(path, number)}: expected the section `\\{n}-grams:`, as `\\data\\` announces, found "
                 f"{shown(line) if line else 'the end of the file'}; the file is cut short or damaged"
             )
-        section = _Section(path, n, highest=n == len(counts))
-        heading = section.read(lines, index, number)
+        section = _Section(path, n, index, highest=n == len(counts))
+        heading = section.read(lines, number)
         if len(section.log_probs) != counts[n - 1]:
             raise DataError(
                 f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as `\\data\\` announces, found "
                 f"{len(section.log_probs):,}; the file is cut short, or was changed without its counts"
             )
-        model = section.unigrams(index) if model is None else section.added_to(model)
+        model = section.added_to(model)
     if heading[1].strip() != "\\end\\":
         raise DataError(
             f"{place(path, heading[0])}: expected `\\end\\`, found {shown(heading[1]) if heading[1] else 'nothing'}; "
             "the file is cut short, or has more sections than `\\data\\` announces"
         )
-    assert model is not None  # there is at least one order
     if BOS in index:
         model.log_probs[index[BOS]] = -np.inf
     _fill_added(model)
@@ -112,15 +111,16 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int
 class _Section:
     """The n-grams of one order, as they stand in the file."""
 
-    def __init__(self, path: Path, order: int, highest: bool) -> None:
-        self.path, self.order, self.highest = path, order, highest
+    def __init__(self, path: Path, order: int, index: dict[str, int], highest: bool) -> None:
+        """index: the words of the 1-grams, of which this section may be the one."""
+        self.path, self.order, self.index, self.highest = path, order, index, highest
         self.log_probs, self.back_offs = array("d"), array("d")
         self.words = array("q")  # `order` ids for each n-gram
         self.lines = array("q")
 
-    def read(self, lines: Iterator[tuple[int, str]], index: dict[str, int], number: int) -> tuple[int, str]:
+    def read(self, lines: Iterator[tuple[int, str]], number: int) -> tuple[int, str]:
         """Read up to the next line with a backslash, which is returned; at the end of the file an empty one."""
-        order = self.order
+        order, index = self.order, self.index
         for number, line in lines:
             if line.startswith("\\"):
                 return number, line
@@ -148,20 +148,16 @@ class _Section:
                     f"{shown(line)}; fix the line"
                 ) from None
             if order == 1:
-                self.words.append(index.setdefault(cells[1], len(self.lines)))
-            else:
-                self._add_words(cells[1 : order + 1], index, number)
+                index.setdefault(cells[1], len(self.lines))
+            try:
+                self.words.extend([index[word] for word in cells[1 : order + 1]])
+            except KeyError as error:
+                raise DataError(
+                    f"{place(self.path, number)}: expected words that are 1-grams, too, found "
+                    f"{shown(error.args[0])}; add it to the 1-grams or remove this n-gram"
+                ) from None
             self.lines.append(number)
         return number, ""
-
-    def _add_words(self, words: list[str], index: dict[str, int], number: int) -> None:
-        try:
-            self.words.extend([index[word] for word in words])
-        except KeyError as error:
-            raise DataError(
-                f"{place(self.path, number)}: expected words that are 1-grams, too, found "
-                f"{shown(error.args[0])}; add it to the 1-grams or remove this n-gram"
-            ) from None
 
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
         """Natural log p and back-off weights, (L,), (L,)."""
@@ -191,30 +187,19 @@ class _Section:
                 "remove one of them"
             )
 
-    def unigrams(self, index: dict[str, int]) -> NGrams:
-        """A model of this order alone."""
-        log_probs, back_offs = self._numbers()
-        ids = np.array(self.words)
-        order = np.argsort(ids, kind="stable")
-        self._refuse_twice(ids[order], order)
-        size = len(ids)
-        return NGrams(
-            tuple(index), np.array([0, size]), np.full(size, EMPTY, dtype=np.int64), ids, log_probs, back_offs
-        )
-
     def added_to(self, model: NGrams) -> NGrams:
         """The model with the n-grams of this order, the next one."""
         log_probs, back_offs = self._numbers()
         spelled = np.array(self.words, dtype=np.int64).reshape(-1, self.order)
-        histories = spelled[:, 0]
+        histories = np.full(len(spelled), EMPTY, dtype=np.int64) if self.order == 1 else spelled[:, 0]
         for k in range(1, self.order - 1):
             model = _with_histories(model, histories, spelled[:, k], k + 1)
             histories = model.find(histories, spelled[:, k])
-        keys = trie_keys(histories, spelled[:, -1], len(model.words))
+        keys = trie_keys(histories, spelled[:, -1], len(self.index))
         order = np.argsort(keys, kind="stable")
         self._refuse_twice(keys[order], order)
         return NGrams(
-            model.words,
+            tuple(self.index),
             np.append(model.starts, len(model) + len(order)),
             np.concatenate([model.histories, histories[order]]),
             np.concatenate([model.last, spelled[order, -1]]),
