@@ -20,7 +20,7 @@ symbol, so that a string stops with certainty, and the probabilities of all of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -117,29 +117,29 @@ class CharacterNGrams:
         for j, level in enumerate(self.levels):
             key = _extend(np.roll(gram, 1), rows.symbols, self.alphabet.size)
             gram = np.where((rows.depth == 0) & (j > 0), -1, find(level.keys, key))
-            by_class, pool = self._deepen(j, context, gram[positions], by_class, pool)
+            by_class, pool = self._deepen(j, context, gram[positions], by_class, pool, np.arange(self.num_classes))
             context = gram[positions - 1]
         return by_class
 
     def _deepen(
-        self, j: int, context: np.ndarray, gram: np.ndarray, by_class: np.ndarray, pool: np.ndarray
+        self, j: int, context: np.ndarray, gram: np.ndarray, by_class: np.ndarray, pool: np.ndarray, classes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """P_{j−1} -> P_j of some positions, (p, O) of the classes and (p, 1) of all; −1: no such context or gram."""
+        """P_{j−1} -> P_j of some positions, (p, o) of some classes and (p, 1) of all; −1: no such context or gram."""
         level, sums = self.levels[j], self._sums[j]
         total, taken = _at(sums.total, context)[:, None], _at(sums.back_off, context)[:, None]
         count = _at(level.counts, gram)[:, None]
         deeper = (count - sums.discounts[np.minimum(count, 3)] + taken * pool) / np.maximum(total, 1)
         pool = np.where(total > 0, deeper, pool)
         by_class = np.where(total > 0, POOL_WEIGHT * pool + (1.0 - POOL_WEIGHT) * by_class, by_class)
-        # classes with counts after the context, (m,) places in (p, O)
-        place = find(sums.class_keys, _extend(context, np.arange(self.num_classes)[None], self.num_classes))
-        row, of_class = np.nonzero(place >= 0)
-        place = place[row, of_class]
-        entry = find(level.entry_keys, _extend(gram[row], of_class, self.num_classes))
+        # classes with counts after the context, (m,) places in (p, o)
+        place = find(sums.class_keys, _extend(context, classes[None], self.num_classes))
+        row, column = np.nonzero(place >= 0)
+        place = place[row, column]
+        entry = find(level.entry_keys, _extend(gram[row], classes[column], self.num_classes))
         count = _at(level.entry_counts, entry)
         kept = count - sums.class_discounts[np.minimum(count, 3)]
-        shorter = sums.class_back_off[place] * by_class[row, of_class]
-        by_class[row, of_class] = (kept + shorter) / sums.class_total[place]
+        shorter = sums.class_back_off[place] * by_class[row, column]
+        by_class[row, column] = (kept + shorter) / sums.class_total[place]
         return by_class, pool
 
     @cached_property
@@ -174,46 +174,30 @@ class CharacterNGrams:
         Args:
             tails: column j is the number of the gram of length j that ends each context (column 0: zeros), −1: none.
         """
-        result, _ = self._next(tails, of_class)
+        result, _ = self._next(tails, np.array([of_class]))
         result[:, BEGIN] = 0.0
         return result
 
     def next_of_all(self, tails: np.ndarray) -> np.ndarray:
         """P(symbol | context) of all classes together: (m, n) -> (m, A); at BEGIN, of all unknown characters."""
-        _, result = self._next(tails, self.num_classes)
+        _, result = self._next(tails, np.arange(0))
         result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has the probability of a symbol without counts
         return result
 
-    def _next(self, tails: np.ndarray, of_class: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of every symbol, by a class and by all of them: (m, A) each; at BEGIN, of one unknown character."""
+    def _next(self, tails: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of every symbol, by the only class, if there is one, and by all of them: (m, A) each.
+
+        At BEGIN, of one unknown character.
+        """
         many, size = len(tails), self.alphabet.size
-        by_class = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
+        pool = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
+        by_class = np.repeat(pool, len(classes), axis=1)
         symbols = np.tile(np.arange(size), many)
-        pool, alone = by_class, self._models_of_one[of_class]
         for j, level in enumerate(self.levels):
             context = np.repeat(tails[:, j], size)
             gram = find(level.keys, _extend(context, symbols, size))
-            by_class, pool = alone._deepen(j, context, gram, by_class, pool)
-        return by_class.reshape(many, size), pool.reshape(many, size)
-
-    @cached_property
-    def _models_of_one(self) -> tuple[CharacterNGrams, ...]:
-        """The same grams with one class only, or none, and the discounts of all classes."""
-        models = []
-        for o in range(self.num_classes + 1):
-            levels, sums = [], []
-            for level, whole in zip(self.levels, self._sums, strict=True):
-                entries = level.entry_keys % self.num_classes == o
-                keys, counts = level.entry_keys[entries] // self.num_classes, level.entry_counts[entries]
-                levels.append(replace(level, entry_keys=keys, entry_counts=counts))
-                mine = whole.class_keys % self.num_classes == o
-                keys, total = whole.class_keys[mine] // self.num_classes, whole.class_total[mine]
-                back_off = whole.class_back_off[mine]
-                sums.append(replace(whole, class_keys=keys, class_total=total, class_back_off=back_off))
-            model = CharacterNGrams(self.alphabet, 1, tuple(levels))
-            model.__dict__["_sums"] = tuple(sums)
-            models.append(model)
-        return tuple(models)
+            by_class, pool = self._deepen(j, context, gram, by_class, pool, classes)
+        return by_class.reshape(-1, size), pool.reshape(many, size)
 
     def tails_after(self, tails: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """The tails of the contexts (m, n) when a symbol (m,) was added to each."""
