@@ -20,6 +20,7 @@ other has its character n-grams alone:
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 
 DIGITS = "0123456789"
 SEPARATORS = ".,'\u2019:/-\u00a0\u202f"
+NUMBER = re.compile(f"[{DIGITS}]+(?:[{re.escape(SEPARATORS)}][{DIGITS}]+)*")
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,7 @@ class GeometricNumbers:
 
 def is_number(string: str) -> bool:
     """Whether a string is a number in this sense."""
-    digit_before = False
-    for c in string:
-        if c in DIGITS:
-            digit_before = True
-        elif c in SEPARATORS and digit_before:
-            digit_before = False
-        else:
-            return False
-    return digit_before
+    return NUMBER.fullmatch(string) is not None
 
 
 GEOMETRIC_SHARE = 0.5  # s_o of a class of numbers
