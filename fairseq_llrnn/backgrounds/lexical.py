@@ -282,7 +282,7 @@ class LexicalMixture(Background):
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def explicit(self, state: Tensor) -> ExplicitWeights:
         keys, order, offsets = self._by_word
         sentence = state.squeeze(1)
         rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
@@ -345,23 +345,15 @@ class LexicalMixture(Background):
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self._log_weights[state.squeeze(1)]
+        return self.explicit(state).dense(self.root.word_log_weight)
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._log_shares[state.squeeze(1)]
 
     @cached_property
-    def _log_weights(self) -> Tensor:
-        """(B, V)"""
-        base = self.root.word_log_weight + self.log_rest.unsqueeze(1)
-        words = len(self.class_of)
-        place = self.keys[:-1] // words * words + self.entry_words[:-1]
-        return base.flatten().scatter(0, place, self.entry_log_weight).view_as(base)
-
-    @cached_property
     def _log_shares(self) -> Tensor:
         """(B, V)"""
-        weights = self._log_weights
+        weights = self.log_weights(self.start(self.num_sentences))
         return (weights - self.class_log_mass[:, self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 

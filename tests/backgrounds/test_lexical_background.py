@@ -351,7 +351,7 @@ def large(words: int = 20_000, classes: int = 4000, top: int = 10) -> LexicalBac
 def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch) -> None:
     unbound = large()
     source = torch.randint(4, 10_000, (64, 15), generator=torch.Generator().manual_seed(1))
-    for name in ("_log_weights", "_log_shares"):
+    for name in ("log_weights", "_log_shares"):
         monkeypatch.setattr(LexicalMixture, name, property(lambda self: pytest.fail("a tensor over all words")))
     bound = unbound.given(source)
     positions.log_share(bound, source, source)
