@@ -56,25 +56,27 @@ def _lists(background: AutomatonTables, states: Tensor, classes: Tensor) -> Iter
     """Where members of classes come from in states, (M,) each: the arcs of every state in the chain, and the root."""
     chain, root = background.chain[states], background.root  # shape: (M, D)
 
-    def of_arcs(places: Tensor) -> tuple[Tensor, Tensor]:
-        arcs = background.by_class[places]
-        return background.arc_tokens[arcs], background.arc_weights[arcs]
+    def words(places: Tensor) -> Tensor:
+        return background.arc_tokens[background.by_class[places]]
 
-    def has_arc(levels: int, which: Any, words: Tensor) -> Tensor:
+    def weights(places: Tensor) -> Tensor:
+        return background.arc_weights[background.by_class[places]]
+
+    def has_arc(levels: int, which: Any, tokens: Tensor) -> Tensor:
         """Whether one of the first states in the chain has an arc on each word."""
-        some = torch.zeros_like(words, dtype=torch.bool)
+        some = torch.zeros_like(tokens, dtype=torch.bool)
         for level in range(levels):
-            some |= background.find_arcs(chain[which, level : level + 1], words)[1]
+            some |= background.find_arcs(chain[which, level : level + 1], tokens)[1]
         return some
 
     for level in range(chain.size(1)):
         entries, has_entry = background.find_entries(chain[:, level], classes)
         begin = background.entry_arcs[entries]
         many = torch.where(has_entry, background.entry_arcs[entries + 1] - begin, 0)
-        yield Members(begin, many, background.costs[states, level], of_arcs, partial(has_arc, level))
+        yield Members(begin, many, background.costs[states, level], words, weights, partial(has_arc, level))
     many = torch.where(background.rooted[states], root.class_support[classes], 0)
-    of_all = partial(has_arc, chain.size(1))
-    yield Members(root.class_starts[classes], many, background.costs[states, -1], root.ranked, of_all)
+    of_root = root.ranked_members.__getitem__, root.ranked_weights, partial(has_arc, chain.size(1))
+    yield Members(root.class_starts[classes], many, background.costs[states, -1], *of_root)
 
 
 # ---- the best share of every class -----------------------------------------------------------------------------------

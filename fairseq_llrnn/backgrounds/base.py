@@ -365,10 +365,9 @@ class StaticBackground(Background):
     def root_log_weights(self) -> Tensor | None:
         return self.word_log_weight
 
-    def ranked(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The words at places in ranked_members, and their log weights; any shape."""
-        words = self.ranked_members[places]
-        return words, self.word_log_weight[words]
+    def ranked_weights(self, places: Tensor) -> Tensor:
+        """The log weights of the words at places in ranked_members; any shape."""
+        return self.word_log_weight[self.ranked_members[places]]
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         nothing = self.word_log_weight[:0]

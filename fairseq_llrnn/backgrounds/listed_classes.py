@@ -168,7 +168,8 @@ class ListedClasses:
         def listed(which: Any, words: Tensor) -> Tensor:
             return weights.find(rows[which].unsqueeze(1) * weights.num_words + words)[1]
 
-        return Members(root.class_starts[classes], many, weights.constant[rows], root.ranked, listed)
+        begin, cost = root.class_starts[classes], weights.constant[rows]
+        return Members(begin, many, cost, root.ranked_members.__getitem__, root.ranked_weights, listed)
 
     def best_members(
         self, rows: Tensor, classes: Tensor, k: int, forbidden: OutOfReach | None = None
@@ -177,11 +178,8 @@ class ListedClasses:
         groups, mask = self.find(rows, classes)
         many = torch.where(mask, self.sizes[groups], 0)
         begin, cost = self.sizes.cumsum(0)[groups] - many, self.log_weights.new_zeros(many.shape)
-
-        def at(places: Tensor) -> tuple[Tensor, Tensor]:
-            return self.tokens[places], self.log_weights[places]
-
-        lists = Members(begin, many, cost, at, ranked=False), self._rooted(rows, classes)
+        tables = self.tokens.__getitem__, self.log_weights.__getitem__
+        lists = Members(begin, many, cost, *tables, ranked=False), self._rooted(rows, classes)
         limit = None if forbidden is None else lambda which, tokens: forbidden(rows[which], tokens)
         return best_of(lists, self.mass_at(rows, classes), k, limit)
 

@@ -31,7 +31,8 @@ class Members:
     begin: Tensor  # (M,) where those of each class begin in the list
     many: Tensor  # (M,)
     cost: Tensor  # (M,) what is added to the log weights in the list
-    at: Callable[[Tensor], tuple[Tensor, Tensor]]  # places (any shape) -> words and log weights there
+    words: Callable[[Tensor], Tensor]  # places in the list (any shape) -> the words there
+    weights: Callable[[Tensor], Tensor]  # … and their log weights
     overruled: Callable[[Any, Tensor], Tensor] = none_overruled  # of some of the M, (m,), words (m, W) -> (m, W) bool
     ranked: bool = True
 
@@ -50,10 +51,10 @@ def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]
             width = min(width, k + before)
         step = torch.arange(width, device=each.many.device)
         inside = step < each.many.unsqueeze(1)  # shape: (M, W)
-        word, weight = each.at((each.begin.unsqueeze(1) + step).masked_fill(~inside, 0))
-        weight = each.cost.unsqueeze(1) + weight
-        weights.append(weight.masked_fill(~inside | each.overruled(slice(None), word), NEGATIVE_INFINITY))
-        words.append(word)
+        places = (each.begin.unsqueeze(1) + step).masked_fill(~inside, 0)
+        words.append(each.words(places))
+        gone = ~inside | each.overruled(slice(None), words[-1])
+        weights.append((each.cost.unsqueeze(1) + each.weights(places)).masked_fill(gone, NEGATIVE_INFINITY))
         above = each.many if above is None else above + each.many
         before = int(above.max()) if len(above) else 0
     return torch.cat(weights, 1), torch.cat(words, 1)
@@ -84,10 +85,10 @@ def heaviest(lists: Iterable[Members]) -> Tensor:
         place, end = each.begin.clone(), each.begin + each.many
         left = (place < end).nonzero().squeeze(1)
         while len(left) > 0:  # few are overruled: few stay to be looked at after the first rounds
-            gone = each.overruled(left, each.at(place[left].unsqueeze(1))[0]).squeeze(1)
+            gone = each.overruled(left, each.words(place[left]).unsqueeze(1)).squeeze(1)
             place[left] += gone.long()
             left = left[gone & (place[left] < end[left])]
         none = place >= end
-        weight = each.cost + each.at(place.masked_fill(none, 0))[1]
+        weight = each.cost + each.weights(place.masked_fill(none, 0))
         best.append(weight.masked_fill(none, NEGATIVE_INFINITY))
-    return torch.stack(best).amax(0)
+    return best[0] if len(best) == 1 else torch.stack(best).amax(0)
