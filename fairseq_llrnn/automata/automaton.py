@@ -69,16 +69,6 @@ class Automaton:
         """(A,) int64, rising: state · V + token of every arc."""
         return self.arc_states * np.int64(self.num_symbols) + self.tokens
 
-    def log_weight(self, token: int, root: np.ndarray) -> float:
-        """log b of a token at the beginning; root: log b₀, (V,)."""
-        state, log_cost = int(self.starts[0]), 0.0
-        while state >= 0:
-            tokens = self.tokens[self.offsets[state] : self.offsets[state + 1]]
-            if (places := np.flatnonzero(tokens == token)).size:
-                return log_cost + float(self.log_weights[self.offsets[state] + places[0]])
-            log_cost, state = log_cost + float(self.back_off[state]), int(self.fail[state])
-        return log_cost + float(root[token]) if state == ROOT else -np.inf
-
     @property
     def depth(self) -> np.ndarray:
         """(Q,) how many failures lead from a state to ROOT or NOTHING: 1 for a state that fails to either.
@@ -124,12 +114,33 @@ class Automaton:
             back_off=self.back_off[:size],
         )
 
-    def find(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The arc of each state on its token, and whether there is one: (N,), (N,) -> (N,), (N,) bool."""
+    def look_up(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The arcs that say what tokens weigh in states: (N,), (N,) -> (N,) each.
+
+        Returns:
+            The arc, −1 where no state of the chain has one; its state, or what the chain ends in, ROOT or NOTHING; and
+            the log cost of failing there.
+        """
         keys = np.append(self.keys, np.iinfo(np.int64).max)  # one behind all: a place for what is not there
-        wanted = states * np.int64(self.num_symbols) + tokens
-        arcs = np.searchsorted(keys, wanted)
-        return arcs, keys[arcs] == wanted
+        here, arcs, cost = states.copy(), np.full(len(states), -1, dtype=np.int64), np.zeros(len(states))
+        open_ = np.flatnonzero(here >= 0)
+        while len(open_):
+            wanted = here[open_] * np.int64(self.num_symbols) + tokens[open_]
+            places = np.searchsorted(keys, wanted)
+            has_arc = keys[places] == wanted
+            arcs[open_[has_arc]] = places[has_arc]
+            open_ = open_[~has_arc]
+            cost[open_] += self.back_off[here[open_]]
+            here[open_] = self.fail[here[open_]]
+            open_ = open_[here[open_] >= 0]
+        return arcs, here, cost
+
+    def log_weights_at(self, states: np.ndarray, tokens: np.ndarray, root: np.ndarray) -> np.ndarray:
+        """log b(q, x) of states and tokens: (N,), (N,) -> (N,); root: log b₀, (V,)."""
+        arcs, end, cost = self.look_up(states, tokens)
+        weights = np.where(end == ROOT, root[tokens], -np.inf)
+        weights[arcs >= 0] = self.log_weights[arcs[arcs >= 0]]
+        return cost + weights
 
     def row(self, state: int) -> dict[int, tuple[float, int]]:
         """The arcs of one state: token -> log weight and next state."""

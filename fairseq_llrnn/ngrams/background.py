@@ -141,24 +141,11 @@ def _levels(automaton: Automaton, log_root: np.ndarray) -> Iterator[tuple[np.nda
 
     The third is log b(q', x) of each arc's word, by the weights as they are when the level's turn comes.
     """
-    depth, owner, keys = automaton.depth, automaton.arc_states, automaton.keys
+    depth, owner = automaton.depth, automaton.arc_states
     for level in range(1, int(depth.max()) + 1):
         states = np.flatnonzero(depth == level)
         arcs = np.flatnonzero(depth[owner] == level)
-        tokens, here = automaton.tokens[arcs], automaton.fail[owner[arcs]]
-        below = np.zeros(len(arcs))
-        open_ = np.arange(len(arcs))  # those whose weight is not yet found
-        while len(open_):
-            at_root = here[open_] < 0
-            below[open_[at_root]] += log_root[tokens[open_[at_root]]]
-            open_ = open_[~at_root]
-            wanted = here[open_] * np.int64(automaton.num_symbols) + tokens[open_]
-            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            hit = keys[places] == wanted
-            below[open_[hit]] += automaton.log_weights[places[hit]]
-            open_ = open_[~hit]
-            below[open_] += automaton.back_off[here[open_]]
-            here[open_] = automaton.fail[here[open_]]
+        below = automaton.log_weights_at(automaton.fail[owner[arcs]], automaton.tokens[arcs], log_root)
         yield states, arcs, below
 
 

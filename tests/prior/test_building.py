@@ -256,7 +256,8 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
     root = prior.background(has_source=False)
     for number in range(len(SYMBOLS)):
         [(kind, [arcs, begins])] = grams.word(prior, number).items()
-        weight = grams.automaton.log_weight(number, grams.root_of(prior.log_weights))  # type: ignore[attr-defined]
+        start, own_root = grams.automaton.starts[:1], grams.root_of(prior.log_weights)  # type: ignore[attr-defined]
+        (weight,) = grams.automaton.log_weights_at(start, np.array([number]), own_root)  # type: ignore[attr-defined]
         slow = grams.background(root, BuildContext(prior, False))
         assert weight == pytest.approx(slow.log_weights(slow.start(1))[0, number].item())
         assert (kind, begins) == ("ngram", f"log weight at the beginning: {weight:.3g}")

@@ -35,13 +35,10 @@ def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, toke
     Args:
         log_weights: log b₀, (V,), where failing ends in ROOT.
     """
-    here, after = states.copy(), np.full(len(states), -1, dtype=np.int64)
-    while (here >= 0).any():
-        on = np.flatnonzero(here >= 0)
-        arcs, has_arc = automaton.find(here[on], tokens[on])
-        after[on[has_arc]] = automaton.nexts[arcs[has_arc]]
-        here[on] = np.where(has_arc, NOTHING, automaton.fail[here[on]])
-    rooted = (here == ROOT) & np.isfinite(log_weights[tokens])
+    arcs, end, _ = automaton.look_up(states, tokens)
+    after = np.full(len(states), -1, dtype=np.int64)
+    after[arcs >= 0] = automaton.nexts[arcs[arcs >= 0]]
+    rooted = (end == ROOT) & np.isfinite(log_weights[tokens])
     block = np.where(tokens == END, 0, states // automaton.block_size * automaton.block_size)
     after[rooted] = (automaton.root_next[tokens] + block)[rooted]
     return after
@@ -176,7 +173,8 @@ class AutomatonPart(Part):
     def word(self, prior: Prior, index: int) -> Facts:
         """How often it is read, and what it weighs at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
-        begins = self.automaton.log_weight(index, self.root_of(prior.log_weights))
+        start, root = self.automaton.starts[:1], self.root_of(prior.log_weights)
+        (begins,) = self.automaton.log_weights_at(start, np.array([index]), root)
         return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {begins:.3g}"]}
 
     def counts(self) -> dict[str, int]:
