@@ -5,7 +5,6 @@
     members.py              the best members of classes, from several lists
     automaton.py            n-grams, grammars, word lists
     automaton_tables.py     … arcs, steps, masses
-    automaton_topk.py       … best members
     cache.py                the last words
     source.py               what source words say: rows of links, and shares of forms
     lexical.py              translations of the words of the source

@@ -1,6 +1,7 @@
 """The background of a weighted automaton: n-grams, grammars, dictionaries of strings.
 
-Sizes: V words, S signatures, Q states, E entries, N hypotheses, B batch, T time, F cross-fitted models.
+Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, E entries, N hypotheses, B batch, T
+time, F cross-fitted models, M pairs of state and class.
 
 What a hypothesis carries is the number of a state, (N, 1); automaton_tables.py looks up what the state says.
 """
@@ -8,7 +9,9 @@ What a hypothesis carries is the number of a state, (N, 1); automaton_tables.py 
 from __future__ import annotations
 
 import copy
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,14 +19,15 @@ from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
-from fairseq_llrnn.backgrounds import automaton_topk
 from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
+from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
 PADDING = SPECIALS.index(PAD)
+LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
 class AutomatonBackground(AutomatonTables):
@@ -170,21 +174,94 @@ class AutomatonBackground(AutomatonTables):
 
     def best_share(self, state: Tensor) -> Tensor:
         if self.remaining is not None:
-            return automaton_topk.best_share_within(self, state)
-        return automaton_topk.best_share(self, state.squeeze(1), self._best_of_entry)
+            return self._best_share_within(state)
+        states = state.squeeze(1)
+        # a class has the shares of the first state in the chain that changes it, or those of the root
+        best = self.root.best_share(state).repeat(len(states), 1)
+        if not self.all_rooted:
+            best.masked_fill_(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+        for level in reversed(range(self.chain.size(1))):
+            rows, entries = self.expand(self.chain[states, level : level + 1], self.entry_offsets)
+            place = rows.mul_(self.num_classes).add_(self.entry_classes[entries])
+            best.view(-1).scatter_(0, place, self._best_of_entry[entries])
+        return best
 
     @cached_property
     def _best_of_entry(self) -> Tensor:
-        """(E + 1,) the largest log share in the class of every entry."""
-        return automaton_topk.best_of_entries(self)
+        """(E + 1,) the largest log share in the class of every entry; the last one has no meaning."""
+        states, classes = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1]
+        best = heaviest(self._lists(states, classes)) - self.mass(states, classes)
+        return functional.pad(best.clamp_max(0.0), (0, 1))
+
+    def _best_share_within(self, state: Tensor) -> Tensor:
+        """The best shares where a search is at its limit: (N, 1) -> (N, S)."""
+        states = state.squeeze(1)
+        if self.remaining == 1:  # nothing but </s>
+            best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
+            best[:, self.class_of[END]] = self.share(states, torch.full_like(states, END))
+            return best
+        if bool(self.rooted[states].any()):
+            return super().best_share(state)  # all words: few automata mix, and few steps are near a limit
+        rows, arcs = self.expand(states.unsqueeze(1), self.arc_offsets)
+        words = self.arc_tokens[arcs]
+        weight = self.arc_weights[arcs].masked_fill(self.out_of_reach(words, self.arc_nexts[arcs]), NEGATIVE_INFINITY)
+        best = weight.new_full((len(states) * self.num_classes,), NEGATIVE_INFINITY)
+        best = best.scatter_reduce(0, rows * self.num_classes + self.class_of[words], weight, reduce="amax")
+        return log_difference(best.view(len(states), -1), self.log_mass(state))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        each = state.expand_as(classes).flatten()
-        values, tokens = automaton_topk.best_members(self, each, classes.flatten(), k)
+        states, of_class = state.expand_as(classes).flatten(), classes.flatten()
+
+        def forbidden(which: Tensor, words: Tensor) -> Tensor:
+            return self.out_of_reach(words, self.step(states[which], words)[1])
+
+        limit = None if self.remaining is None else forbidden
+        values, tokens = best_of(self._lists(states, of_class), self.mass(states, of_class), k, limit)
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        return automaton_topk.log_mass_without(self, state, words, taken)
+        states, classes = state.expand_as(words).flatten(), self.class_of[words]
+        mass = self.mass(states, classes.flatten()).view_as(words)
+        share = log_difference(self.step(states, words.flatten())[0].view_as(words), mass)
+        # shape: (N, J, J), the words taken out of each word's class
+        out = (classes.unsqueeze(2) == classes.unsqueeze(1)) & taken.unsqueeze(1)
+        left = 1.0 - torch.where(out, share.exp().unsqueeze(1), 0.0).sum(2)
+        rest = mass + left.clamp_min(0.0).log()
+        row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
+        if len(row) > 0:
+            weights, tokens = candidates(self._lists(state[row].squeeze(1), classes[row, column]), None)
+            gone = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
+            rest = rest.index_put((row, column), weights.masked_fill(gone, NEGATIVE_INFINITY).logsumexp(1))
+        return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
+
+    def _lists(self, states: Tensor, classes: Tensor) -> Iterator[Members]:
+        """Where members of classes come from in states, (M,) each: the arcs of every state in the chain, and the root.
+
+        A word counts where it comes first; on a later arc, or in the root, it is overruled.
+        """
+        chain, root = self.chain[states], self.root  # shape: (M, D)
+
+        def words(places: Tensor) -> Tensor:
+            return self.arc_tokens[self.by_class[places]]
+
+        def weights(places: Tensor) -> Tensor:
+            return self.arc_weights[self.by_class[places]]
+
+        def has_arc(levels: int, which: Any, tokens: Tensor) -> Tensor:
+            """Whether one of the first states in the chain has an arc on each word."""
+            some = torch.zeros_like(tokens, dtype=torch.bool)
+            for level in range(levels):
+                some |= self.find_arcs(chain[which, level : level + 1], tokens)[1]
+            return some
+
+        for level in range(chain.size(1)):
+            entries, has_entry = self.find_entries(chain[:, level], classes)
+            begin = self.entry_arcs[entries]
+            many = torch.where(has_entry, self.entry_arcs[entries + 1] - begin, 0)
+            yield Members(begin, many, self.costs[states, level], words, weights, partial(has_arc, level))
+        many = torch.where(self.rooted[states], root.class_support[classes], 0)
+        of_root = root.ranked_members.__getitem__, root.ranked_weights, partial(has_arc, chain.size(1))
+        yield Members(root.class_starts[classes], many, self.costs[states, -1], *of_root)
 
     # ---- limits, training -------------------------------------------------------------------------------------------
 
