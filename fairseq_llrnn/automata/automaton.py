@@ -148,6 +148,10 @@ class Automaton:
         values = zip(self.log_weights[span].tolist(), self.nexts[span].tolist(), strict=True)
         return dict(zip(self.tokens[span].tolist(), values, strict=True))
 
+    def tempered(self, temperature: float) -> Automaton:
+        """That of b^(1/T), over the root b₀^(1/T)."""
+        return replace(self, log_weights=self.log_weights / temperature, back_off=self.back_off / temperature)
+
     @classmethod
     def from_arcs(
         cls,

@@ -303,12 +303,7 @@ def tempered(part: Background, temperature: float) -> Background:
     if type(part) is StaticBackground:
         return StaticBackground(part.class_of, part.num_classes, part.word_log_weight / temperature)
     if isinstance(part, AutomatonBackground):
-        automaton = replace(
-            part.automaton,
-            log_weights=part.automaton.log_weights / temperature,
-            back_off=part.automaton.back_off / temperature,
-        )
-        return _on_root(part, automaton, part.root.word_log_weight / temperature)
+        return _on_root(part, part.automaton.tempered(temperature), part.root.word_log_weight / temperature)
     return background
 
 

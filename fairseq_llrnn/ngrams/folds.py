@@ -81,12 +81,9 @@ Integers = TypeVar("Integers", np.ndarray, "Tensor")
 LARGEST_FOLDS = 100
 
 
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-TOKEN_FACTOR, PLACE_FACTOR = _signed(0x9E3779B97F4A7C15), _signed(0xD1B54A32D192ED03)
-MIX_FACTOR = _signed(0xBF58476D1CE4E5B9)
+# signed numbers of 64 bits
+TOKEN_FACTOR, PLACE_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64), 0xD1B54A32D192ED03 - (1 << 64)
+MIX_FACTOR = 0xBF58476D1CE4E5B9 - (1 << 64)
 UPPER_BITS = (1 << 31) - 1
 
 

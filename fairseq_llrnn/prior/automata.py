@@ -27,7 +27,7 @@ from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, check_order, ngram_fr
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.named_backgrounds import Inputs, a_file, register_background
-from fairseq_llrnn.prior.parts.automaton import FLOOR, POSSIBLE, AutomatonPart, first_impossible, floored, tempered
+from fairseq_llrnn.prior.parts.automaton import FLOOR, POSSIBLE, AutomatonPart, first_impossible, floored
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.settings import Paths, Settings
 
@@ -143,7 +143,7 @@ def read_grammar(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPa
     options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
     read = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
-    automaton, notes = tempered(read.automaton, options.temperature), Counter(read.notes)
+    automaton, notes = read.automaton.tempered(options.temperature), Counter(read.notes)
     if inputs.texts:
         notes.update(_without_probability(automaton, log_weights, inputs))
     if options.on_zero == "floor":

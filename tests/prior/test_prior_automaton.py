@@ -16,7 +16,7 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored, tempered
+from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -122,7 +122,7 @@ def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:
 def test_a_temperature_is_a_power_of_every_weight(automaton: Automaton) -> None:
     root = prior().log_weights
     expected = weights(automaton, root) ** (1 / 1.5)
-    torch.testing.assert_close(weights(tempered(automaton, 1.5), root / 1.5), expected)
+    torch.testing.assert_close(weights(automaton.tempered(1.5), root / 1.5), expected)
 
 
 def test_a_floor_lets_everything_pass_and_changes_nothing_else() -> None:

@@ -184,13 +184,6 @@ class AutomatonPart(Part):
         return sizes | ({"cross-fitted folds": self.folds} if self.folds else {})
 
 
-def tempered(automaton: Automaton, temperature: float) -> Automaton:
-    """The automaton of b^(1/T), over the root b₀^(1/T): log weights and costs of failing are divided by T."""
-    return replace(
-        automaton, log_weights=automaton.log_weights / temperature, back_off=automaton.back_off / temperature
-    )
-
-
 def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
     """The automaton that gives words which it forbids FLOOR · b₀ instead; after such a word, all is as b₀ has it.
 
