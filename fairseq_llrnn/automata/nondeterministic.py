@@ -62,14 +62,21 @@ class Paths:
         return len(pairs) == len(self.arcs) and all(symbol != EMPTY for _, symbol, _, _ in self.arcs)
 
 
-def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -> Automaton:
+def to_automaton(paths: Paths, num_symbols: int) -> Automaton:
     """The deterministic automaton of the same language, trimmed.
 
     Raises:
-        ValueError: as `determinize`; no string; strings of infinite mass (InfiniteMassError).
+        ValueError: too much work; a cycle of empty arcs with weights; no string; strings of infinite mass
+            (InfiniteMassError).
     """
     if not paths.deterministic:
-        paths = determinize(paths, budget)
+        subsets: dict[Subset, int] = {}
+        try:
+            paths = _determinized(paths, Budget(), subsets)
+        except TooMuchWorkError as error:
+            raise ValueError(
+                f"{error}: of {paths.num_states:,} states, {len(subsets):,} and more{_most_met(paths, subsets)}"
+            ) from None
     automaton = trim(untrimmed(paths, num_symbols))
     if paths.weighted:
         check_mass(automaton)
@@ -83,21 +90,6 @@ def untrimmed(paths: Paths, num_symbols: int) -> Automaton:
     states, tokens, nexts = (np.array(column, dtype=np.int64) for column in columns[:3])
     weights = np.array(columns[3], dtype=np.float64)
     return Automaton.from_arcs(num_symbols, paths.num_states, 0, states, tokens, nexts, weights)
-
-
-def determinize(paths: Paths, budget: Budget | None = None) -> Paths:
-    """Paths of the same strings with the same weights, no two of them with the same symbols, none empty.
-
-    Raises:
-        ValueError: more work than the budget has; a cycle of empty arcs with weights.
-    """
-    subsets: dict[Subset, int] = {}
-    try:
-        return _determinized(paths, Budget() if budget is None else budget, subsets)
-    except TooMuchWorkError as error:
-        raise ValueError(
-            f"{error}: of {paths.num_states:,} states, {len(subsets):,} and more{_most_met(paths, subsets)}"
-        ) from None
 
 
 def _most_met(paths: Paths, subsets: Iterable[Subset]) -> str:
@@ -117,7 +109,11 @@ def _most_met(paths: Paths, subsets: Iterable[Subset]) -> str:
 
 
 def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Paths:
-    """As `determinize`; `index` gets the subsets and their numbers."""
+    """Paths of the same strings with the same weights, no two of them with the same symbols, none empty.
+
+    Args:
+        index: gets the subsets and their numbers.
+    """
     after: list[list[tuple[int, int, float]]] = [[] for _ in range(paths.num_states)]
     empty: list[list[tuple[int, float]]] = [[] for _ in range(paths.num_states)]
     for origin, symbol, target, weight in paths.arcs:
