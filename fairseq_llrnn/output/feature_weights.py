@@ -6,7 +6,9 @@ log-linear layer into a linear layer with S rows (output), and ψ into an embedd
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -47,9 +49,6 @@ class SparseRows(nn.Module):
     offsets: Tensor  # (S + 1,)
     indices: Tensor  # (entries,)
     values: Tensor  # (entries,)
-    column_offsets: Tensor | None  # these three are made when `by_feature` is first asked
-    column_rows: Tensor
-    column_values: Tensor
 
     def __init__(self, table: FeatureTable) -> None:
         super().__init__()
@@ -58,8 +57,6 @@ class SparseRows(nn.Module):
         self.register_buffer("offsets", torch.from_numpy(table.offsets.copy()), persistent=False)
         self.register_buffer("indices", torch.from_numpy(table.indices.copy()), persistent=False)
         self.register_buffer("values", torch.from_numpy(table.values.copy()), persistent=False)
-        for name in ("column_offsets", "column_rows", "column_values"):
-            self.register_buffer(name, None, persistent=False)
 
     def compose(self, weight: Tensor) -> Tensor:
         """Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients to it."""
@@ -73,11 +70,9 @@ class SparseRows(nn.Module):
         to sort takes longer.
         """
         if rows.is_cuda or torch.compiler.is_compiling():
-            counts, entries = self.offsets.diff(), len(self.indices)
-            owner = torch.arange(self.num_rows, device=rows.device).repeat_interleave(counts, output_size=entries)
-            return _added(rows, owner, self.indices, self.values, self.num_features)
-        offsets, row, by_column = self.by_feature()
-        return sparse_product(row, rows, offsets, by_column.to(rows.dtype))
+            return _added(rows, self._owner, self.indices, self.values, self.num_features)
+        offsets, row, values = self._by_feature
+        return sparse_product(row, rows, offsets, values)
 
     def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
         """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
@@ -104,23 +99,27 @@ class SparseRows(nn.Module):
         owner, entries = expanded(starts, sizes)
         return entries, functional.pad(sizes.cumsum(0), (1, 0)), owner
 
-    def by_feature(self) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def _owner(self) -> Tensor:
+        """(entries,) the row that each is of."""
+        rows = torch.arange(self.num_rows, device=self.offsets.device)
+        return rows.repeat_interleave(self.offsets.diff(), output_size=len(self.indices))
+
+    @cached_property
+    def _by_feature(self) -> tuple[Tensor, Tensor, Tensor]:
         """The same matrix by columns: offsets (F + 1,), rows and values (entries,)."""
-        if self.column_offsets is None:
-            order = self.indices.argsort(stable=True)
-            rows = torch.arange(self.num_rows, device=order.device).repeat_interleave(self.offsets.diff())
-            counts = torch.bincount(self.indices, minlength=self.num_features)
-            self.register_buffer("column_offsets", functional.pad(counts.cumsum(0), (1, 0)), persistent=False)
-            self.register_buffer("column_rows", rows[order], persistent=False)
-            self.register_buffer("column_values", self.values[order], persistent=False)
-        assert self.column_offsets is not None
-        return self.column_offsets, self.column_rows, self.column_values
+        order = self.indices.argsort(stable=True)
+        counts = torch.bincount(self.indices, minlength=self.num_features)
+        return functional.pad(counts.cumsum(0), (1, 0)), self._owner[order], self.values[order]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.__dict__.pop("_by_feature", None)  # it lives where the buffers live
+        return super()._apply(fn, recurse)
 
     def dense(self) -> Tensor:
         """Φ as a dense (S, F) matrix: for oracles and small tables only."""
-        row = torch.repeat_interleave(torch.arange(self.num_rows, device=self.offsets.device), self.offsets.diff())
         out = self.values.new_zeros((self.num_rows, self.num_features))
-        return out.index_put((row, self.indices), self.values)
+        return out.index_put((self._owner, self.indices), self.values)
 
 
 def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
