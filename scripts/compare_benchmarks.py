@@ -12,7 +12,8 @@ side:
 
 The exit status is 1 where a ratio is worse than that, or is no longer measured. Ratios are the same on a busy machine
 and on one of another speed, about: contestants take turns, by processor time (measuring.py). --keep writes what was
-found into the file, for a change that is meant to change a ratio; `worse` and `tolerance` are edited by hand.
+found into the file, for a change that is meant to change a ratio, and ends in 1 where one is no longer measured, and
+its figure remains; `worse` and `tolerance` are edited by hand.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def main() -> int:
     unknown = sorted({*args.names} - {*benchmarks})
     if unknown:
         parser.error(f"expected benchmarks of {args.file}, which are {', '.join(benchmarks)}; found {unknown[0]}")
-    worse = False
+    worse = lacking = False
     for name in args.names or benchmarks:
         figures = run(name, benchmarks[name]["arguments"])
         print(f"{name} {' '.join(benchmarks[name]['arguments'])}")
@@ -67,14 +68,14 @@ def main() -> int:
             found = figures.get(ratio)
             found = None if found is None or math.isnan(found) else found  # a contestant that failed has no figure
             said = verdict(kept, found)
-            worse = worse or said.startswith("WORSE")
+            worse, lacking = worse or said.startswith("WORSE"), lacking or found is None
             shown = "" if found is None else f"{found:.3f}"
             print(f"  {ratio:<40}{kept['kept']:>10.3f}{shown:>10}   {said}".rstrip(), flush=True)
             if args.keep and found is not None:
                 kept["kept"] = round(found, 3)
     if args.keep:
         args.file.write_text(json.dumps(benchmarks, indent=1) + "\n", encoding="utf-8")
-    return int(worse and not args.keep)
+    return int(lacking if args.keep else worse)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ def test_a_figure_that_is_gone_is_worse(
     file = kept(tmp_path, memory=(1.0, "more", 0.1))
     assert run(compare, monkeypatch, "bench_one", "--file", file) == 1
     assert "WORSE: no longer measured" in capsys.readouterr().out
+    assert run(compare, monkeypatch, "bench_one", "--file", file, "--keep") == 1
 
 
 def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
@@ -69,7 +70,7 @@ def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
     (tmp_path / "scripts" / "bench_one.py").write_text("print('{\"speed\": NaN}')\n")
     assert run(compare, monkeypatch, "bench_one", "--file", file) == 1
     assert "WORSE: no longer measured" in capsys.readouterr().out
-    assert run(compare, monkeypatch, "bench_one", "--file", file, "--keep") == 0
+    assert run(compare, monkeypatch, "bench_one", "--file", file, "--keep") == 1
     assert json.loads(file.read_text())["bench_one"]["ratios"]["speed"]["kept"] == 4.0
 
 
