@@ -17,6 +17,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 from small_texts import execute
@@ -40,7 +41,7 @@ ADAPTIVE = (
     *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "1000,4000", "--ddp-backend", "legacy_ddp"),
 )
 SCORING = ("--num-workers", "0", "--output-word-probs")
-VALID = re.compile(r"valid on 'valid' subset .*\| ppl ([0-9.]+)")
+VALID = re.compile(r"valid on 'valid' subset \| loss ([0-9.]+) .*\| ppl ([0-9.]+)")
 # A word and its log-probability, as fairseq-eval-lm --output-word-probs writes them.
 SCORED = re.compile(r"(\S+) \[(-?\d+\.\d+|-inf|nan)\](?:\t|$)")
 
@@ -142,6 +143,17 @@ def losses(scored: str, train_words: frozenset[str]) -> dict[str, float]:
     }
 
 
+def validated(log: str) -> tuple[int, float]:
+    """How many epochs there were, and the perplexity of checkpoint_best.pt: that of the least loss, the last of equals.
+
+    The loss holds the penalties that an arm may have.
+    """
+    epochs = [(float(loss), float(perplexity)) for loss, perplexity in VALID.findall(log)]
+    if not epochs:
+        raise DataError("expected perplexities on the validation text from fairseq-train, found none")
+    return len(epochs), min(reversed(epochs), key=itemgetter(0))[1]
+
+
 def run(arm: Arm, seed: int, ud: Path, out: Path, extra: Sequence[str] = ()) -> None:
     """Build the prior, train, measure."""
     place = out / "models" / f"{arm.name}-{seed}"
@@ -153,15 +165,15 @@ def run(arm: Arm, seed: int, ud: Path, out: Path, extra: Sequence[str] = ()) -> 
     log.unlink(missing_ok=True)
     if arm.prior is not None:
         execute(arm.prior_command(ud, out, place / "prior"), log)
-    trained = execute(arm.train_command(out, place, seed, extra), log)
-    valid = [float(found) for found in VALID.findall(trained)]
-    if not valid:
-        raise DataError(f"{log}: expected perplexities on the validation text from fairseq-train, found none")
+    try:
+        epochs, valid = validated(execute(arm.train_command(out, place, seed, extra), log))
+    except DataError as error:
+        raise DataError(f"{log}: {error}") from None
     train_words = frozenset((out / "text" / "train.txt").read_text(encoding="utf-8").split())
     test = losses(execute(arm.score_command(out, place), place / "test.log"), train_words)
-    measured = {"arm": arm.name, "seed": seed, "epochs": len(valid), "validation": min(valid), **test}
+    measured = {"arm": arm.name, "seed": seed, "epochs": epochs, "validation": valid, **test}
     result.write_text(json.dumps(measured) + "\n", encoding="utf-8")
-    print(f"{arm.name}-{seed}: perplexity {min(valid):.1f}, of the test text {test['perplexity']:.1f}", flush=True)
+    print(f"{arm.name}-{seed}: perplexity {valid:.1f}, of the test text {test['perplexity']:.1f}", flush=True)
 
 
 def results(out: Path) -> dict[str, list[dict[str, float]]]:

@@ -91,6 +91,15 @@ def test_losses_of_seen_and_unseen_words() -> None:
         models.losses("nothing", frozenset())
 
 
+def test_the_validation_is_that_of_the_best_checkpoint() -> None:
+    """Chosen by the loss, penalties included; of equal ones fairseq keeps the last."""
+    line = "| INFO | valid | epoch 00{} | valid on 'valid' subset | loss {} | nll_loss 6 | nats 4 | ppl {} | wps 9"
+    epochs = [(1, 7.5, 90), (2, 7.25, 80.5), (3, 7.25, 81.5), (4, 7.3, 79.5)]
+    assert models.validated("\n".join(line.format(*epoch) for epoch in epochs)) == (4, 81.5)
+    with pytest.raises(DataError, match="expected perplexities on the validation text from fairseq-train, found none"):
+        models.validated("nothing")
+
+
 def test_commands_that_are_printed(ud: Path, tmp_path: Path) -> None:
     for arm in models.ARMS:
         train = models.Arm.train_command(arm, tmp_path, tmp_path / "m", 7)
