@@ -2,7 +2,7 @@
 
 Dense features are brought to mean 0 and deviation 1; beside words, which are 0 or 1 and mostly 0, perhaps to a tenth or
 a thirtieth of that. This and the weight of the penalty are chosen on a tenth of the training part, or on the set's own
-validation part; sets without splits are cross-validated in five folds.
+validation part; sets without splits are cross-validated in five folds, each with a choice of its own.
 """
 
 import itertools
@@ -51,17 +51,15 @@ def accuracy(data: SentenceSet, dense: np.ndarray | None, with_words: bool) -> f
     else:
         parts = [(everything[: data.ends[0]], everything[data.ends[-2] :])]
     choices = list(itertools.product(WEIGHTS, SCALES if dense is not None and with_words else SCALES[:1]))
-    chosen: tuple[float, float] | None = None
     right = 0
     for train, test in parts:
-        if chosen is None:
-            if len(data.ends) == 3:
-                fit, held_out = train, everything[data.ends[0] : data.ends[1]]
-            else:
-                mixed = np.random.default_rng(2).permutation(train)
-                fit, held_out = mixed[len(mixed) // 10 :], mixed[: len(mixed) // 10]
-            scores = [_right(data, labels, dense, with_words, fit, held_out, *choice) for choice in choices]
-            chosen = choices[int(np.argmax(scores))]
+        if len(data.ends) == 3:
+            fit, held_out = train, everything[data.ends[0] : data.ends[1]]
+        else:
+            mixed = np.random.default_rng(2).permutation(train)
+            fit, held_out = mixed[len(mixed) // 10 :], mixed[: len(mixed) // 10]
+        scores = [_right(data, labels, dense, with_words, fit, held_out, *choice) for choice in choices]
+        chosen = choices[int(np.argmax(scores))]
         right += _right(data, labels, dense, with_words, train, test, *chosen)
     return right / sum(len(test) for _, test in parts)
 

@@ -95,7 +95,7 @@ def test_vectors_of_other_sizes_are_not_taken_for_these(tmp_path: Path) -> None:
 
 def write_sets(folder: Path) -> None:
     rng = np.random.default_rng(3)
-    lines = [f"{label} {'good' if label else 'bad'} thing{i % 7} ." for i, label in enumerate(rng.integers(0, 2, 60))]
+    lines = [f"{label} {'good' if label else 'bad'} thing{i % 7} ." for i, label in enumerate(rng.integers(0, 2, 300))]
     (folder / "custrev.all").write_text("\n".join(lines) + "\n", encoding="utf-8")
     for split, many in (("train", 40), ("test", 20)):
         (folder / f"TREC.{split}.all").write_bytes("\n".join(lines[:many]).replace("thing1", "é").encode("latin-1"))
@@ -115,6 +115,25 @@ def test_regression_finds_what_words_tell(name: str, parts: int, tmp_path: Path)
     assert transfer.accuracy(data, chance, False) < 0.85
     answers = np.array(data.labels, dtype=float)[:, None]
     assert transfer.accuracy(data, np.hstack([chance, answers]), False) > 0.9
+
+
+def test_each_fold_chooses_by_its_own_training_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is chosen by has nothing of the fold that is tested."""
+    write_sets(tmp_path)
+    asked: list[tuple[np.ndarray, np.ndarray, float]] = []
+
+    def right(*args: object) -> int:
+        asked.append((args[4], args[5], args[6]))  # type: ignore[arg-type]
+        return 0
+
+    monkeypatch.setattr(transfer, "_right", right)
+    transfer.accuracy(sets.read_set("CR", tmp_path), None, True)
+    each = len(transfer.WEIGHTS) + 1
+    assert len(asked) == transfer.FOLDS * each
+    for begin in range(0, len(asked), each):
+        *choices, (train, test, _) = asked[begin : begin + each]
+        for fit, held_out, _ in choices:
+            assert set(fit) | set(held_out) == set(train) and not {*fit, *held_out} & set(test)
 
 
 def test_pairs_are_both_vectors_and_their_difference() -> None:
