@@ -255,6 +255,7 @@ class Normaliser(nn.Module):
     option: ClassVar[str]  # what messages call it
     rows_are_features: ClassVar[bool] = True  # whether all rows are made of the weights of features
     counts: ClassVar[bool] = False  # whether it changes, after updates, with what training says
+    counting = True  # whether what training says of the batch at hand is to count
     sparse_gradients = False  # whether gradients of the weights of features are sparse tensors
 
     def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:

@@ -214,16 +214,18 @@ class PriorTask(PluginTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """As fairseq's; before, extensions do what is due, and a normaliser changes if it does so now."""
+        """As fairseq's; before, a normaliser changes if it does so now, and extensions do what is due."""
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead):
             batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
-            per_epoch = max(1, self.batches_per_epoch // batches)
-            for extension in EXTENSIONS:
-                extension.before_batch(head, model, optimizer)
+            per_epoch = max(1, -(-self.batches_per_epoch // batches))
+            # where batches run out in one of several processes, it gets one of another again, whose gradient is 0
+            head.normaliser.counting = not ignore_grad
             moved = head.normaliser.after(update_num, per_epoch) if head.normaliser.counts else None
             if moved is not None:
                 metrics.log_scalar(f"{head.normaliser.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
+            for extension in EXTENSIONS:
+                extension.before_batch(head, model, optimizer)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:

@@ -95,7 +95,7 @@ class TreeLayer(Normaliser):
         from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation
 
         tree_output = TreeOutput(output, self, None if self.training else output.composed())
-        return TreeNormalisation(tree_output, self.observe if self.training and self.counts else None)
+        return TreeNormalisation(tree_output, self.observe if self.training and self.counts and self.counting else None)
 
     def observe(self, visited: Iterable[VisitProbabilities]) -> None:
         """Count what the layer says of the nodes on the paths of targets."""

@@ -6,6 +6,7 @@ import math
 import re
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from automaton_prior import with_bigrams
 from dynamic_prior import LINES
 from evidence_world import EvidenceWorld
 from evidence_world import batch as evidence_batch
+from fairseq.logging import metrics
 from same_training import resumed_as_whole
 from shell import Shell
 from tiny_world import (
     EVERY_SENTENCE,
+    Setting,
     World,
     assert_prefixes_agree,
     batch,
@@ -34,6 +37,7 @@ from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman
 from fairseq_llrnn.systems.output_trees.learner import TreeLearner
 from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
 from fairseq_llrnn.systems.output_trees.tree import load_tree, save_tree
+from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
 AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "chat": {"voit": 0.7}}
@@ -142,6 +146,40 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, d
     other = [*world.train_args(save_dir=tmp_path / "parts"), *tree, "--tree-arity", 5, "--max-epoch", 3]
     refused = shell.run("fairseq-train", *other, code=None)
     assert "--output-tree: expected the tree with which the checkpoint was trained" in refused.err
+
+
+LEARNED = ("--output-tree", "learned", "--tree-arity", "2", "--tree-depth", "0", "--tree-reassign", "1")
+
+
+def trained_step(setting: Setting, optimizer: object, update: int, ignored: bool = False) -> TreeLayer:
+    """One batch of training; where `ignored`, it stands for one that another process has."""
+    sample = batch(setting.task.dictionary, LINES)
+    with metrics.aggregate(new_root=True):
+        setting.task.train_step(sample, setting.model, setting.criterion, optimizer, update, ignored)
+    layer: TreeLayer = setting.model.decoder.head.normaliser
+    return layer
+
+
+def test_a_batch_in_the_place_of_one_that_is_lacking_is_not_counted(world: World) -> None:
+    from fairseq.optim import build_optimizer
+
+    setting = build([*world.train_args(), *LEARNED])
+    optimizer = build_optimizer(setting.cfg.optimizer, list(setting.model.parameters()))
+    assert not trained_step(setting, optimizer, 0, ignored=True).learner.counts.any()
+    assert trained_step(setting, optimizer, 0).learner.counts.any()
+
+
+def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> None:
+    """An epoch of 5 batches, two an update, has 3 updates."""
+    from fairseq.optim import build_optimizer
+
+    setting = build([*world.train_args(), *LEARNED, "--update-freq", "2"])
+    setting.task.batches_per_epoch = 5
+    optimizer = build_optimizer(setting.cfg.optimizer, list(setting.model.parameters()))
+    layer = setting.model.decoder.head.normaliser
+    with mock.patch.object(type(layer), "after", return_value=None) as after:
+        trained_step(setting, optimizer, 0)
+    after.assert_called_once_with(0, 3)
 
 
 def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
