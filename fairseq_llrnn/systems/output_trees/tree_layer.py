@@ -83,6 +83,7 @@ class TreeLayer(Normaliser):
         self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
         self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
         self.register_buffer("row_of", None)
+        self.begun: Tensor | None = None  # rows of nodes that came with the last change
         self.leaves, self.internal = tree.leaves, tree.internal
         self._set_tables(tree)
         if rows == "free":
@@ -151,6 +152,7 @@ class TreeLayer(Normaliser):
         left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
         self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
         self.node_rows[left], self.node_bias[left] = 0.0, 0.0
+        self.begun = left
 
     def _set_tables(self, tree: Tree) -> None:
         self.tree = tree

@@ -34,9 +34,9 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman_tree
-from fairseq_llrnn.systems.output_trees.learner import TreeLearner
+from fairseq_llrnn.systems.output_trees.learner import Reassignment, TreeLearner
 from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
-from fairseq_llrnn.systems.output_trees.tree import load_tree, save_tree
+from fairseq_llrnn.systems.output_trees.tree import NONE, load_tree, save_tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
@@ -167,6 +167,27 @@ def test_a_batch_in_the_place_of_one_that_is_lacking_is_not_counted(world: World
     optimizer = build_optimizer(setting.cfg.optimizer, list(setting.model.parameters()))
     assert not trained_step(setting, optimizer, 0, ignored=True).learner.counts.any()
     assert trained_step(setting, optimizer, 0).learner.counts.any()
+
+
+@pytest.mark.parametrize("flat", [(), ("--fp16-no-flatten-grads",)])
+def test_rows_of_new_nodes_are_zeros_in_both_precisions(
+    world: World, flat: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fairseq writes its float32 copy of the weights over those of the model."""
+    from fairseq.optim.fp16_optimizer import FP16Optimizer
+
+    monkeypatch.setattr("torch.cuda.current_device", lambda: None)  # by this name fairseq keeps flat copies
+    setting = randomised([*world.train_args(), *LEARNED, "--fp16", *flat])
+    optimizer = FP16Optimizer.build_optimizer(setting.cfg, list(setting.model.half().parameters()))
+    layer = setting.model.decoder.head.normaliser
+    origin = np.array([*range(layer.internal - 1), NONE])  # the last node comes anew, in its own place
+    monkeypatch.setattr(layer.learner, "reassign", lambda: Reassignment(layer.tree, origin, 1))
+    trained_step(setting, optimizer, 1)
+    optimizer._sync_fp32_params_to_fp16()
+    assert not layer.node_rows[-1].any() and not layer.node_bias[-1]
+    assert layer.node_rows[:-1].all() and layer.node_bias[:-1].all()
+    trained_step(setting, optimizer, 1)
+    assert layer.begun is None, "once"
 
 
 def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> None:

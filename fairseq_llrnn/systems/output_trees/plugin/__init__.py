@@ -93,6 +93,24 @@ class OutputTrees(Extension):
             from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
+        if getattr(head.normaliser, "begun", None) is not None:
+            _begin_in_copy(optimizer, head.normaliser)
+
+
+def _begin_in_copy(optimizer: Any, layer: Any) -> None:
+    """Rows of new nodes begin as zeros also in the float32 copy of weights that --fp16 and --bf16 train.
+
+    Args:
+        optimizer: fairseq's, whose copy is one tensor for each weight, or a single one behind the other.
+    """
+    rows, layer.begun = layer.begun, None
+    halves, copies = getattr(optimizer, "fp16_params", []), getattr(optimizer, "fp32_params", [])
+    if isinstance(copies, dict):
+        (flat,) = copies.values()
+        copies = flat.split([half.numel() for half in halves])
+    for half, exact in zip(halves, copies, strict=True):
+        if half is layer.node_rows or half is layer.node_bias:
+            exact.data.view_as(half)[rows] = 0.0
 
 
 EXTENSIONS.append(OutputTrees())
