@@ -52,7 +52,9 @@ class Report:
         went_on: whether it began from a checkpoint of its own, and nothing was saved since.
         subset: the text of which the validation chooses.
         valid: the text about its last validation in this epoch.
-        best: epoch of the best validation of this run, and its numbers.
+        better: epoch of a validation that was the best so far, and its numbers.
+        is_better: whether it is the last one, and no checkpoint was saved since.
+        saved: of the newest checkpoint_best.pt of this run. Validations after which nothing is saved choose none.
     """
 
     save_dir: Path
@@ -65,7 +67,15 @@ class Report:
     subset: str = ""
     began: float = field(default_factory=time.monotonic)
     valid: str = ""
-    best: tuple[int, dict[str, str]] | None = None
+    better: tuple[int, dict[str, str]] | None = None
+    is_better: bool = False
+    saved: tuple[int, dict[str, str]] | None = None
+    saves: bool = False
+
+    @property
+    def best(self) -> tuple[int, dict[str, str]] | None:
+        """Of this run: that of its checkpoint_best.pt, if it saves any."""
+        return self.saved if self.saves else self.better
 
     def line(self, record: logging.LogRecord, message: str) -> str | None:
         """What to print for what fairseq logs; None: nothing."""
@@ -79,7 +89,8 @@ class Report:
             self.last, self.went_on = f"update {updates}", True
             return f"goes on from {path}, after update {updates}; another --save-dir begins anew"
         if saved := SAVED.match(message):
-            self.last, self.went_on = f"epoch {saved[1]}, update {saved[2]}", False
+            self.last, self.went_on, self.saves = f"epoch {saved[1]}, update {saved[2]}", False, True
+            self.saved, self.is_better = self.better if self.is_better else self.saved, False
         if record.filename != "progress_bar.py":
             return None
         if inner := INNER.fullmatch(message):
@@ -102,8 +113,9 @@ class Report:
     def _valid(self, stats: dict[str, str]) -> str:
         value = stats.get(self.metric, "none")  # which fairseq says, too
         of_best = stats.get(f"best_{self.metric}", value)
-        if value == of_best:
-            best, self.best = "the best so far", (int(stats["epoch"]), stats)
+        self.is_better = value == of_best
+        if self.is_better:
+            best, self.better = "the best so far", (int(stats["epoch"]), stats)
         else:
             best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
         of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"

@@ -3,6 +3,7 @@
 Beside each stands the bare command of fairseq that has to give the same.
 """
 
+import logging
 import re
 from pathlib import Path
 
@@ -169,6 +170,33 @@ def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: Wor
     assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(the best so far\)", valid)
     assert re.match(r"epoch 1: train loss \S+, valid loss \S+, perplexity ", whole)
     assert best == "best epoch  1 of 1" and numbers.startswith("valid       loss ")
+
+
+def test_the_best_epoch_is_that_of_checkpoint_best(tmp_path: Path) -> None:
+    """Of validations within an epoch, fairseq looks at those alone after which it saves."""
+    from fairseq_llrnn.plugin.command_lines import Report
+
+    report = Report(tmp_path, "loss", "", "")
+
+    def says(name: str, message: str, file: str = "progress_bar.py") -> None:
+        report.line(logging.makeLogRecord({"name": name, "filename": file}), message)
+
+    def validates(epoch: int, loss: float, best: float) -> None:
+        text = f"epoch {epoch:03} | valid on 'valid' subset | loss {loss} | ppl 9 | num_updates 7 | best_loss {best}"
+        says("valid", text)
+
+    def saves(epoch: int) -> None:
+        says("fairseq.checkpoint_utils", f"Saved checkpoint a.pt (epoch {epoch} @ 7 updates, score 1)", "utils.py")
+
+    validates(1, 4.5, 4.5)
+    assert report.best is not None and report.best[1]["loss"] == "4.5", "with --no-save"
+    losses = ((1, 4.5, 5.0, 5.0), (2, 4.0, 6.0, 5.0), (3, 4.9, 4.8, 4.8), (4, 4.7, 4.9, 4.8))
+    for epoch, within, at_its_end, best in losses:
+        validates(epoch, within, min(within, best))
+        validates(epoch, at_its_end, best)
+        saves(epoch)
+        assert report.best[1]["loss"] == str(best)
+    assert report.best[0] == 3
 
 
 def test_validation_on_the_training_text_is_no_epoch(shell: Shell, world: World) -> None:
