@@ -168,6 +168,21 @@ def test_places_that_only_fairseq_knows_are_not_looked_for() -> None:
     parser(False).parse_args(["--path", "s3://models/a.pt|s3://models/b.pt"])
 
 
+def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq asks for the number of the GPU, or for a TPU, in a trace."""
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
+    fp16 = [*TRAINING, "--fp16", "--cpu"]
+    with pytest.raises(OptionError, match="^--fp16: expected --fp16-no-flatten-grads beside it on a CPU, found none"):
+        parser(True).parse_args(fp16)
+    for more in ("--fp16-no-flatten-grads", "--memory-efficient-fp16"):
+        parser(True).parse_args([*fp16, more])
+    for option in ("--bf16", "--memory-efficient-bf16"):
+        with pytest.raises(OptionError, match="^--bf16: fairseq looks for a TPU .*; use --bf16-products"):
+            parser(True).parse_args([*TRAINING, option])
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    parser(True).parse_args([*TRAINING, "--fp16"])
+
+
 def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
     parser(True).parse_args([])  # to build a model in Python
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])

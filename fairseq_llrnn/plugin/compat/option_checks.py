@@ -15,6 +15,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments, refuse_idle
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -261,6 +263,11 @@ def _check_together(values: dict[str, Any]) -> None:
         raise OptionError(f"--batch-size {size}: expected at most --buffer-size {buffer}; raise --buffer-size as well")
     if _in_training_command() and "max_update" in values and values.get("max_tokens") is None and size is None:
         raise OptionError("expected --max-tokens or --batch-size, found neither; say how large batches are")
+    if _in_training_command() and (values.get("bf16") or values.get("memory_efficient_bf16")):
+        raise OptionError("--bf16: fairseq looks for a TPU with it, on every machine; use --bf16-products in its place")
+    flat = values.get("fp16") and not (values.get("memory_efficient_fp16") or values.get("fp16_no_flatten_grads"))
+    if _in_training_command() and flat and (values.get("cpu") or not torch.cuda.is_available()):
+        raise OptionError("--fp16: expected --fp16-no-flatten-grads beside it on a CPU, found none; add that")
 
 
 def _in_training_command() -> bool:
