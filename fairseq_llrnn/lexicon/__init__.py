@@ -9,7 +9,6 @@ segments.py       words cut into segments, by files or Morfessor, as rows
 completion.py     guesses for the words of a text that nobody knows
 guessing.py       features of a word from its spelling: guessed, or of its morphemes
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
-form_analyses.py  analyses of forms, completed by rules; which forms of several words agree
 features.py       which features a word can have
 language_check.py whether a source is of the text's language
 casing.py         lower and upper case by the rules of a language

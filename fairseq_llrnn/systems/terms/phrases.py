@@ -27,7 +27,10 @@ from itertools import chain
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon.form_analyses import (
+from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.prior.parts.evidence import pieces_of
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.form_analyses import (
     ANY,
     LASTING,
     MODIFIER,
@@ -41,9 +44,6 @@ from fairseq_llrnn.lexicon.form_analyses import (
     meet,
     values_of,
 )
-from fairseq_llrnn.lexicon.gather import WordForms
-from fairseq_llrnn.prior.parts.evidence import pieces_of
-from fairseq_llrnn.prior.prior import Prior
 
 ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"
 CLOSED = frozenset((ADPOSITION, CONJUNCTION, "POS:SCONJ"))

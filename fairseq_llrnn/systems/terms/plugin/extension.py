@@ -13,12 +13,12 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.form_analyses import CERTAIN
 from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.form_analyses import CERTAIN
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
 from fairseq_llrnn.systems.terms.plugin import MUST

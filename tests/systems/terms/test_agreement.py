@@ -5,8 +5,8 @@ from itertools import permutations, product
 
 import pytest
 
-from fairseq_llrnn.lexicon import form_analyses
-from fairseq_llrnn.lexicon.form_analyses import AGREEING, Analysis, agreeing, values_of
+from fairseq_llrnn.systems.terms import form_analyses
+from fairseq_llrnn.systems.terms.form_analyses import AGREEING, Analysis, agreeing, values_of
 
 VALUES = {
     "Case": ("Nom", "Gen", "Acc"), "Number": ("Sing", "Plur"), "Gender": ("Masc", "Fem"), "Animacy": ("Anim", "Inan"),
