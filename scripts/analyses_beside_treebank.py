@@ -16,7 +16,7 @@ from typing import ClassVar
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
-from fairseq_llrnn.lexicon.languages import SOURCES, FeatureSource, Spelling
+from fairseq_llrnn.lexicon.languages.base import SOURCES, FeatureSource, Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 

@@ -54,7 +54,8 @@ from zipf_law import zipf
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATION_WORDS, SMALL, LARGE = 40_000, 11_000, 200_000  # V of the comparisons

@@ -21,7 +21,7 @@ import numpy as np
 from fairseq_llrnn.cli.prior.language import lines
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
-from fairseq_llrnn.lexicon.languages import sources_of
+from fairseq_llrnn.lexicon.languages.base import sources_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import Built, build
 from fairseq_llrnn.prior.recipe import Recipe

@@ -29,7 +29,7 @@ from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.output.context_classes import strings_in
-from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 LEAST = (0.01, 0.1, 0.3)

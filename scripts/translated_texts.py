@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 Pairs = list[tuple[list[str], list[str]]]

@@ -17,7 +17,7 @@ from fairseq_llrnn.evidence.slots import EvidenceSlots
 from fairseq_llrnn.output.class_source import Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.prior import Recipe
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.testing import check_class_features
 
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.lexicon.readers import iter_conllu_words
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from toy_french.clauses import action, clause, finished, numbered, price, saying, state, town, travel
 from toy_french.phrases import Speaker
 from toy_french.stock import make_stock

@@ -8,7 +8,7 @@ from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 PARTS = ("known_bits", "unknown_bits", "spelling_bits", "end_bits", "unknown_words")

@@ -25,7 +25,7 @@ from paradigms import VERBS, Paradigms, read_paradigms
 from prepare import SPLITS, sentence_text, write_lines
 
 from fairseq_llrnn.errors import LLRNNError
-from fairseq_llrnn.lexicon.readers import Token, iter_conllu_words, treebank
+from fairseq_llrnn.lexicon.readers.conllu import Token, iter_conllu_words, treebank
 
 SUBJECT = {"nsubj", "nsubjpass", "nsubj:pass"}
 PASSIVE_OR_COPULA = {"auxpass", "aux:pass", "cop"}

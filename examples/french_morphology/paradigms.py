@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines, place
 from fairseq_llrnn.lexicon.features import feats_features
-from fairseq_llrnn.lexicon.readers import iter_conllu_words
+from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 
 # AUX and VERB are one word class: treebanks differ over which of the two être and avoir are.
 VERBS = {"VERB", "AUX"}

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 # The last twentieth of UD's train is the validation text: 728 of 14,554 sentences in French GSD 1.4.
 VALID_PART = 20

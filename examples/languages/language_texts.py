@@ -22,7 +22,7 @@ from example_parts.command_line import exit_status
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 SPLITS = ("train", "valid", "test")
 MOST = {"train": 120_000, "valid": 15_000, "test": 15_000}  # tokens

@@ -28,7 +28,7 @@ import fairseq_llrnn
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 AT_ONCE = 20  # lines of a call

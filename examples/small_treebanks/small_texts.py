@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_words, treebank
+from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 

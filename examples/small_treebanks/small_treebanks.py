@@ -24,7 +24,7 @@ from small_texts import execute
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.lexicon.readers import treebank
+from fairseq_llrnn.lexicon.readers.conllu import treebank
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 SIZES = ("--decoder-embed-dim", "256", "--decoder-hidden-size", "256", "--decoder-layers", "2", "--dropout", "0.3")

@@ -18,8 +18,9 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.gather import gather, places
-from fairseq_llrnn.lexicon.languages import FrequencySource, Spelling, language_code, sources_of
+from fairseq_llrnn.lexicon.languages.base import FrequencySource, Spelling, sources_of
 from fairseq_llrnn.lexicon.languages.findings import listed_lemmas
+from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import Lemmas, MoreForms, more_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row

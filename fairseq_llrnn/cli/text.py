@@ -7,8 +7,7 @@ from fairseq_llrnn.cli.places import check_text_place, text_output
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.files.text_lines import FORMS, ReadCount
 from fairseq_llrnn.lexicon.casing import language_of
-from fairseq_llrnn.lexicon.readers import in_one_word, iter_conllu_sentences, surface_words
-from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS
+from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, in_one_word, iter_conllu_sentences, surface_words
 
 NAME = "text"
 PARTS = "written together with others"

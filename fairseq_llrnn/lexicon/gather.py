@@ -19,10 +19,10 @@ from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords, complete
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
 from fairseq_llrnn.lexicon.language_check import words_in_both
-from fairseq_llrnn.lexicon.languages import language_code
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import ask_packages
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP
+from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import ANSWERING, READERS

@@ -25,7 +25,7 @@ from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import united
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import few_tokens_remark
-from fairseq_llrnn.lexicon.languages import language_code
+from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.evidence import (
     add_evidence,
@@ -50,7 +50,7 @@ from fairseq_llrnn.prior.leaves import (
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import origins_of
-from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior

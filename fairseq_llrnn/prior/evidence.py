@@ -20,8 +20,8 @@ from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times
-from fairseq_llrnn.prior.parts import EvidencePart, StaticPart
-from fairseq_llrnn.prior.parts.evidence import check_translations, pieces_of
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, check_translations, pieces_of
+from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.translations import background_of

@@ -16,7 +16,8 @@ from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts import AutomatonPart, StaticPart
+from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, check_static, static_weights
 from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths

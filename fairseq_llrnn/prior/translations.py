@@ -35,7 +35,7 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.leaves import TRANSLATIONS, kind_of, named_in
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
 

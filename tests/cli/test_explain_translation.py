@@ -17,7 +17,7 @@ from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 TARGET = "le chat vert voit la mer"

@@ -14,7 +14,7 @@ from fairseq_llrnn.lexicon.languages import base
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

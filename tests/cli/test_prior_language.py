@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.lexicon.languages import SOURCES, LanguageSource, base
+from fairseq_llrnn.lexicon.languages import base
+from fairseq_llrnn.lexicon.languages.base import SOURCES, LanguageSource
 from fairseq_llrnn.prior.prior import Prior
 
 PIP = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"

@@ -22,8 +22,8 @@ from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.evidence import add_evidence, discount
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe

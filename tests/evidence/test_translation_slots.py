@@ -23,8 +23,8 @@ from fairseq_llrnn.evidence.table import slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, without_identity
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.testing import check_class_features
 

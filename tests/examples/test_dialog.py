@@ -14,7 +14,7 @@ from shell import Shell
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 
 FOLDER = EXAMPLES / "dialog"
 acts, wording, scoring, prepare, rank, experts, dialog = load(

@@ -15,7 +15,7 @@ from shell import Shell
 from tiny_world import World, sentences
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.prior.parts import OpenVocabularyPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")

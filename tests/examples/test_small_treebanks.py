@@ -11,7 +11,7 @@ from example_modules import EXAMPLES, load
 from shell import Shell
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.prior.parts import GuessesPart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 
 texts, models = load(EXAMPLES / "small_treebanks", "small_texts", "small_treebanks")

@@ -8,21 +8,16 @@ from ud_values import unknown_values
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.lexicon.languages import (
-    NAMES,
+from fairseq_llrnn.lexicon.languages import base, english, slavic, turkish
+from fairseq_llrnn.lexicon.languages.base import (
     SOURCES,
     FeatureSource,
     FrequencySource,
     LanguageSource,
     Spelling,
-    base,
-    english,
-    language_code,
-    slavic,
     sources_of,
-    turkish,
 )
-from fairseq_llrnn.lexicon.languages.names import ENDONYMS, OTHER_NAMES
+from fairseq_llrnn.lexicon.languages.names import ENDONYMS, NAMES, OTHER_NAMES, language_code
 
 LOWER = Spelling(lowercase=True)
 

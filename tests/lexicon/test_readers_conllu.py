@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lexicons import read_conllu
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers import Token, iter_conllu_words
+from fairseq_llrnn.lexicon.readers.conllu import Token, iter_conllu_words
 
 # Our own sentence: "Les chats des voisines dorment." with the contraction des = de + les, and an empty node.
 CHATS = """\

@@ -12,7 +12,7 @@ from same_training import resumed_as_whole
 from shell import Shell
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
-from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 

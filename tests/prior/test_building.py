@@ -16,7 +16,9 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
 from fairseq_llrnn.prior.named_backgrounds import _REGISTERED, named_backgrounds
 from fairseq_llrnn.prior.part import BuildContext
-from fairseq_llrnn.prior.parts import EvidencePart, LexicalPart, OpenVocabularyPart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
 SYMBOLS = (*SPECIALS, "le", "la", "maison", "chat", "12")
 SOURCE = (*SPECIALS, "the", "house", "cat", "12")
@@ -240,7 +242,7 @@ def test_an_open_vocabulary_takes_its_share_of_every_background(files: Path) -> 
 
 def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> None:
     from fairseq_llrnn.errors import PriorError
-    from fairseq_llrnn.prior.parts import CachePart
+    from fairseq_llrnn.prior.parts.cache import CachePart
 
     with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
         made(files, "ngram:2").with_part(CachePart(3)).background()

@@ -13,12 +13,13 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, UNITED, Completed, TextWords, complete
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
-from fairseq_llrnn.lexicon.languages import SOURCES
+from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, Table, as_features
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build
-from fairseq_llrnn.prior.parts import GuessesPart, OpenVocabularyPart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
 NOUNS = [f"{stem}ek" for stem in ("hal", "szem", "kert", "h", "r", "t", "b", "l")]
 VERBS = [f"{stem}ott" for stem in ("lát", "vár", "ad", "tud", "kap", "ír", "m", "n")]

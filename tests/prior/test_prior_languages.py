@@ -10,13 +10,16 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages import FeatureSource, FrequencySource, Spelling, base
+from fairseq_llrnn.lexicon.languages import base
+from fairseq_llrnn.lexicon.languages.base import FeatureSource, FrequencySource, Spelling
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import Built, build
-from fairseq_llrnn.prior.parts import GuessesPart, LanguagesPart, OpenVocabularyPart
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
+from fairseq_llrnn.prior.parts.languages import LanguagesPart
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
 WORDS = "ház házat házak kert kertet kertek fut ,".split()
 SYMBOLS = (*SPECIALS, *WORDS)

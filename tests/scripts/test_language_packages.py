@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_llrnn.lexicon.languages import SOURCES
+from fairseq_llrnn.lexicon.languages.base import SOURCES
 
 TEXTS = {
     "train": "Nous mangeons le pain .\nIl mange une pomme .\n",

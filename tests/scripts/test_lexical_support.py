@@ -9,7 +9,7 @@ from example_modules import SCRIPTS, load, run_on_texts
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

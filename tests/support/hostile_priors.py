@@ -31,7 +31,7 @@ from fairseq_llrnn.lexicon.languages.findings import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel
-from fairseq_llrnn.prior.parts import LanguagesPart
+from fairseq_llrnn.prior.parts.languages import LanguagesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, OpenOptions, Recipe, TranslationOptions
 

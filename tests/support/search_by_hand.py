@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS
 from fairseq_llrnn.features.spelling import shape_features, suffixes
-from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 
 
 @dataclass

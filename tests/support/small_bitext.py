@@ -6,7 +6,7 @@ from pathlib import Path
 from shell import Shell
 from small_corpus import Done
 
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 ENGLISH = ["the house", "the cat", "the window", "12 cats", "a window"]

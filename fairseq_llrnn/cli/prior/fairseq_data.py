@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.alignment.bitext import ParallelText
     from fairseq_llrnn.features.dictionary import WordList
     from fairseq_llrnn.prior.model_files import SharedWords
-    from fairseq_llrnn.prior.parts import ModelPart
-    from fairseq_llrnn.prior.parts.model import ModelOptions
+    from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
     from fairseq_llrnn.prior.prior import Prior
 
 FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
@@ -21,7 +20,7 @@ def open_model(checkpoint: str, prior: "Prior", options: "ModelOptions") -> "tup
     """The part for a checkpoint, and what a user should know about it. fairseq is there."""
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files
-    from fairseq_llrnn.prior.parts import ModelPart
+    from fairseq_llrnn.prior.parts.model import ModelPart
 
     places = Places(
         None if options.data is None else str(options.data), None if options.prior is None else str(options.prior),

@@ -3,13 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from fairseq_llrnn.lexicon.readers.apertium import apertium_rows
-from fairseq_llrnn.lexicon.readers.conllu import Token as Token
 from fairseq_llrnn.lexicon.readers.conllu import conllu_rows
-from fairseq_llrnn.lexicon.readers.conllu import in_one_word as in_one_word
-from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_sentences as iter_conllu_sentences
-from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words as iter_conllu_words
-from fairseq_llrnn.lexicon.readers.conllu import surface_words as surface_words
-from fairseq_llrnn.lexicon.readers.conllu import treebank as treebank
 from fairseq_llrnn.lexicon.readers.hunspell import hunspell_rows
 from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
 from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows

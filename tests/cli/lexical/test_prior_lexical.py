@@ -13,7 +13,7 @@ from shell import Shell
 from small_bitext import Run, preprocess, translations
 from small_corpus import Llrnn
 
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 # ---- what it makes --------------------------------------------------------------------------------------------------

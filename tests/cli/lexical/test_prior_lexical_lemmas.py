@@ -8,7 +8,7 @@ from shell import Shell
 from small_bitext import Run, preprocess, translations
 from small_corpus import Llrnn
 
-from fairseq_llrnn.prior.parts import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 # ---- lemmas ---------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from translation_world import (
 )
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.prior.parts import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 
