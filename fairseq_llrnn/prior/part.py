@@ -99,6 +99,13 @@ class SavedPart:
         """The row of numbers with that name. Raises KeyError or ValueError where it is missing or something else."""
         return read_array(self.arrays, name, dtype)
 
+    def values(self, what: str, **types: type) -> list[Any]:
+        """Entries of the description. Raises KeyError, or ValueError, about `what`, for one of another type."""
+        values = [self.description[name] for name in types]
+        if [*map(type, values)] != [*types.values()]:
+            raise ValueError(f"{what} described by something else than {', '.join(types)}")
+        return values
+
 
 class Part:
     """A part of a prior (module docstring). All but `read` has a default: nothing."""

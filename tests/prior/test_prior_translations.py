@@ -171,7 +171,7 @@ def test_untrusted_translations(translated: Path, changes: dict[str, np.ndarray]
         ({"weight": "0.5"}, "described by something else than weight, learned, aligner"),
         ({"learned": 1}, "described by something else than weight, learned, aligner"),
         ({"aligner": None}, "described by something else than weight, learned, aligner"),
-        ({"source_pseudo_links": "5"}, "described by something else than a number of links"),
+        ({"source_pseudo_links": "5"}, "described by something else than source_pseudo_links"),
         ({"part": "lexical.2"}, "its parts are not called as they would be"),
         (None, "expected a list of parts with their names"),
         ([], "expected a list of parts with their names"),

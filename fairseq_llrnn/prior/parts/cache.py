@@ -42,11 +42,7 @@ class CachePart(Part):
 
     @classmethod
     def read(cls, saved: SavedPart) -> CachePart:
-        size, weight, decay, learned = (saved.description[name] for name in ("size", "weight", "decay", "learned"))
-        whole = isinstance(size, int) and not isinstance(size, bool)
-        if not (whole and isinstance(weight, float) and isinstance(decay, float) and isinstance(learned, bool)):
-            raise ValueError("the cache is described by something else than size, weight, decay, learned")
-        part = cls(size, weight, decay, learned)
+        part = cls(*saved.values("the cache is", size=int, weight=float, decay=float, learned=bool))
         part.check()
         return part
 

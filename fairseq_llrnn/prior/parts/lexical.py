@@ -5,7 +5,8 @@ Sizes: U source words, V target words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,11 +50,13 @@ class LexicalPart(Part):
     called = "lexical translations were"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            **dict(zip(TABLE, _table_arrays(self.table), strict=True)),
-            **({} if self.forms is None else dict(zip(FORMS, _arrays(self.forms), strict=True))),
-            **({} if self.source_lemmas is None else dict(zip(LEMMAS, _lemma_arrays(self.source_lemmas), strict=True))),
-        }
+        arrays = dict(zip(TABLE, _arrays_of(self.table), strict=True))
+        if self.forms is not None:
+            arrays |= zip(FORMS, _arrays_of(self.forms), strict=True)
+        if self.source_lemmas is not None:
+            of_lemmas = self.source_lemmas.head_of, *_arrays_of(self.source_lemmas.table)
+            arrays |= zip(LEMMAS, of_lemmas, strict=True)
+        return arrays
 
     def description(self) -> dict[str, Any]:
         description = {"weight": self.weight, "learned": self.learned, "aligner": self.aligner}
@@ -102,21 +105,16 @@ class LexicalPart(Part):
     @classmethod
     def read(cls, saved: SavedPart) -> LexicalPart:
         table = LexicalTable(*(saved.array(name, dtype) for name, dtype in TABLE.items()))
-        weight, learned, aligner = (saved.description[name] for name in ("weight", "learned", "aligner"))
-        if not (isinstance(weight, float) and isinstance(learned, bool) and isinstance(aligner, str)):
-            raise ValueError("the lexical translations are described by something else than weight, learned, aligner")
-        forms, power = None, saved.description.get("form_power")
-        if power is not None:
-            if not isinstance(power, float):
-                raise ValueError("the forms of lemmas are described by something else than a power")
+        of_table = saved.values("the lexical translations are", weight=float, learned=bool, aligner=str)
+        forms, lemmas, power = None, None, 0.0
+        if "form_power" in saved.description:
+            [power] = saved.values("the forms of lemmas are", form_power=float)
             forms = LemmaForms(*(saved.array(name, dtype) for name, dtype in FORMS.items()))
-        lemmas, pseudo_links = None, saved.description.get("source_pseudo_links")
-        if pseudo_links is not None:
-            if not isinstance(pseudo_links, float):
-                raise ValueError("the lemmas of source words are described by something else than a number of links")
+        if "source_pseudo_links" in saved.description:
+            [pseudo_links] = saved.values("the lemmas of source words are", source_pseudo_links=float)
             head_of, *of_lemmas = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
             lemmas = SourceLemmas(head_of, LexicalTable(*of_lemmas), pseudo_links)
-        part = cls(table, weight, learned, aligner, forms, power or 0.0, lemmas)
+        part = cls(table, *of_table, forms, power, lemmas)
         part.check(is_word(saved.prior.source_symbols), is_word(saved.prior.symbols) & saved.prior.allowed)
         return part
 
@@ -179,13 +177,5 @@ class LexicalPart(Part):
         return f"--lexical-translation {Path(dictionary).parent}"
 
 
-def _table_arrays(table: LexicalTable) -> tuple[np.ndarray, ...]:
-    return table.offsets, table.targets, table.probabilities, table.links
-
-
-def _lemma_arrays(lemmas: SourceLemmas) -> tuple[np.ndarray, ...]:
-    return lemmas.head_of, *_table_arrays(lemmas.table)
-
-
-def _arrays(forms: LemmaForms) -> tuple[np.ndarray, ...]:
-    return forms.head_of, forms.offsets, forms.forms, forms.counts
+def _arrays_of(arrays: LexicalTable | LemmaForms) -> Iterator[np.ndarray]:
+    return (getattr(arrays, field.name) for field in fields(arrays))
