@@ -59,9 +59,7 @@ from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.prior.translations import (
     add_translations,
     background_of,
-    between_lemmas,
     check_beside,
-    check_units,
     lemmas_of,
     source_lemmas_of,
 )
@@ -116,12 +114,6 @@ def build(
     """
     options = checked(Recipe, recipe or Recipe(), called)
     options.check(called)
-    if options.words.morphemes is not None and options.pieces is not None:
-        raise OptionError(
-            f"words.morphemes: morphemes are of whole words, found --pieces {options.pieces} beside it; preprocess "
-            "words, or leave one of them out"
-        )
-    check_units(options)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
     check_files(kept := replace(options, dictionary=path), called)
     words = _words(dictionary)
@@ -158,7 +150,7 @@ def build(
     text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
     counts, all_counts = _both_counts(options, words)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
-    table = gather(options.words, _text_words(options, words, counts, all_counts, text), between_lemmas(options))
+    table = gather(options.words, _text_words(options, words, counts, all_counts, text), options.between_lemmas)
     lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
@@ -336,11 +328,6 @@ def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> lis
     """The texts that say which words a piece is part of; [] where words are words, or nothing is known of them."""
     if options.pieces is None:
         return []
-    if options.open_vocabulary is not None:
-        raise OptionError(
-            f"--open-vocabulary: it is of whole words, found --pieces {options.pieces} beside it; preprocess words, or "
-            "leave one of them out"
-        )
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
     named = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")

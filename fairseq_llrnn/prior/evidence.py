@@ -85,12 +85,7 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
 
 
 def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
-    """Raise OptionError for what singles words out, and for kinds without a text that says which words there are."""
-    if "translations" in kinds:
-        raise OptionError(
-            f"--evidence translations: not supported with --pieces {options.pieces}, since it singles words out; "
-            "preprocess words, or leave one of them out"
-        )
+    """Raise OptionError for kinds without a text that says which words there are."""
     for kinds_of_text, option, side, is_there in (
         (BY_KNOWN_WORDS, "--lexical-translation", "source", options.translations is not None),
         (ASKED, "--count-text", "target", bool(as_paths(options.text))),

@@ -287,17 +287,34 @@ class Recipe(Settings):
         """Which words have an identity of their own."""
         return self.top_words if self.top_words is not None else "all" if self.labels else AUTO
 
+    @property
+    def between_lemmas(self) -> bool:
+        """Whether translations are between lemmas."""
+        return self.translations is not None and self.translations.units == "lemma"
+
     def check(self, called: Callable[[str], str] = str) -> None:
         """Raise OptionError for keys that do not go together. `called`: as of `settings.checked`."""
         self.words.check(lambda name: called(f"words.{name}"))
         if self.translations is not None:
             self.translations.check(lambda name: called(f"translations.{name}"))
-        between_words = self.translations is None or self.translations.units == "word"
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
         for name, value in of_lemmas.items():
-            if value and between_words:
+            if value and not self.between_lemmas:
                 raise OptionError(f"{called(name)}: it needs translations.units=lemma; add that, or leave it out")
+        of_whole_words = {
+            "words.morphemes: morphemes are": self.words.morphemes,
+            "translations.source_lexicon: lemmas are": self.translations and self.translations.source_lexicon,
+            "translations.units=lemma: lemmas are": self.between_lemmas,
+            "--evidence translations: it is": self.evidence and "translations" in self.evidence.kinds,
+            "--open-vocabulary: it is": self.open_vocabulary,
+        }
+        for what, value in of_whole_words.items() if self.pieces is not None else ():
+            if value:
+                raise OptionError(
+                    f"{what} of whole words, found --pieces {self.pieces} beside it; preprocess words, or leave one of "
+                    "them out"
+                )
         if self.evidence is not None and not self.evidence.kinds and self.evidence.mapping is None:
             raise OptionError("--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers")
         if self.identity_floor != IDENTITY_FLOOR and AUTO not in (self.identities, self.input_top_words):

@@ -43,18 +43,6 @@ OPTION = "translations.units=lemma"
 SOURCE_OPTION = "translations.source_lexicon"
 
 
-def check_units(options: Recipe) -> None:
-    """Raise OptionError for options that do not go together."""
-    if options.translations is None:
-        return
-    paths = as_paths(options.translations.source_lexicon)
-    if options.pieces is not None and (paths or options.translations.units == "lemma"):
-        raise OptionError(
-            f"{SOURCE_OPTION if paths else OPTION}: lemmas are of whole words, found --pieces {options.pieces} beside "
-            "it; preprocess words, or leave one of them out"
-        )
-
-
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
     """Raise OptionError for translations that a background names and nobody gives, or that weigh nothing beside it."""
     is_named = any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background))
@@ -70,18 +58,13 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
         )
 
 
-def between_lemmas(options: Recipe) -> bool:
-    """Whether translations are between lemmas."""
-    return options.translations is not None and options.translations.units == "lemma"
-
-
 def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[str]] | None:
     """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
 
     Raises:
         OptionError: nothing lists lemmas.
     """
-    if not between_lemmas(options):
+    if not options.between_lemmas:
         return None
     named = [place for name in READERS for place in places(options.words, name)]
     lemmas = Lemmas.of_table(table).check(OPTION, named)

@@ -303,7 +303,7 @@ def test_terms_and_translations_over_pieces(prior: Run, data: Path) -> None:
     )
     translations = ("--evidence", "translations", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior(*translations, "--pieces", "bpe").error.startswith(
-        "--evidence translations: not supported with --pieces bpe, since it singles words out; preprocess words, or "
+        "--evidence translations: it is of whole words, found --pieces bpe beside it; preprocess words, or "
     )
     assert not (data / "prior").exists()
 
