@@ -13,6 +13,7 @@ prints it as a note, fairseq's commands in their log. Those of texts, all of who
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import logging
@@ -140,12 +141,14 @@ def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
         yield from numbered(source, path)
 
 
-def numbered(source: BinaryIO | io.BufferedReader | gzip.GzipFile, path: Path | str) -> Iterator[tuple[int, str]]:
-    """What `iter_lines` gives, of something that is open. path: how errors name it."""
+def numbered(
+    source: BinaryIO | io.BufferedReader | gzip.GzipFile, path: Path | str, *encoding: str
+) -> Iterator[tuple[int, str]]:
+    """What `iter_lines` gives, of something that is open. path: how errors name it; encoding: as of `decoded`."""
     number = 0
     while raw := source.readline(MAX_LINE_BYTES + 1):
         number += 1
-        yield number, decoded(raw, path, number)
+        yield number, decoded(raw, path, number, *encoding)
 
 
 @contextmanager
@@ -167,24 +170,26 @@ def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile
             raise DataError(f"{path}: expected a whole gzip file, found: {error}; copy or compress it again") from error
 
 
-def decoded(raw: bytes, path: Path | str, number: int) -> str:
-    """A line without its end. Raises DataError for one that is not UTF-8 or longer than MAX_LINE_BYTES."""
+def decoded(
+    raw: bytes, path: Path | str, number: int, encoding: str = "UTF-8", advice: str = "convert the text to UTF-8"
+) -> str:
+    """A line without its end. Raises DataError for one that is not in that encoding or longer than MAX_LINE_BYTES."""
     if len(raw) > MAX_LINE_BYTES:
         raise DataError(
             f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one "
             "short row a line. Is this the right file, and are its line ends those of a text file?"
         )
+    if number == 1:
+        raw = raw.removeprefix(codecs.BOM_UTF8)
     try:
-        line = raw.decode("utf-8")
+        line = raw.decode(encoding)
     except UnicodeDecodeError as error:
         if number == 1 and raw.startswith(GZIP_MAGIC):  # not unpacked: what is typed, or a file within another
             raise DataError(f"{path}: expected a text, found what looks gzipped; unpack it first (`zcat`)") from error
         raise DataError(
-            f"{place(path, number)}, byte {error.start + 1}: expected UTF-8, found the byte "
-            f"0x{raw[error.start]:02x} ({error.reason}); convert the text to UTF-8"
+            f"{place(path, number)}, byte {error.start + 1}: expected {encoding}, found the byte "
+            f"0x{raw[error.start]:02x} ({error.reason}); {advice}"
         ) from error
-    if number == 1:
-        line = line.removeprefix(BYTE_ORDER_MARK)
     return line.rstrip("\r\n")
 
 

@@ -263,8 +263,9 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         ("AF 1\nAF S\n", "4\ncat/2\n", "a.dic, line 2: expected a number of the 1 sets of flags (AF), found '2'"),
         ("", "cat\n", "a.dic, line 1: expected the number of words, found 'cat'; is it a dictionary of hunspell?"),
         ("", "0\n", "a.dic: expected words, found none; is the file empty?"),
-        ("SET UTF-8\n", "1\n\udcff\n", "a.dic, line 2: expected utf-8, as FILE.aff says (SET), found other bytes"),
-        ("", "1\n" + "x" * (1 << 20) + "\n", "a.dic, line 2: expected a line of at most 1,048,576 bytes"),
+        ("SET UTF-8\n", "1\n\udcff\n", "a.dic, line 2, byte 1: expected utf-8, found the byte 0xff "
+         "(invalid start byte); SET of FILE.aff says so; take .dic and .aff of the same dictionary"),
+        ("", "1\n" + "x" * (1 << 20) + "\n", "a.dic, line 2: the line has more than 1,048,576 bytes; expected one"),
     ],
 )  # fmt: skip
 def test_damaged_files(tmp_path: Path, rules: str, words: str, what: str) -> None:

@@ -4,87 +4,78 @@ import difflib
 
 from fairseq_llrnn.errors import OptionError
 
-# the code by which a language is called here, others for it or for a part of it; its name
+# the code by which a language is called here, others for it or for a part of it; its name, and others: what its
+# speakers call it, so that deutsch is no misspelt Dutch, and what is a part of it to packages
 TABLE = """
 ar/ara Arabic
 ast Asturian
-bg/bul Bulgarian
+bg/bul Bulgarian, български
 bn/ben Bengali
-ca/cat Catalan
-cs/ces/cze Czech
+ca/cat Catalan, català
+cs/ces/cze Czech, čeština
 cy/cym/wel Welsh
-da/dan Danish
-de/deu/ger German
-el/ell/gre Greek
+da/dan Danish, dansk
+de/deu/ger German, deutsch
+el/ell/gre Greek, ελληνικά
 en/eng English
 enm Middle English
 eo/epo Esperanto
-es/spa Spanish
-et/est Estonian
+es/spa Spanish, español
+et/est Estonian, eesti
 fa/fas/per Persian
-fi/fin Finnish
-fr/fra/fre French
+fi/fin Finnish, suomi
+fr/fra/fre French, français
 ga/gle Irish
 gd/gla Scottish Gaelic
-gl/glg Galician
+gl/glg Galician, galego
 grc Ancient Greek
 gv/glv Manx
 he/heb Hebrew
 hi/hin Hindi
-hu/hun Hungarian
+hu/hun Hungarian, magyar
 hy/hye/arm Armenian
 id/ind Indonesian
 is/isl/ice Icelandic
-it/ita Italian
+it/ita Italian, italiano
 ja/jpn Japanese
 ka/kat/geo Georgian
 ko/kor Korean
 la/lat Latin
 lb/ltz Luxembourgish
-lt/lit Lithuanian
-lv/lav Latvian
+lt/lit Lithuanian, lietuvių
+lv/lav Latvian, latviešu
 mk/mkd/mac Macedonian
 ml/mal Malayalam
 ms/msa/may Malay
-nb/nob/no/nor Norwegian
-nl/nld/dut Dutch
+nb/nob/no/nor Norwegian, norsk, bokmål, norwegian bokmål
+nl/nld/dut Dutch, nederlands
 nn/nno Norwegian Nynorsk
-pl/pol Polish
-pt/por Portuguese
-ro/ron/rum Romanian
-ru/rus Russian
+pl/pol Polish, polski
+pt/por Portuguese, português
+ro/ron/rum Romanian, română
+ru/rus Russian, русский
 se/sme Northern Sami
-sh/hbs/hr/hrv/sr/srp/bs/bos Serbo-Croatian
-sk/slk/slo Slovak
-sl/slv Slovenian
+sh/hbs/hr/hrv/sr/srp/bs/bos Serbo-Croatian, hrvatski, srpski, bosnian, croatian, serbian
+sk/slk/slo Slovak, slovenčina
+sl/slv Slovenian, slovenščina
 sq/sqi/alb Albanian
-sv/swe Swedish
+sv/swe Swedish, svenska
 sw/swa Swahili
 ta/tam Tamil
 tl/tgl/fil Tagalog
-tr/tur Turkish
-uk/ukr Ukrainian
+tr/tur Turkish, türkçe
+uk/ukr Ukrainian, українська
 ur/urd Urdu
 vi/vie Vietnamese
 zh/zho/chi Chinese
 """
-# what their speakers call some of them, so that deutsch is no misspelt Dutch
-ENDONYMS = (
-    "български bg català ca čeština cs dansk da deutsch de ελληνικά el español es eesti et suomi fi français fr galego "
-    "gl hrvatski sh magyar hu italiano it lietuvių lt latviešu lv nederlands nl norsk nb polski pl português pt română "
-    "ro русский ru slovenčina sk slovenščina sl srpski sh svenska sv türkçe tr українська uk"
-).split()
-# other English names of languages, or of what packages know as one
-OTHER_NAMES = {"bosnian": "sh", "croatian": "sh", "serbian": "sh", "bokmål": "nb", "norwegian bokmål": "nb"}
 NAMES: dict[str, str] = {}  # by code
 CODES: dict[str, str] = {}  # by all that a language may be called
 for _line in TABLE.strip().splitlines():
-    _codes, _, _name = _line.partition(" ")
+    _codes, _, _names = _line.partition(" ")
     _code = _codes.partition("/")[0]
-    NAMES[_code] = _name
-    CODES.update(dict.fromkeys((*_codes.split("/"), _name.lower()), _code))
-CODES.update(zip(ENDONYMS[::2], ENDONYMS[1::2], strict=True))
-CODES.update(OTHER_NAMES)
+    NAMES[_code] = _names.partition(",")[0]
+    CODES.update(dict.fromkeys((*_codes.split("/"), *_names.lower().split(", ")), _code))
 SHORTEST_MISSPELT = 4  # letters: two or three are a code, and any other code is near it
 
 

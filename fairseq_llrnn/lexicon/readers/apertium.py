@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import upper
 from fairseq_llrnn.lexicon.features import by_tag
+from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 # The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not say
@@ -91,42 +92,27 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
         raise OptionError(
             f"apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
         )
-    count, spelling = ReadCount(analyser, "words"), asked.spelling
-    for word, analyses in _analysed(asked.words, analyser, spelling.lowercase, spelling.rules):
-        rows = [(_analysis_lemma(one) or "", analysis_features(one)) for one in analyses or ()]
-        count.entries += 1
-        if any(names for _, names in rows):
-            count.read += 1
-        else:
-            count.left_out[UNKNOWN if analyses == [] else SPLIT] += 1
-        for lemma, names in rows:
-            yield Row(word, spelling.of_text(lemma), as_features(names), "apertium"), 0
-    count.done()
-
-
-def _analysed(
-    words: Iterable[str], analyser: str | Path, lowercase: bool, language: str | None
-) -> Iterator[tuple[str, list[str] | None]]:
-    """The analyses of each word, those of the first spelling that has some; None where it is taken for several words.
-
-    Raises DataError as apertium_rows, for words of which none is known at the end.
-    """
     program, automaton = find_program(), find_analyser(analyser)
-    remaining = iter(words)
-    asked = analysed = 0
+    count, remaining = ReadCount(analyser, "words"), iter(asked.words)
     while batch := list(islice(remaining, WORDS_PER_RUN)):
-        asked += len(batch)
-        spellings = [_spellings(in_form(word, "nfc"), lowercase, language) for word in batch]
+        spellings = [_spellings(in_form(word, "nfc"), asked.spelling) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
             analyses = _first_analyses([(spelling, next(answers)) for spelling in group])
-            analysed += bool(analyses)
-            yield word, analyses
-    if asked and not analysed:
+            count.entries += 1
+            if analyses:
+                count.read += 1
+            else:
+                count.left_out[SPLIT if analyses is None else UNKNOWN] += 1
+            for one in analyses or ():
+                lemma, names = asked.spelling.of_text(_analysis_lemma(one) or ""), analysis_features(one)
+                yield Row(word, lemma, as_features(names), "apertium"), 0
+    if count.entries and not count.read:
         raise DataError(
-            f"{automaton}: knows none of the {asked} words; is it a compiled analyser, and one of their "
+            f"{automaton}: knows none of the {count.entries} words; is it a compiled analyser, and one of their "
             "language?"
         )
+    count.done()
 
 
 def find_program() -> str:
@@ -158,12 +144,12 @@ def find_analyser(analyser: str | Path, called: str = "apertium") -> Path:
     )
 
 
-def _spellings(word: str, lowercase: bool, language: str | None) -> list[str]:
-    if not lowercase:
+def _spellings(word: str, spelling: Spelling) -> list[str]:
+    if not spelling.lowercase:
         return [word]
     # Saint-Denis: every part of a hyphenated name has its capital.
-    title = "-".join(upper(part[:1], language) + part[1:] for part in word.split("-"))
-    return list(dict.fromkeys((word, title, upper(word, language))))
+    title = "-".join(upper(part[:1], spelling.rules) + part[1:] for part in word.split("-"))
+    return list(dict.fromkeys((word, title, upper(word, spelling.rules))))
 
 
 def _run(program: str, automaton: Path, words: list[str]) -> list[str]:

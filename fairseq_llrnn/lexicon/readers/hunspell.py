@@ -17,11 +17,12 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form, place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, read_affixes, split_flags
+from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, named_by, read_affixes, split_flags
 from fairseq_llrnn.lexicon.table import Asked, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
 WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
+DESCRIPTIONS = "descriptions of words (AM)"
 STEM = re.compile(r"(?:^|\s)st:(\S+)")
 ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and flags, and a number of AM
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def iter_hunspell(
         where = place(path, number)
         text, _, morphology_text = line.partition("\t")
         if affixes.morphology and (alias := ALIAS.fullmatch(line)):
-            text, morphology_text = alias[1], affixes.morphology_of(int(alias[2]), where)
+            text, morphology_text = alias[1], named_by(alias[2], affixes.morphology, DESCRIPTIONS, where)
         elif morphology := MORPHOLOGY.search(text):
             text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
         word, flags = split_flags(text.strip(" "), affixes, where)

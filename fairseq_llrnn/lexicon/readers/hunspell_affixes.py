@@ -9,12 +9,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, in_form, opened, place, shown
+from fairseq_llrnn.files.text_lines import in_form, numbered, opened, place, shown
 
 MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
 MOST_TRIES = 100_000
@@ -35,6 +36,8 @@ SPECIAL = {
 )  # fmt: skip
 PATTERNS = ("COMPOUNDRULE", "CHECKCOMPOUNDPATTERN")  # have flags among other signs
 VARIATION_SELECTORS = "\ufe0e\ufe0f"  # behind a sign, that it be shown as text or as a picture
+SAME = "take .dic and .aff of the same dictionary"
+Alias = TypeVar("Alias")
 NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # what stands behind it does not count
 
 
@@ -155,15 +158,6 @@ class Affixes:
             lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
             self._strips[flags] = lengths
         return lengths
-
-    def morphology_of(self, alias: int, where: str) -> str:
-        """The morphology that a line names by its number. Raises DataError: there is none of that number."""
-        if not 0 < alias <= len(self.morphology):
-            raise DataError(
-                f"{where}: expected a number of the {len(self.morphology):,} descriptions of words (AM), found "
-                f"{alias}; take .dic and .aff of the same dictionary"
-            )
-        return self.morphology[alias - 1]
 
     def notes(self) -> list[str]:
         """What is worth telling when all words were read: those that are cut, and flags that nothing defines."""
@@ -306,28 +300,18 @@ def _encoding(name: str, where: str) -> str:
 
 
 def iter_encoded(path: Path | str, encoding: str, form: str | None = None) -> Iterator[tuple[int, str]]:
-    """Numbers and lines, in a Unicode form.
-
-    Raises DataError for what is not in that encoding, and for a line that is far too long.
-    """
+    """Numbers and lines, in a Unicode form. Raises DataError as `files.text_lines.decoded`."""
     with opened(path) as (source, _):
-        number = 0
-        while raw := source.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-            if len(raw) > MAX_LINE_BYTES:
-                raise DataError(
-                    f"{place(path, number)}: expected a line of at most {MAX_LINE_BYTES:,} bytes, found a longer one; "
-                    "is it a dictionary of hunspell?"
-                )
-            try:
-                line = raw.decode(encoding)
-            except UnicodeDecodeError:
-                raise DataError(
-                    f"{place(path, number)}: expected {encoding}, as FILE.aff says (SET), found other bytes; take .dic "
-                    "and .aff of the same dictionary"
-                ) from None
-            yield number, in_form(line.rstrip("\r\n"), form)
+        for number, line in numbered(source, path, encoding, f"SET of FILE.aff says so; {SAME}"):
+            yield number, in_form(line, form)
+
+
+def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alias:
+    """What a number stands for. Raises DataError: there is none of that number."""
+    number = NUMBER.match(text)
+    if number is None or not 0 < int(number[1]) <= len(aliases):
+        raise DataError(f"{where}: expected a number of the {len(aliases):,} {what}, found {shown(text)}; {SAME}")
+    return aliases[int(number[1]) - 1]
 
 
 def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
@@ -354,13 +338,7 @@ def _flag(text: str, kind: str, where: str) -> str:
 
 def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
     if affixes.aliases and text.strip():
-        number = NUMBER.match(text)
-        if number is None or not 0 < int(number[1]) <= len(affixes.aliases):
-            raise DataError(
-                f"{where}: expected a number of the {len(affixes.aliases):,} sets of flags (AF), found {shown(text)}; "
-                "take .dic and .aff of the same dictionary"
-            )
-        return affixes.aliases[int(number[1]) - 1]
+        return named_by(text, affixes.aliases, "sets of flags (AF)", where)
     if affixes.flag_kind == "num":
         cells = [cell for cell in text.split(",") if cell.strip()]
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
