@@ -37,7 +37,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",
@@ -262,15 +262,11 @@ def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tu
     lines: dict[str, int] = {}
     count = ReadCount(path, "rows", form)
     for number, line in count.lines():
-        where, cells = place(path, number), line.split("\t")
-        if len(cells) != 2:
-            raise DataError(
-                f"{where}: expected `source token<TAB>target words`, found {len(cells)} columns: {shown(line)}; fix "
-                "the row"
-            )
-        source, target = cells[0].strip(" "), tuple(cells[1].split())
+        where = place(path, number)
+        source, text = cells_of(line, where, {2}, "`source token<TAB>target words`")
+        source, target = source.strip(" "), tuple(text.split())
         refuse_blank(source, where, "the source side")
-        refuse_blank(cells[1], where, "the target side")
+        refuse_blank(text, where, "the target side")
         if source.split() != [source]:
             raise DataError(
                 f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "

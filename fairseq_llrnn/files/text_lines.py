@@ -20,7 +20,7 @@ import logging
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,18 @@ def place(path: Path | str, line: int) -> str:
 def shown(text: str) -> str:
     """How errors quote a text, which may be as long as a line."""
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
+def cells_of(line: str, where: str, numbers: Container[int], expected: str, advice: str = "fix the row") -> list[str]:
+    """What stands between the tabs of a line. Raises DataError for another number of cells than one of `numbers`.
+
+    Args:
+        where: its file and line. expected: what they are.
+    """
+    cells = line.split("\t")
+    if len(cells) not in numbers:
+        raise DataError(f"{where}: expected {expected}, found {len(cells)} columns: {shown(line)}; {advice}")
+    return cells
 
 
 def is_blank(word: str) -> bool:

@@ -9,7 +9,7 @@ phrases. A form may have several analyses under its lemma, each with features; i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairseq_llrnn import registry
@@ -17,11 +17,10 @@ from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords, complete
-from fairseq_llrnn.lexicon.features import Lexicon, feature_group
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import words_in_both
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import ask_packages
-from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -161,17 +160,6 @@ class WordForms:
 
     def __len__(self) -> int:
         return len(self._forms)
-
-    @classmethod
-    def of_lexicon(cls, words: Iterable[str], features_of: Callable[[str], Mapping[str, float]]) -> WordForms:
-        """From words that have features `Lemma:…`."""
-        forms = cls()
-        for word in words:
-            features = features_of(word)
-            for name in features:
-                if feature_group(name) == GROUP:
-                    forms.add(name.partition(":")[2], word, features)
-        return forms
 
 
 def read_word_forms(paths: Sequence[str], words: Collection[str]) -> WordForms:

@@ -9,6 +9,7 @@ beginning of words (ge-, nej-) is left alone.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -40,9 +41,7 @@ class LemmaRules:
         lemmas = set()
         for form, lemma in dict.fromkeys(pairs):
             lemmas.add(lemma)
-            stem = 0
-            while stem < min(len(form), len(lemma)) and form[stem] == lemma[stem]:
-                stem += 1
+            stem = len(os.path.commonprefix((form, lemma)))
             if stem < SHORTEST_STEM:
                 continue
             rule = form[stem:], lemma[stem:]

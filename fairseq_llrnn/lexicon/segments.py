@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.guessing import Segmentation, Segmentations, has_morphemes, morpheme_features
@@ -84,12 +84,7 @@ def read_segmentations(
 
 
 def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
-    cells = line.split("\t")
-    if len(cells) > 2:
-        raise DataError(
-            f"{where}: expected a word, a tab and its segments with blanks between, or the segments alone, found "
-            f"{len(cells)} columns; fix the row"
-        )
+    cells = cells_of(line, where, {1, 2}, "a word, a tab and its segments with blanks between, or the segments alone")
     text = cells[-1].strip()
     if of_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.languages.findings import Gathered
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
+EXPECTED = f"{len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
 HEADER = "\t".join(COLUMNS)
 NOTHING, GUESS = "_", "guess"
 REPEATED = "repeated"
@@ -238,13 +239,8 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
     """
     met: set[Row] = set()
     for number, line in lines:
-        where, cells = place(count.file, number), line.split("\t")
-        if len(cells) != len(COLUMNS):
-            raise DataError(
-                f"{where}: expected {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs, found "
-                f"{len(cells)}: {shown(line)}; fix the row"
-            )
-        form, lemma, tag, feats, number_of, source, guessed, values = cells
+        where = place(count.file, number)
+        form, lemma, tag, feats, number_of, source, guessed, values = cells_of(line, where, {len(COLUMNS)}, EXPECTED)
         form = _unescaped(form)
         refuse_blank(form, where, "column 1 (form)")
         if not (number_of.isascii() and number_of.isdecimal()):

@@ -19,7 +19,7 @@ DAMAGED = {  # keys of recipes, and backgrounds: contents, and what is said behi
     "text": (b"le la\nle \xff\n", ", line 2, byte 4: expected UTF-8"),
     "patterns": ("[patterns]\nodd = \n", ": is not TOML: .*at line 2,"),
     "source_dictionary": ("the 3\nhouse\n", ", line 2: expected `symbol count`, found 'house'"),
-    "words.conllu": (TREEBANK, ", line 2: expected 10 columns separated by tabs, found 2"),
+    "words.conllu": (TREEBANK, ", line 2: expected 10 columns separated by tabs, found 2 columns"),
     "words.lexicon": ("le\tle\tDET\t_\nla\tle\n", ", line 2: expected 4 columns, as in the rows before"),
     "words.unimorph": ("le\tle\tN;SG\nla\tla\n", ", line 2: expected at least 3 columns"),
     "words.values": ("le\tLength:n\t2\nla\tLength:n\ttwo\n", ", line 2: expected a number as value of 'Length:n'"),

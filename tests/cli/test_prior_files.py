@@ -30,7 +30,7 @@ from fairseq_llrnn.prior.prior import Prior
         ("--dict", b"\xff\xfe 1\n", ", line 1, byte 1: expected UTF-8, found the byte 0xff"),
         ("--dict", None, ": cannot be read: No such file or directory"),
         ("--conllu", "", ": expected CoNLL-U sentences, found none"),
-        ("--conllu", "1\tle\n", ", line 1: expected 10 columns separated by tabs, found 2"),
+        ("--conllu", "1\tle\n", ", line 1: expected 10 columns separated by tabs, found 2 columns"),
         ("--conllu", b"1\t\xe9t\xe9\t_\tX\t_\t_\t0\t_\t_\t_\n", ", line 1, byte 3: expected UTF-8"),
         ("--conllu", "x" * 2_000_000, ", line 1: the line has more than"),
         ("--lexicon", "chat\n", ", line 1: "),

@@ -88,8 +88,8 @@ def test_weights_from_a_file(built: Built, corpus: Corpus) -> None:
         ("la\t1\n\nloup\t1\n", 3, "word 'loup' is not in the dictionary; remove the row or add the word"),
         ("<pad>\t1\n", 1, "word '<pad>' is not in the dictionary; remove the row or add the word"),
         ("le\t1\nla\t1\nle\t2\n", 3, "word 'le' was already given in line 1; remove one of them"),
-        ("le 1\n", 1, "expected `word<TAB>weight`, found 1 columns; fix the row"),
-        ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns; fix the row"),
+        ("le 1\n", 1, "expected `word<TAB>weight`, found 1 columns: 'le 1'; fix the row"),
+        ("le\t1\tx\n", 1, "expected `word<TAB>weight`, found 3 columns: 'le\\t1\\tx'; fix the row"),
     ],
 )
 def test_weights_that_cannot_be_used(build: Build, corpus: Corpus, text: str, line: int | None, says: str) -> None:

@@ -95,10 +95,10 @@ def test_spaces_in_a_form_do_not_shift_the_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\tmot\tmot\tNOUN\n", "line 1: expected 10 columns separated by tabs, found 4: '1.tmot"),
-        (row()[:-1] + "\tx\n", "line 1: expected 10 columns separated by tabs, found 11"),
-        (row().replace("\t", "  "), "line 1: expected 10 columns separated by tabs, found 1: '1  mot"),
-        ("just some words\n", "line 1: expected 10 columns separated by tabs, found 1: 'just some words'"),
+        ("1\tmot\tmot\tNOUN\n", "line 1: expected 10 columns separated by tabs, found 4 columns: '1.tmot"),
+        (row()[:-1] + "\tx\n", "line 1: expected 10 columns separated by tabs, found 11 columns"),
+        (row().replace("\t", "  "), "line 1: expected 10 columns separated by tabs, found 1 columns: '1  mot"),
+        ("just some words\n", "line 1: expected 10 columns separated by tabs, found 1 columns: 'just some words'"),
         (row("1x"), r"line 1: column 1 .ID.: expected a number \(1\), a range .*, found '1x'"),
         (row("4-2"), "line 1: column 1 .ID.: .*found '4-2'"),
         (row("_"), "line 1: expected the ID 1, found '_'"),

@@ -57,7 +57,7 @@ def test_lower_case_depends_on_the_whole_word(tmp_path: Path) -> None:
         ("dogs\t\n", "line 1: expected segments that spell the word 'dogs', found ''; fix the row"),
         ("\tdog s\n", "line 1: expected segments that spell the word '', found 'dog s'; fix the row"),
         ("dogs\tdog\ts\n", "line 1: expected a word, a tab and its segments with blanks between, or the segments "
-         "alone, found 3 columns; fix the row"),
+         "alone, found 3 columns: 'dogs\\tdog\\ts'; fix the row"),
     ],
 )  # fmt: skip
 def test_errors(tmp_path: Path, text: str, message: str) -> None:

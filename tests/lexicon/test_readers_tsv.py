@@ -84,8 +84,8 @@ def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path)
     ("rows", "message"),
     [
         (["chat chat NOUN"], r"line 1: expected at least 4 columns \(form, lemma, UPOS, FEATS\) separated by tabs, "),
-        (["chat chat NOUN"], "found 3: 'chat.tchat.tNOUN'"),
-        (["chat"], "found 1: 'chat'"),
+        (["chat chat NOUN"], "found 3 columns: 'chat.tchat.tNOUN'"),
+        (["chat"], "found 1 columns: 'chat'"),
         (["chat chat NOUN _ 3", "chien chien NOUN _"], "line 2: expected 5 columns, as in the rows before, separated"),
         (["chat chat NOUN _", "chien chien NOUN _ 2"], "line 2: expected 4 columns, as in the rows before, .* found 5"),
         (['chat chat NOUN "Gender=Fem,Masc"'], "line 1: expected FEATS that are _ or Key=Value .*found '\"Gender"),

@@ -87,7 +87,7 @@ def test_the_features_of_a_form_are_those_that_a_treebank_gives_it(tmp_path: Pat
          "found the part of speech NOUN; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
          "(--lexicon)"),
         ("a\tb\tN\n\nház\tházat\n", "line 3: expected at least 3 columns (lemma, form, features) separated by tabs, "
-         "found 2: 'ház\\tházat'; fix the row"),
+         "found 2 columns: 'ház\\tházat'; fix the row"),
         ("ház\t \tN\n", "line 1: column 2 (form) is empty; expected a word: fill it, or remove the row"),
         ("ház\tházat\t\n", "line 1: column 3 (features) is empty; expected a word: fill it, or remove the row"),
     ],

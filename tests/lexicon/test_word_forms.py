@@ -7,7 +7,7 @@ import pytest
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
+from fairseq_llrnn.lexicon.gather import read_word_forms
 
 CASED, LOWER = ("Psi", "psa"), ("psi", "psa")  # texts
 FILES = {
@@ -53,12 +53,6 @@ def test_what_endings_say_is_no_form(tmp_path: Path) -> None:
         "psi\tpes\t_\t_\t0\tsimplemma:cs\tyes\t_\n", encoding="utf-8",
     )  # fmt: skip
     assert list(read_word_forms([str(path)], LOWER).of("pes")) == ["psi"]
-
-
-def test_features_that_name_lemmas_say_forms() -> None:
-    features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
-    found = WordForms.of_lexicon(features, features.__getitem__)
-    assert list(found.of("pes")) == ["psi", "psa"] and len(found) == 1
 
 
 def test_no_such_table(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """Lexicons as tab-separated rows: tables, and rows of form, lemma, UPOS, FEATS and maybe a count."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
 from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, as_features, iter_rows
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
+FOUR_OR_MORE = range(len(COLUMNS), sys.maxsize)
+EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
+ADVICE = "give a lexicon in this form (`llrnn lexicon --conllu` makes one of a treebank)"
 _COUNT = re.compile(r"\d{1,17}", re.ASCII)
 
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
@@ -46,19 +50,15 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
 
     Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """
-    path, columns, rows = count.file, 0, 0
+    path, numbers, expected, rows = count.file, FOUR_OR_MORE, EXPECTED, 0
     for number, line in count.lines() if lines is None else lines:
-        cells = line.split("\t")
-        if len(cells) < len(COLUMNS) or (columns and len(cells) != columns):
-            named = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)})"
-            expected = f"{columns} columns, as in the rows before," if columns else named
-            raise DataError(
-                f"{place(path, number)}: expected {expected} separated by tabs, found {len(cells)}: "
-                f"{shown(line)}; give a lexicon in this form (`llrnn lexicon --conllu` makes one of a treebank)"
-            )
-        is_first, columns = not columns, len(cells)
+        where = place(path, number)
+        cells = cells_of(line, where, numbers, expected, ADVICE)
+        if is_first := numbers is FOUR_OR_MORE:
+            numbers = range(len(cells), len(cells) + 1)
+            expected = f"{len(cells)} columns, as in the rows before, separated by tabs"
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
-        refuse_blank(form, place(path, number), "column 1 (form)")
+        refuse_blank(form, where, "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
             continue
@@ -68,7 +68,7 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
             if is_first and form.lower() == "form":  # an entry for the word "form" would have FEATS
                 count.left_out[AS_HEADER] += 1
                 continue
-            raise DataError(f"{place(path, number)}: {error}") from error
+            raise DataError(f"{where}: {error}") from error
         rows += 1
         counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
         yield TsvRow(form, lemma, as_upos(upos), names, int(counted[0]) if counted else 0)

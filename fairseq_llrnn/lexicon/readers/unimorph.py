@@ -10,11 +10,12 @@ A fourth column, which says how newer files cut the form, is not read. Blank lin
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
@@ -96,6 +97,8 @@ def _ud_features(tag: str) -> tuple[str, ...]:
 
 
 COLUMNS = ("lemma", "form", "features")
+THREE_OR_MORE = range(len(COLUMNS), sys.maxsize)
+EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
 MISSING = ("-", "–", "—")  # where a paradigm has no form
 
@@ -121,18 +124,13 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     """Lemma, form and tags of each row, in order, as written; rows of a missing form are left out."""
     path = count.file
     for number, line in count.lines():
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < len(COLUMNS):
-            raise DataError(
-                f"{place(path, number)}: expected at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by "
-                f"tabs, found {len(cells)}: {shown(line)}; fix the row"
-            )
-        lemma, form, tags = cells[: len(COLUMNS)]
+        where = place(path, number)
+        lemma, form, tags = map(str.strip, cells_of(line, where, THREE_OR_MORE, EXPECTED)[: len(COLUMNS)])
         for column, cell in ((2, form), (3, tags)):
-            refuse_blank(cell, place(path, number), f"column {column} ({COLUMNS[column - 1]})")
+            refuse_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
             raise DataError(
-                f"{place(path, number)}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
+                f"{where}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
                 f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
                 "(--lexicon)"
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.text_lines import ReadCount, form_hint, place, refuse_blank
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, form_hint, place, refuse_blank
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
@@ -26,29 +26,25 @@ def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     count, checked = ReadCount(path, "rows", asked.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
     for number, line in count.lines():
-        cells = line.split("\t")
-        if len(cells) != 3:
-            raise DataError(
-                f"{place(path, number)}: expected word, feature and value with tabs between, found {len(cells)} "
-                "columns; fix the row"
-            )
-        refuse_blank(cells[0], place(path, number), "the word")
-        word, feature = asked.spelling.cased(cells[0]), cells[1]
+        where = place(path, number)
+        word, feature, text = cells_of(line, where, {3}, "word, feature and value with tabs between")
+        refuse_blank(word, where, "the word")
+        word = asked.spelling.cased(word)
         if (word, feature) in seen:
             raise DataError(
-                f"{place(path, number)}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
+                f"{where}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
                 "remove one of them"
             )
         seen[word, feature] = number
         try:
-            value = {feature: float(cells[2])}
+            value = {feature: float(text)}
             checked.add(word, value)
         except ValueError:
             raise DataError(
-                f"{place(path, number)}: expected a number as value of {feature!r}, found {cells[2]!r}; fix the row"
+                f"{where}: expected a number as value of {feature!r}, found {text!r}; fix the row"
             ) from None
         except DataError as error:
-            raise DataError(f"{place(path, number)}: {error}") from None
+            raise DataError(f"{where}: {error}") from None
         count.read += 1
         yield Row(word, source="values", values=as_features(value)), 0
     if not seen:
@@ -67,11 +63,8 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
     weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
     for number, line in count.lines():
-        cells = line.split("\t")
         where = place(path, number)
-        if len(cells) != 2:
-            raise DataError(f"{where}: expected `word<TAB>weight`, found {len(cells)} columns; fix the row")
-        word, text = cells
+        word, text = cells_of(line, where, {2}, "`word<TAB>weight`")
         if word not in index:
             hint = form_hint(word, index)
             raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")

@@ -18,6 +18,7 @@ or of another part of speech; one without a part of speech may be any.
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
@@ -25,6 +26,7 @@ from heapq import nsmallest
 
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.languages.lemmas import GROUP as LEMMA
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
 LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations
@@ -105,6 +107,16 @@ LEAST_SHARE_OF_ROLE = 0.2  # of the analyses of a lemma's forms
 CERTAIN = 0.999  # value of a feature that is not guessed, or guessed by all
 
 Features = Mapping[str, float]
+
+
+def forms_of_features(features: Mapping[str, Features]) -> WordForms:
+    """The forms of words, by their features `Lemma:…`."""
+    forms = WordForms()
+    for word, names in features.items():
+        for name in names:
+            if feature_group(name) == LEMMA:
+                forms.add(name.partition(":")[2], word, names)
+    return forms
 
 
 class FormAnalyses:
@@ -279,8 +291,6 @@ def _roles(analysis: Analysis) -> frozenset[str]:
 
 def _change(lemma: str, form: str) -> tuple[str, str]:
     """What replaces what at the end, with the letter before it where one of both is nothing."""
-    same, shorter = 0, min(len(lemma), len(form))
-    while same < shorter and lemma[same] == form[same]:
-        same += 1
-    same -= same == shorter > 0
+    same = len(os.path.commonprefix((lemma, form)))
+    same -= same == min(len(lemma), len(form)) > 0
     return lemma[same:], form[same:]

@@ -34,7 +34,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import is_token
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
@@ -200,11 +200,8 @@ def read_terms(path: Path | str) -> StoredTerms:
 def _entries(count: ReadCount) -> Iterator[TermEntry]:
     """The rows as they stand, checked."""
     for number, line in count.lines():
-        where, cells = place(count.file, number), [cell.strip(" ") for cell in line.split("\t")]
-        if not 2 <= len(cells) <= 4:
-            raise DataError(
-                f"{where}: expected 2 to 4 columns ({COLUMNS}), found {len(cells)}: {shown(line)}; fix the row"
-            )
+        where = place(count.file, number)
+        cells = [cell.strip(" ") for cell in cells_of(line, where, {2, 3, 4}, f"2 to 4 columns ({COLUMNS})")]
         source, target, upos, forms = [*cells, "", ""][:4]
         entry = TermEntry(
             tuple(source.split()), " ".join(target.split()), upos.upper() or None,

@@ -10,12 +10,12 @@ from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.evidence import add_evidence
 from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
+from fairseq_llrnn.systems.terms.form_analyses import forms_of_features
 from fairseq_llrnn.systems.terms.phrases import source_words, target_shares, word_features
 
 
@@ -85,7 +85,7 @@ def test_a_part_of_a_word_is_no_form_of_its_lemma(pieces: str, tmp_path: Path) -
     )  # fmt: skip
     prior = Prior.build(symbols, options)
     known = word_features(prior, target_shares(prior))
-    forms = WordForms.of_lexicon(known, known.__getitem__)
+    forms = forms_of_features(known)
     assert not forms.of("maison") and list(forms.of("chat")) == ["chat"]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.systems.terms import phrases as module
+from fairseq_llrnn.systems.terms.form_analyses import forms_of_features
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 
 FRENCH = """
@@ -187,3 +188,9 @@ def test_a_form_without_analyses_gets_those_of_its_rule() -> None:
         known.add("nový", f"nov{ending}")
     features = {"nový": {"POS:ADJ": 1.0, "Case:Nom": 1.0}, "novém": {"POS:ADJ": 0.5, "Case:Ins": 0.5, "Case:Nom": 0.5}}
     assert set(PhraseForms(known, {}, lambda: features).of(["nový", "pes"])) == {"nový pes", "novém psu"}
+
+
+def test_features_that_name_lemmas_say_forms() -> None:
+    features = {"psi": {"Lemma:pes": 1.0, "Case:Nom": 1.0}, "a": {"POS:CCONJ": 1.0}, "psa": {"Lemma:pes": 1.0}}
+    found = forms_of_features(features)
+    assert list(found.of("pes")) == ["psi", "psa"] and len(found) == 1

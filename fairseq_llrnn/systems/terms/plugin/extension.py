@@ -18,7 +18,7 @@ from fairseq_llrnn.lexicon.languages.lemmas import GROUP
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.form_analyses import CERTAIN
+from fairseq_llrnn.systems.terms.form_analyses import CERTAIN, forms_of_features
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
 from fairseq_llrnn.systems.terms.plugin import MUST
@@ -116,7 +116,7 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
         word: {name: value for name, value in row.items() if value >= CERTAIN or feature_group(name) == GROUP}
         for word, row in features.items()
     }
-    return WordForms.of_lexicon(sure, sure.__getitem__)
+    return forms_of_features(sure)
 
 
 def _read_forms(places: str, words: Sequence[str]) -> WordForms:
