@@ -7,6 +7,8 @@ plain name means 1.0. The readers that fill a lexicon from files are in `fairseq
 Universal Dependencies' names become feature names: `Gender=Fem` is `Gender:Fem`.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,9 +51,12 @@ class Lexicon:
     `notes` counts remarks of the readers ("repeated rows", …); the command prints them once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *others: Entries) -> None:
+        """With the entries of others, which stay as they are."""
         self._features: dict[str, dict[str, float]] = {}
         self.notes: Counter[str] = Counter()
+        for other in others:
+            self.update(other)
 
     def add(self, word: str, features: Mapping[str, float] | Iterable[str]) -> None:
         """Unite `features` with those that `word` has; where both have a value, the larger one stays.
@@ -81,11 +86,13 @@ class Lexicon:
         features = self._features.get(word)
         return NOTHING if features is None else MappingProxyType(features)
 
-    def update(self, other: "Lexicon") -> None:
-        """Add every entry of `other`, and its notes."""
-        for word in other:
-            self.add(word, other.features(word))
-        self.notes.update(other.notes)
+    def update(self, other: Entries) -> None:
+        """Add every entry of `other`, and its notes if it has some."""
+        if isinstance(other, Lexicon):
+            self.notes.update(other.notes)
+            other = other._features
+        for word, features in other.items():
+            self.add(word, features)
 
     def __contains__(self, word: object) -> bool:
         return word in self._features
@@ -97,16 +104,7 @@ class Lexicon:
         return iter(self._features)
 
 
-def united(lexicon: Lexicon, more: Mapping[str, Mapping[str, float]]) -> Lexicon:
-    """A lexicon's features and more of them; the lexicon itself stays as it is."""
-    if not more:
-        return lexicon
-    both = Lexicon()
-    both.update(lexicon)
-    for word, features in more.items():
-        both.add(word, features)
-    return both
-
+Entries = Lexicon | Mapping[str, Mapping[str, float]] | Mapping[str, Iterable[str]]
 
 # One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
 # what would make the result ambiguous is refused, and a quotation mark before the key, which is one around the cell.

@@ -118,13 +118,7 @@ def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
 
 def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
     """What a program, or a reader of another package, knows of words. Raises DataError for what no lexicon has."""
-    if isinstance(mapping, Lexicon):
-        lexicon = mapping
-    else:
-        lexicon = Lexicon()
-        for word, features in mapping.items():
-            lexicon.add(word, features)
-    for word in lexicon:
+    for word in (lexicon := Lexicon(mapping)):
         yield Row(word, features=as_features(lexicon.features(word)), source=source)
 
 

@@ -23,9 +23,8 @@ from fairseq.tasks import register_task
 from fairseq_llrnn import registry
 from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.counted_gpus import clip_where_gradients_are
-from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely_for
+from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
-from fairseq_llrnn.plugin.tasks.task import PluginTask
 
 for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
@@ -37,7 +36,7 @@ for module, names in {
 }.items():
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")
-load_safely_for(PluginTask)
+load_safely()
 utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)
 registry.load_all("plugins")
 

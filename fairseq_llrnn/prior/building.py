@@ -22,7 +22,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.lexicon.completion import TextWords, of_package
-from fairseq_llrnn.lexicon.features import united
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.language_check import few_tokens_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
@@ -186,7 +186,7 @@ def build(
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
-        features = united(lexicon, morphemes or {})
+        features = Lexicon(lexicon, morphemes or {})
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     prior, more = _with_source(prior, words, options, *lemmas)

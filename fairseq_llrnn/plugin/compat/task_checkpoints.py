@@ -11,7 +11,7 @@ Each checkpoint of our tasks is checked before fairseq builds its model. Where n
 the task is built from the first one's options, and files that moved are looked for (moved_folders.py). Where there is
 a task, the model must be over its words (dictionaries.py).
 
-fairseq's functions that load and save checkpoints are told for which task (`load_safely_for`). Where that is one of
+fairseq's functions that load and save checkpoints are told for which task (`load_safely`). Where that is one of
 ours, the call runs in safe_checkpoints.safe_loading or `whole_saving`; where it is another one, fairseq's function is
 called and nothing else happens. Without a task (fairseq-validate, fairseq.hub_utils), the command line decides, then
 the checkpoint: the name of its task is read.
@@ -50,6 +50,7 @@ from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.resuming import forget_progress, note_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
+from fairseq_llrnn.plugin.tasks.task import PluginTask
 
 OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # what fairseq calls them beside LAST
 ATTEMPTS, PAUSE = 3, 2.5  # as fairseq's, for disks that fail for a moment
@@ -194,8 +195,8 @@ def _updates(path: Path) -> int | None:
 Load = Callable[..., Any]
 
 
-def load_safely_for(task_class: type[FairseqTask]) -> None:
-    """From here on, fairseq loads and saves checkpoints safely for tasks of a class. Once is enough."""
+def load_safely() -> None:
+    """From here on, fairseq loads and saves checkpoints safely for tasks of ours. Once is enough."""
     safely: dict[str, Load] = {
         "save_checkpoint": _save_checkpoint,  # these two are fairseq-train's
         "load_checkpoint": _begin,
@@ -203,7 +204,7 @@ def load_safely_for(task_class: type[FairseqTask]) -> None:
         "load_model_ensemble_and_task": _load_models_and_task,
     }
     for name, ours in safely.items():
-        setattr(checkpoint_utils, name, _dispatch(task_class, getattr(checkpoint_utils, name), ours))
+        setattr(checkpoint_utils, name, _dispatch(getattr(checkpoint_utils, name), ours))
 
 
 def _save_checkpoint(save: Load, cfg: Any, trainer: Any, *passed_on: Any) -> Any:  # the signature belongs to fairseq
@@ -276,40 +277,33 @@ def _find_what_moved(path: str, state: Mapping[str, Any], overrides: Mapping[str
         take_places(path, task, places, state)
 
 
-def _dispatch(task_class: type[FairseqTask], load: Load, ours: Load) -> Load:
+def _dispatch(load: Load, ours: Load) -> Load:
     signature = inspect.signature(load)
 
     @functools.wraps(load)
     def wrapper(*args: Any, **options: Any) -> Any:  # the signature belongs to fairseq
         call = signature.bind(*args, **options)
         call.apply_defaults()
-        return ours(load, *args, **options) if _is_ours(task_class, **call.arguments) else load(*args, **options)
+        return ours(load, *args, **options) if _is_ours(call.arguments) else load(*args, **options)
 
     return wrapper
 
 
-def _is_ours(task_class: type[FairseqTask], *, trainer: Any = None, task: Any = None, **of_ensemble: Any) -> bool:
-    if trainer is not None:
-        task = trainer.task
-    return isinstance(task, task_class) if task is not None else in_command() or _of_our_task(task_class, **of_ensemble)
+def _is_ours(call: Mapping[str, Any]) -> bool:
+    """Of the arguments of one of fairseq's functions, by their names."""
+    task = call["trainer"].task if "trainer" in call else call["task"]
+    return isinstance(task, PluginTask) if task is not None else in_command() or _of_our_task(call)
 
 
-def _of_our_task(
-    task_class: type[FairseqTask],
-    *,
-    filenames: list[str],
-    state: dict[str, Any] | None,
-    suffix: str,
-    num_shards: int,
-    **_: Any,
-) -> bool:
+def _of_our_task(call: Mapping[str, Any]) -> bool:
     """Whether the first checkpoint names one of our tasks. One that cannot be read safely is left to fairseq."""
+    state, place = call["state"], (call["suffix"], 0, call["num_shards"])
     try:
         if state is None:
-            path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filenames[0], suffix, 0, num_shards)
+            path = checkpoint_utils.get_maybe_sharded_checkpoint_filename(call["filenames"][0], *place)
             with safe_loading():
                 state = checkpoint_utils.load_checkpoint_to_cpu(path)
         kind = find_task(name_of(state.get("cfg"), "task"))
     except (DataError, OSError, OmegaConfBaseException):  # the last: a name that refers to what is not there
         return False
-    return kind is not None and issubclass(kind, task_class)
+    return kind is not None and issubclass(kind, PluginTask)
