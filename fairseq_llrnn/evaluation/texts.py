@@ -215,20 +215,21 @@ def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: in
 
 
 def together(
-    items: Iterable[Item], tokens: Callable[[Item], float], most: int, max_tokens: float
+    items: Iterable[Item], tokens: Callable[[Item], float], most: float, max_tokens: float
 ) -> Iterator[list[Item]]:
     """What is read together, in its order.
 
     Args:
         tokens: of an item. most: items of a batch. max_tokens: tokens of a batch, with padding, where it has several.
     """
-    batch = list[Item]()
+    batch, widest = list[Item](), 0.0
     for item in items:
-        width = max(map(tokens, (*batch, item)))
-        if batch and (len(batch) == most or width * (len(batch) + 1) > max_tokens):
+        width = tokens(item)
+        if batch and (len(batch) == most or max(width, widest) * (len(batch) + 1) > max_tokens):
             yield batch
-            batch = []
+            batch, widest = [], 0.0
         batch.append(item)
+        widest = max(width, widest)
     if batch:
         yield batch
 

@@ -112,8 +112,7 @@ class LLRNNLogBilinearModel(LogLinearModel, FairseqLanguageModel):
         Raises:
             OptionError: a task without a prior, values out of range, or options that exclude each other.
         """
-        prior = prior_of(task, "llrnn_lbl", "llrnn_language_modeling")
-        check_decoder(args, prior)
+        check_decoder(args, prior_of(task, "llrnn_lbl", "llrnn_language_modeling"))
         check_sizes(args, "context_size")
         head = build_head(args, task)
         network = LogBilinearNetwork(head.embed_size, args.decoder_hidden_size, args.context_size, args.dropout)
@@ -145,8 +144,7 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
         Raises:
             OptionError: a task without a prior, or options that exclude each other.
         """
-        prior = prior_of(task, "llrnn_lm", "llrnn_language_modeling")
-        check_decoder(args, prior)
+        check_decoder(args, prior_of(task, "llrnn_lm", "llrnn_language_modeling"))
         if not 0 <= args.context_window <= WIDEST_WINDOW:
             raise OptionError(
                 f"--context-window {args.context_window}: expected 0 (no limit) or a number of words up to "

@@ -53,8 +53,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         Raises:
             OptionError: a task without a prior, or options that exclude each other.
         """
-        prior = prior_of(task, "llrnn_lstm", "llrnn_translation")
-        check_decoder(args, prior)
+        check_decoder(args, prior_of(task, "llrnn_lstm", "llrnn_translation"))
         source, target = task.source_dictionary, task.target_dictionary
         reader = recurrent_reader(args, task, args.encoder_bidirectional, args.reverse_source)
         context_size = reader.output_size if args.context_every_step else 0

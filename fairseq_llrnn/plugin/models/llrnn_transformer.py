@@ -41,7 +41,7 @@ from fairseq_llrnn.plugin.models.options import (
     BF16_PRODUCTS,
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
-    check_same_features,
+    check_tied,
     parts_of_head,
     prior_of,
     set_defaults,
@@ -180,13 +180,8 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
-        if args.tie_features and args.decoder_embed_dim != args.decoder_output_dim:
-            raise OptionError(
-                "--tie-features: expected equal --decoder-embed-dim and --decoder-output-dim, found "
-                f"{args.decoder_embed_dim} and {args.decoder_output_dim}; make them equal"
-            )
         if args.tie_features:
-            check_same_features(prior)
+            check_tied(args, prior, "decoder_output_dim")
         features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
         reads = input_of(args, features, cfg.decoder.embed_dim)
         if reads is not None and args.decoder_embed_path:

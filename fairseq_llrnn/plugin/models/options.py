@@ -223,17 +223,17 @@ def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = H
             "--start-at-background: the feature weights of the output begin with zeros, and with --tie-features those "
             "of the input would as well; leave out one of them"
         )
+    check_tied(args, prior, output)
+
+
+def check_tied(args: Namespace | DecoderConfig, prior: Prior, output: str) -> None:
+    """Raise OptionError where φ and ψ cannot share weights: other widths, or other features."""
     width = getattr(args, output)
     if args.decoder_embed_dim != width:
         raise OptionError(
             f"--tie-features: expected equal --decoder-embed-dim and --{output.replace('_', '-')}, found "
             f"{args.decoder_embed_dim} and {width}; make them equal"
         )
-    check_same_features(prior)
-
-
-def check_same_features(prior: Prior) -> None:
-    """Raise OptionError where φ and ψ have other features, so that they cannot share weights."""
     if prior.input.features.names != prior.output.features.names:
         raise OptionError(
             "--tie-features: expected the same features in input and output, but the prior was built with other "

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from fairseq import utils
@@ -26,6 +26,7 @@ from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.texts import together
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.plugin.announced import find_model, name_of
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
@@ -44,7 +45,6 @@ UNREAD = "have a source with terms behind a tab, which the model does not read"
 
 
 Source = tuple[int, ...]  # indices of a source sentence
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ class Scorer:
         scores = [-math.inf] * len(targets)
         for numbers, encoded in self._groups(self._fitting(targets, read), read):
             least = 0 if encoded is None else encoded.length
-            for batch in _batches(numbers, lambda i: len(targets[i]), self.max_tokens, least):
+            widths = {i: max(least, len(targets[i])) for i in sorted(numbers, key=lambda i: len(targets[i]))}
+            for batch in together(widths, widths.__getitem__, math.inf, self.max_tokens):
                 of_source = [] if encoded is None else [encoded.row[_key(read[i])] for i in batch]
                 for number, score in zip(batch, self._score_batch(batch, targets, encoded, of_source), strict=True):
                     if math.isfinite(score):
@@ -146,7 +147,7 @@ class Scorer:
         by_source: dict[Source, list[int]] = {}
         for number in numbers:
             by_source.setdefault(_key(read[number]), []).append(number)
-        for sources in _batches(by_source, len, self.max_tokens):
+        for sources in together(sorted(by_source, key=len), len, math.inf, self.max_tokens):
             yield [number for source in sources for number in by_source[source]], self._read(sources)
 
     def _read(self, sources: Sequence[Source]) -> Encoded:
@@ -190,20 +191,6 @@ class Scorer:
         if strings_in(background) is not None:
             unk = self.task.target_dictionary.unk()
             self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
-
-
-def _batches(
-    items: Iterable[Item], length: Callable[[Item], int], max_tokens: int, least: int = 0
-) -> Iterator[list[Item]]:
-    """Items of similar length, at most `max_tokens` with padding to at least `least` (or one item that is longer)."""
-    batch: list[Item] = []
-    for item in sorted(items, key=length):
-        if batch and max(least, length(item)) * (len(batch) + 1) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(item)
-    if batch:
-        yield batch
 
 
 def _key(source: Tensor) -> Source:
