@@ -19,28 +19,20 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
-PAST = ("Mood:Ind", "Tense:Past", "VerbForm:Fin")
-PARTICIPLE = ("Tense:Past", "VerbForm:Part")
-COMPARED = (("Degree:Cmp",), ("Degree:Sup",))
-# the lemma's own form, then those of the row; UD English has participles and gerunds of one form
-LEMMAS: dict[str, tuple[str, ...]] = {
-    "noun": ("Number:Sing",),
-    "verb": ("Mood:Ind", "Tense:Pres", "VerbForm:Fin", "VerbForm:Inf"),
-    "adj": ("Degree:Pos",),
-    "adv": ("Degree:Pos",),
-    "aux": (),
-}
-FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "noun": (("Number:Plur",),),
+COMPARED = ("Degree:Pos", "Degree:Cmp", "Degree:Sup")
+# of the lemma's own form, then of those of the row; UD English has participles and gerunds of one form
+FORMS: dict[str, tuple[str, ...]] = {
+    "noun": ("Number:Sing", "Number:Plur"),
     "verb": (
-        PAST,
-        PARTICIPLE,
-        ("Tense:Pres", "VerbForm:Ger", "VerbForm:Part"),
-        ("Mood:Ind", "Number:Sing", "Person:3", "Tense:Pres", "VerbForm:Fin"),
+        "Mood:Ind Tense:Pres VerbForm:Fin VerbForm:Inf",
+        "Mood:Ind Tense:Past VerbForm:Fin",
+        "Tense:Past VerbForm:Part",
+        "Tense:Pres VerbForm:Ger VerbForm:Part",
+        "Mood:Ind Number:Sing Person:3 Tense:Pres VerbForm:Fin",
     ),
     "adj": COMPARED,
     "adv": COMPARED,
-    "aux": (),
+    "aux": ("",),
 }
 
 
@@ -86,10 +78,8 @@ def _lemmas(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _forms(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     for lemma, category, *cells in _rows(path):
-        pos = PART_OF_SPEECH[category]
-        yield lemma, (pos, *LEMMAS[category])
         if category == "verb" and len(cells) > 1:
             cells[1] = cells[1] or cells[0]  # walked: the participle is the past form, unless it is told
-        for names, forms in zip(FORMS[category], cells, strict=False):
+        for names, forms in zip(FORMS[category], [lemma, *cells], strict=False):
             for form in filter(None, forms.split("/")):
-                yield form, (pos, *names)
+                yield form, (PART_OF_SPEECH[category], *names.split())
