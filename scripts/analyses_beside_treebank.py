@@ -9,12 +9,11 @@ all readings of its forms, is in the place of a package. OUT gets data-bin, and 
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from fairseq_llrnn.cli.main import main as llrnn
-from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages.base import SOURCES, FeatureSource, Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -35,12 +34,8 @@ class Beside(FeatureSource):
     def licence(self, code: str) -> str:
         return "as the treebank's"
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
-        found = Lexicon()
-        for word in words:
-            if features := self.known.features(word):
-                found.add(word, features)
-        return found
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
+        return ((word, self.known.features(word)) for word in words if self.known.features(word))
 
 
 def main() -> None:

@@ -103,14 +103,12 @@ class RuleTally:
 
 def by_frequency(reference: Sentences, systems: Sequence[Sentences], counts: Mapping[str, int]) -> list[Tally]:
     """Every word of the reference, punctuation included, by how often the training text has it."""
-    totals: Counter[str] = Counter()
-    matches: list[Counter[str]] = [Counter() for _ in systems]
-    bucket: dict[str, str] = {}
-    for number, sentence in enumerate(reference):
-        bucket |= {word: _bucket(counts.get(word, 0)) for word in sentence if word not in bucket}
-        totals.update(bucket[word] for word in sentence)
-        for of_system, outputs in zip(matches, systems, strict=True):
-            of_system.update(bucket[word] for word in clipped(sentence, outputs[number]).elements())
+    bucket = {word: _bucket(counts.get(word, 0)) for sentence in reference for word in sentence}
+    totals = Counter(bucket[word] for sentence in reference for word in sentence)
+    matches = [
+        Counter(bucket[word] for pair in zip(reference, outputs, strict=True) for word in clipped(*pair).elements())
+        for outputs in systems
+    ]
     return [Tally(name, totals[name], [of_system[name] for of_system in matches]) for name, _ in BUCKETS]
 
 

@@ -28,7 +28,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.guessing import Segmentation, Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.lexicon.language_check import words_in_both
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, as_features
 
@@ -137,9 +136,15 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     elif isinstance(segmentations, Mapping):
         cut = _checked(segmentations)
     else:
-        cut = _read(str(segmentations), options.spelling, asked if is_text else None)
+        path, spelling = str(segmentations), options.spelling
+        cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
+        if is_text and cut.keys().isdisjoint(asked):
+            raise DataError(
+                f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
+                "this language, one word a line, in the case and Unicode form of the text (keep_case, normalize)?"
+            )
         if is_text:
-            notes.update(words_in_both(str(segmentations), cut, often or ordinary))
+            notes.update(words_in_both(path, cut, often or ordinary))
     if not is_text:
         asked |= dict.fromkeys(cut)
     elif segmentations != MORFESSOR:
@@ -156,17 +161,6 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
         names = features.get(word, {})
         if names or (is_file and word in cut):
             yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(names))
-
-
-def _read(file: str, spelling: Spelling, asked: Collection[str] | None) -> Segmentations:
-    path = Path(file)
-    cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
-    if asked is not None and not cut.keys() & set(asked):
-        raise DataError(
-            f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
-            "this language, one word a line, in the case and Unicode form of the text (keep_case, normalize)?"
-        )
-    return cut
 
 
 def _checked(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:

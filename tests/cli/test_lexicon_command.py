@@ -184,13 +184,7 @@ def test_a_package_s_lemmas_are_listed_or_its_guesses(
     llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(self: Simplemma, words: list[str], code: str, spelling: base.Spelling) -> object:
-        from fairseq_llrnn.lexicon.features import Lexicon
-
-        found = Lexicon()
-        for word in words:
-            if word.endswith("s"):
-                found.add(word, [f"Lemma:{word[:-1]}"])
-        return found
+        return ((word, [f"Lemma:{word[:-1]}"]) for word in words if word.endswith("s"))
 
     for source in base.sources_of("fr"):
         monkeypatch.setattr(type(source), "missing", lambda self, code: [] if self.name == "simplemma" else ["x"])

@@ -8,6 +8,7 @@ from ud_values import unknown_values
 
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import base, english, slavic, turkish
 from fairseq_llrnn.lexicon.languages.base import (
     SOURCES,
@@ -33,7 +34,9 @@ def installed(name: str, code: str) -> LanguageSource:
 def features(name: str, code: str, *words: str, spelling: Spelling = LOWER) -> dict[str, set[str]]:
     source = installed(name, code)
     assert isinstance(source, FeatureSource)
-    lexicon = source.read(words, code, spelling)
+    lexicon = Lexicon()
+    for word, names in source.read(words, code, spelling):
+        lexicon.add(word, names)
     assert set(lexicon) <= set(words)
     return {word: set(lexicon.features(word)) for word in lexicon}
 

@@ -1,6 +1,6 @@
 """Priors from packages that know a language: what is gathered, pooled, weighed and kept. The packages are made up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,6 @@ import pytest
 
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages import base
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, FrequencySource, Spelling
 from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
@@ -55,25 +54,21 @@ class _MadeUp:
 class Lemmas(_MadeUp, FeatureSource):
     name, gives, is_guessable = "stems", "lemmas", False
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         assert spelling.lowercase
-        lexicon = Lexicon()
         for word in words:
             if word.isalpha():
-                lexicon.add(word, [f"Lemma:{word[: 4 if word.startswith('k') else 3]}"])
-        return lexicon
+                yield word, [f"Lemma:{word[: 4 if word.startswith('k') else 3]}"]
 
 
 class Analyses(_MadeUp, FeatureSource):
     name, gives = "tags", "analyses"
     asked: Sequence[str] = ()
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         Analyses.asked = words
-        lexicon = Lexicon()
         for word in {"ház", "házat", "kertet", "kert"} & set(words):
-            lexicon.add(word, ["Case:Acc" if word.endswith("et") or word.endswith("at") else "Case:Nom"])
-        return lexicon
+            yield word, ["Case:Acc" if word.endswith("et") or word.endswith("at") else "Case:Nom"]
 
 
 class Frequencies(_MadeUp, FrequencySource):

@@ -11,15 +11,16 @@ A source says which languages it knows, what has to be installed for them, and u
         def licence(self, code): return "MIT; …"
         def read(self, words, spelling): …
 
-A source of features gives a Lexicon (`FeatureSource.read`), one of frequencies weights (`FrequencySource.frequencies`).
-Its package is imported when it is asked for words, not before. A further source is one file here, named in __init__.py.
+A source of features gives words with theirs (`FeatureSource.read`), one of frequencies weights
+(`FrequencySource.frequencies`). Its package is imported when it is asked for words, not before. A further source is
+one file here, named in __init__.py.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -95,15 +96,17 @@ class FeatureSource(LanguageSource):
     is_guessable: ClassVar[bool] = True  # whether the features of words that it lacks can be guessed from their endings
 
     @abstractmethod
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
-        """The features of those of the words that it knows; the others are no members."""
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
+        """Those of the words that it knows, each with features, all of them at once or not."""
 
     def lookup(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
         """As `read`, of words in any Unicode form, where packages have NFC; far too long ones are left out."""
         count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
         asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
         count.left_out[TOO_LONG] += len(words) - len(asked)
-        answers = self.read(list(dict.fromkeys(asked.values())), code, spelling)
+        answers = Lexicon()
+        for word, features in self.read(list(dict.fromkeys(asked.values())), code, spelling):
+            answers.add(word, features)
         for word, spelled in asked.items():
             if spelled in answers:
                 lexicon.add(word, answers.features(spelled))

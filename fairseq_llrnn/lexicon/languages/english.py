@@ -9,13 +9,12 @@ The package itself is not imported: its rules for unknown words are pickled, whi
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
-from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
@@ -47,17 +46,16 @@ class Lemminflect(FeatureSource):
     def licence(self, code: str) -> str:
         return "MIT; data: SPECIALIST Lexicon, US National Library of Medicine; free, to be acknowledged"
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         spec = importlib.util.find_spec("lemminflect")  # which does not import it
         folder = Path((spec.submodule_search_locations or [""])[0] if spec else "", "resources")
-        lexicon, asked = Lexicon(), dict[str, list[str]]()
+        asked = dict[str, list[str]]()
         for word in words:
             for form in dict.fromkeys((word, word.lower())):  # in text with capitals, a sentence begins with one
                 asked.setdefault(form, []).append(word)
         for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
             for word in asked.get(spelling.cased(form), ()):
-                lexicon.add(word, names)
-        return lexicon
+                yield word, names
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

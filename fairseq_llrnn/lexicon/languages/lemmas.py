@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import has_letters
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
@@ -31,17 +30,13 @@ class Simplemma(FeatureSource):
             "UniMorph, Wikinflection by E. Metheniti (CC BY 4.0)"
         )
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         from simplemma.strategies import DefaultStrategy
 
-        strategy, lexicon = DefaultStrategy(), Lexicon()
-        for word in words:
-            if not has_letters(word):
-                continue
-            lemma = strategy.get_lemma(word, self.codes[code])
-            if lemma:
-                lexicon.add(word, [f"{GROUP}:{spelling.of_text(lemma)}"])
-        return lexicon
+        strategy = DefaultStrategy()
+        for word in filter(has_letters, words):
+            if lemma := strategy.get_lemma(word, self.codes[code]):
+                yield word, [f"{GROUP}:{spelling.of_text(lemma)}"]
 
     def listed(self, code: str) -> Iterator[tuple[str, str]]:
         from simplemma.strategies.dictionaries import DefaultDictionaryFactory

@@ -8,10 +8,10 @@ test looks whether each of the dictionaries' has its place in this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
+from fairseq_llrnn.lexicon.features import by_tag, with_finite
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 # COMP is of an adjective or an adverb: Russian быстрее
@@ -96,15 +96,13 @@ class Pymorphy(FeatureSource):
         }
         return f"MIT; data: {data[code]}"
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         from pymorphy3 import MorphAnalyzer
 
-        analyser, lexicon = MorphAnalyzer(lang=self.codes[code]), Lexicon()
-        for word in words:
-            if analyser.word_is_known(word):
-                tags = map(str, analyser.tag(word))
-                lexicon.add(word, [name for tag in tags for name in grammemes_features(_in_order(tag))])
-        return lexicon
+        analyser = MorphAnalyzer(lang=self.codes[code])
+        for word in filter(analyser.word_is_known, words):
+            for tag in map(str, analyser.tag(word)):
+                yield word, grammemes_features(_in_order(tag))
 
 
 def _in_order(tag: str) -> list[str]:

