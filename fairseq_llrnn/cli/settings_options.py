@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Literal, get_args, get_origin
 
 from fairseq_llrnn.errors import OptionError
@@ -102,7 +103,7 @@ def overridden(
     Raises:
         OptionError: --set with a name that is no key, or without a value.
     """
-    merged, origins = _copied(values), dict[str, str]()
+    merged, origins = deepcopy(dict(values)), dict[str, str]()
     for key in keys(kind):
         if key.option is not None and (value := getattr(args, key.name)) not in (None, False):
             _put(merged, key.name, value)
@@ -127,10 +128,6 @@ def _value(text: str) -> Any:
         return parsed_toml(f"value = {text}")["value"]
     except ValueError:
         return text
-
-
-def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _copied(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:

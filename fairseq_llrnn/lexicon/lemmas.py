@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
@@ -53,31 +53,22 @@ class LemmaRules:
         }
         return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
+    def _by_rules(self, word: str, shortest: int) -> Iterator[str]:
+        """What rules make of a word, the longest ending first, down to `shortest` letters."""
+        for length in range(min(LONGEST, len(word)), shortest - 1, -1):
+            for goes, comes in self.rules.get(word[-length:], ()):
+                if len(word) - len(goes) >= SHORTEST_STEM:
+                    yield word[: len(word) - len(goes)] + comes
+
     def attested_lemma(self, word: str) -> str | None:
         """The lemma, if it is known of other words."""
-        for length in range(min(LONGEST, len(word)), SURE - 1, -1):
-            for rule in self.rules.get(word[-length:], ()):
-                lemma = _applied(rule, word)
-                if lemma in self.lemmas and len(word) - len(rule[0]) >= SHORTEST_STEM:
-                    return lemma
-        return None
+        return next((lemma for lemma in self._by_rules(word, SURE) if lemma in self.lemmas), None)
 
     def guess(self, word: str) -> str | None:
         """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
         if not _is_of_letters(word):
             return None
-        lemma = self.attested_lemma(word)
-        if lemma is not None:
-            return lemma
-        for length in range(min(LONGEST, len(word)), 0, -1):
-            for rule in self.rules.get(word[-length:], ()):
-                if len(word) - len(rule[0]) >= SHORTEST_STEM:
-                    return _applied(rule, word)
-        return None
-
-
-def _applied(rule: Rule, word: str) -> str:
-    return word[: len(word) - len(rule[0])] + rule[1]
+        return self.attested_lemma(word) or next(self._by_rules(word, 1), None)
 
 
 ADVICE = "give --conllu or --lexicon, or --language with a package that lists lemmas"

@@ -150,15 +150,15 @@ class LexiconOptions(Settings):
 
 def _check_segmenter(segmenter: str | Path, called: str) -> None:
     """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
-    if segmenter == MORFESSOR and find_spec("morfessor") is None:
-        raise OptionError(
-            f"{called} {MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
-            "or give a FILE of words cut into segments"
-        )
-    is_misspelt = bool(get_close_matches(Path(segmenter).name, [MORFESSOR]))
-    if segmenter != MORFESSOR and not os.path.exists(segmenter) and is_misspelt:
+    if segmenter == MORFESSOR:
+        if find_spec("morfessor") is None:
+            raise OptionError(
+                f"{called} {MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
+                "or give a FILE of words cut into segments"
+            )
+        return
+    if not os.path.exists(segmenter) and get_close_matches(Path(segmenter).name, [MORFESSOR]):
         raise OptionError(
             f"{called} {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
-    if segmenter != MORFESSOR:
-        check_there(called, segmenter)
+    check_there(called, segmenter)

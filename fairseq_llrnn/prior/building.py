@@ -84,14 +84,6 @@ class Built:
 ReadBitext = Callable[[str, str, WordList], ParallelText]
 
 
-def nobody_reads(folder: str, dictionary: str, words: WordList) -> ParallelText:
-    """Raise OptionError."""
-    raise OptionError(
-        f"translations.data {folder}: a folder of fairseq is read by `llrnn prior`; in Python give a ParallelText "
-        "(alignment/bitext.py), or say who reads it (`read_bitext` of prior/building.py)"
-    )
-
-
 def build(
     dictionary: Dictionary,
     recipe: Recipe | None = None,
@@ -138,7 +130,13 @@ def build(
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):
-        read = (read_bitext or nobody_reads)(str(options.translations.data), str(path or "the dictionary"), words)
+        if read_bitext is None:
+            raise OptionError(
+                f"translations.data {options.translations.data}: a folder of fairseq is read by `llrnn prior`; in "
+                "Python give a ParallelText (alignment/bitext.py), or say who reads it (`read_bitext` of "
+                "prior/building.py)"
+            )
+        read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
         options = replace(options, translations=replace(options.translations, data=read))
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
     source = source_symbols(options, path, asked_by) if knows_source else ()

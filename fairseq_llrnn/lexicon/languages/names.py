@@ -97,10 +97,6 @@ def language_code(text: str, option: str = "") -> str:
     name, other = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
         f"{name}: expected a language that some package knows, found {other}{advice}; for others there are --conllu, "
-        f"and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are {all_languages()}"
+        "and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are "
+        + ", ".join(f"{code} {name}" for code, name in NAMES.items())
     )
-
-
-def all_languages() -> str:
-    """`ar Arabic, ast Asturian, …`"""
-    return ", ".join(f"{code} {name}" for code, name in NAMES.items())

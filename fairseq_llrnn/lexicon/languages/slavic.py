@@ -71,11 +71,8 @@ def grammemes_features(grammemes: Iterable[str]) -> tuple[str, ...]:
         names.append("NumType:Ord")
     finite = with_finite(tuple(dict.fromkeys(names)))
     is_indicative = "VerbForm:Fin" in finite and any(name.startswith("Tense:") for name in finite)
-    return (*finite, "Mood:Ind") if is_indicative and not any(map(_is_mood, finite)) else finite
-
-
-def _is_mood(name: str) -> bool:
-    return name.startswith("Mood:")
+    has_mood = any(name.startswith("Mood:") for name in finite)
+    return (*finite, "Mood:Ind") if is_indicative and not has_mood else finite
 
 
 @register_source
@@ -102,9 +99,4 @@ class Pymorphy(FeatureSource):
         analyser = MorphAnalyzer(lang=self.codes[code])
         for word in filter(analyser.word_is_known, words):
             for tag in map(str, analyser.tag(word)):
-                yield word, grammemes_features(_in_order(tag))
-
-
-def _in_order(tag: str) -> list[str]:
-    """`NOUN,inan plur,nomn` -> its grammemes."""
-    return tag.replace(" ", ",").split(",")
+                yield word, grammemes_features(tag.replace(" ", ",").split(","))  # NOUN,inan plur,nomn

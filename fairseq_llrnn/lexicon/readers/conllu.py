@@ -173,18 +173,17 @@ def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> To
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
     except ValueError as error:
         raise DataError(f"{place(path, number)}: {error}") from error
+    if isinstance(token_id, tuple) and token_id[1] == ".":
+        return None
+    if not form.strip():
+        refuse_blank(form, place(path, number), "column 2 (FORM)")
     if isinstance(token_id, tuple):
-        first, mark, last = token_id
-        if mark == "-" and not form.strip():
-            refuse_blank(form, place(path, number), "column 2 (FORM)")
-        return Span(first, last, form, number) if mark == "-" else None
+        return Span(token_id[0], token_id[2], form, number)
     if token_id != expected_id:
         raise DataError(
             f"{place(path, number)}: expected the ID {expected_id}, found {shown(cells[0])}; word IDs run 1, 2, 3, … "
             "in a sentence, and an empty line ends it"
         )
-    if not form.strip():
-        refuse_blank(form, place(path, number), "column 2 (FORM)")
     return Token(
         form=form,
         lemma=lemma,

@@ -82,21 +82,13 @@ def check_folders(data: str, dictionaries: Sequence[str]) -> None:
         if not os.path.isdir(folder):
             raise DataError(f"{folder}: expected one of the data folders {data}, found none there; check its name")
         for name in dictionaries:
-            words, expected = (_words(os.path.join(place, name)) for place in (folder, first))
-            if words is not None and words != expected:
+            file, expected = os.path.join(folder, name), load_dictionary(os.path.join(first, name)).symbols
+            if os.path.exists(file) and load_dictionary(file).symbols != expected:
                 raise DataError(
-                    f"{os.path.join(folder, name)}: expected the words of {os.path.join(first, name)}, in the same "
+                    f"{file}: expected the words of {os.path.join(first, name)}, in the same "
                     "order, found others; make all data folders with the dictionaries of the first (fairseq-preprocess "
                     "--srcdict, --tgtdict)"
                 )
-
-
-def _words(path: str) -> list[bytes] | None:
-    """The words of a fairseq dictionary, without their counts; None where there is no such file."""
-    if not os.path.exists(path):
-        return None
-    with open(path, "rb") as file:
-        return [line.rsplit(b" ", 1)[0] for line in file]
 
 
 logger = logging.getLogger(__name__)
