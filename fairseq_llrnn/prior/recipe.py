@@ -309,8 +309,8 @@ class Recipe(Settings):
             "--evidence translations: it is": self.evidence and "translations" in self.evidence.kinds,
             "--open-vocabulary: it is": self.open_vocabulary,
         }
-        for what, value in of_whole_words.items() if self.pieces is not None else ():
-            if value:
+        for what, is_asked in of_whole_words.items() if self.pieces is not None else ():
+            if is_asked:
                 raise OptionError(
                     f"{what} of whole words, found --pieces {self.pieces} beside it; preprocess words, or leave one of "
                     "them out"

@@ -105,7 +105,7 @@ class LexicalPart(Part):
     @classmethod
     def read(cls, saved: SavedPart) -> LexicalPart:
         table = LexicalTable(*(saved.array(name, dtype) for name, dtype in TABLE.items()))
-        of_table = saved.values("the lexical translations are", weight=float, learned=bool, aligner=str)
+        weight, learned, aligner = saved.values("the lexical translations are", weight=float, learned=bool, aligner=str)
         forms, lemmas, power = None, None, 0.0
         if "form_power" in saved.description:
             [power] = saved.values("the forms of lemmas are", form_power=float)
@@ -114,7 +114,7 @@ class LexicalPart(Part):
             [pseudo_links] = saved.values("the lemmas of source words are", source_pseudo_links=float)
             head_of, *of_lemmas = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
             lemmas = SourceLemmas(head_of, LexicalTable(*of_lemmas), pseudo_links)
-        part = cls(table, *of_table, forms, power, lemmas)
+        part = cls(table, weight, learned, aligner, forms, power, lemmas)
         part.check(is_word(saved.prior.source_symbols), is_word(saved.prior.symbols) & saved.prior.allowed)
         return part
 
