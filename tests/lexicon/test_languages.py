@@ -130,7 +130,7 @@ def test_the_tables_say_what_universal_dependencies_has() -> None:
         slavic.PART_OF_SPEECH | slavic.FEATURES,
         {tag: (name,) for tag, name in slavic.INSTEAD.items()},
         turkish.PART_OF_SPEECH | turkish.FEATURES | turkish.PARTICIPLES,
-        english.LEMMAS | {kind: sum(forms, ()) for kind, forms in english.FORMS.items()},
+        {kind: tuple(" ".join(forms).split()) for kind, forms in english.FORMS.items()},
     )
     assert [unknown for table in tables for unknown in unknown_values(table)] == []
 
