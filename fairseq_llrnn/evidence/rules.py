@@ -263,7 +263,7 @@ def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tu
     count = ReadCount(path, "rows", form)
     for number, line in count.lines():
         where = place(path, number)
-        source, text = cells_of(line, where, {2}, "`source token<TAB>target words`")
+        source, text = cells_of(line, path, number, {2}, "`source token<TAB>target words`")
         source, target = source.strip(" "), tuple(text.split())
         refuse_blank(source, where, "the source side")
         refuse_blank(text, where, "the target side")

@@ -98,15 +98,18 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
 
 
-def cells_of(line: str, where: str, numbers: Container[int], expected: str, advice: str = "fix the row") -> list[str]:
-    """What stands between the tabs of a line. Raises DataError for another number of cells than one of `numbers`.
+def cells_of(
+    line: str, path: Path | str, number: int, sizes: Container[int], expected: str, advice: str = "fix the row"
+) -> list[str]:
+    """What stands between the tabs of a line. Raises DataError for as many cells as none of `sizes`.
 
     Args:
-        where: its file and line. expected: what they are.
+        path, number: of the line. expected: what they are.
     """
     cells = line.split("\t")
-    if len(cells) not in numbers:
-        raise DataError(f"{where}: expected {expected}, found {len(cells)} columns: {shown(line)}; {advice}")
+    if len(cells) not in sizes:
+        shape = f"{len(cells)} columns: {shown(line)}"
+        raise DataError(f"{place(path, number)}: expected {expected}, found {shape}; {advice}")
     return cells
 
 

@@ -66,7 +66,7 @@ def read_segmentations(
         if not segmentations and line.startswith("# "):
             count.left_out[COMMENT] += 1
             continue
-        word, segments = _row(line, of_morfessor, place(path, number))
+        word, segments = _row(line, of_morfessor, path, number)
         if lowercase:
             word = lower(word, language)
             segments = _cut(word, [lower(segment, language) for segment in segments])
@@ -82,8 +82,9 @@ def read_segmentations(
     return {word: tuple(several) for word, several in segmentations.items()}
 
 
-def _row(line: str, of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
-    cells = cells_of(line, where, {1, 2}, "a word, a tab and its segments with blanks between, or the segments alone")
+def _row(line: str, of_morfessor: bool, path: Path | str, number: int) -> tuple[str, Segmentation]:
+    expected = "a word, a tab and its segments with blanks between, or the segments alone"
+    cells, where = cells_of(line, path, number, {1, 2}, expected), place(path, number)
     text = cells[-1].strip()
     if of_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text

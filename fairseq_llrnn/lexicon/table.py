@@ -240,7 +240,8 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
     met: set[Row] = set()
     for number, line in lines:
         where = place(count.file, number)
-        form, lemma, tag, feats, number_of, source, guessed, values = cells_of(line, where, {len(COLUMNS)}, EXPECTED)
+        cells = cells_of(line, count.file, number, {len(COLUMNS)}, EXPECTED)
+        form, lemma, tag, feats, number_of, source, guessed, values = cells
         form = _unescaped(form)
         refuse_blank(form, where, "column 1 (form)")
         if not (number_of.isascii() and number_of.isdecimal()):

@@ -20,6 +20,7 @@ from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+SIZES = frozenset({len(COLUMNS)})
 EXPECTED = f"{len(COLUMNS)} columns separated by tabs"
 SURFACE_ROWS = "for words written together"
 EMPTY_NODES = "for empty nodes"
@@ -167,7 +168,7 @@ def in_one_word(form: str) -> str:
 
 def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> Token | Span | None:
     """None for an empty node."""
-    cells = cells_of(line, place(path, number), {len(COLUMNS)}, EXPECTED, "is it a treebank in CoNLL-U?")
+    cells = cells_of(line, path, number, SIZES, EXPECTED, "is it a treebank in CoNLL-U?")
     form, lemma, upos, deprel = cells[1], cells[2], cells[3], cells[7]
     try:  # the library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])

@@ -50,12 +50,12 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
 
     Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """
-    path, numbers, expected, rows = count.file, FOUR_OR_MORE, EXPECTED, 0
+    path, sizes, expected, rows = count.file, FOUR_OR_MORE, EXPECTED, 0
     for number, line in count.lines() if lines is None else lines:
         where = place(path, number)
-        cells = cells_of(line, where, numbers, expected, ADVICE)
-        if is_first := numbers is FOUR_OR_MORE:
-            numbers = range(len(cells), len(cells) + 1)
+        cells = cells_of(line, path, number, sizes, expected, ADVICE)
+        if is_first := sizes is FOUR_OR_MORE:
+            sizes = range(len(cells), len(cells) + 1)
             expected = f"{len(cells)} columns, as in the rows before, separated by tabs"
         form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
         refuse_blank(form, where, "column 1 (form)")

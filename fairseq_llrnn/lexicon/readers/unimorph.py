@@ -125,7 +125,7 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     path = count.file
     for number, line in count.lines():
         where = place(path, number)
-        lemma, form, tags = map(str.strip, cells_of(line, where, THREE_OR_MORE, EXPECTED)[: len(COLUMNS)])
+        lemma, form, tags = map(str.strip, cells_of(line, path, number, THREE_OR_MORE, EXPECTED)[: len(COLUMNS)])
         for column, cell in ((2, form), (3, tags)):
             refuse_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:

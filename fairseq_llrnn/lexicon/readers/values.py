@@ -27,7 +27,7 @@ def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     seen: dict[tuple[str, str], int] = {}
     for number, line in count.lines():
         where = place(path, number)
-        word, feature, text = cells_of(line, where, {3}, "word, feature and value with tabs between")
+        word, feature, text = cells_of(line, path, number, {3}, "word, feature and value with tabs between")
         refuse_blank(word, where, "the word")
         word = asked.spelling.cased(word)
         if (word, feature) in seen:
@@ -64,7 +64,7 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
     seen: dict[str, int] = {}
     for number, line in count.lines():
         where = place(path, number)
-        word, text = cells_of(line, where, {2}, "`word<TAB>weight`")
+        word, text = cells_of(line, path, number, {2}, "`word<TAB>weight`")
         if word not in index:
             hint = form_hint(word, index)
             raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")

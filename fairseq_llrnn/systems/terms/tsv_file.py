@@ -201,7 +201,8 @@ def _entries(count: ReadCount) -> Iterator[TermEntry]:
     """The rows as they stand, checked."""
     for number, line in count.lines():
         where = place(count.file, number)
-        cells = [cell.strip(" ") for cell in cells_of(line, where, {2, 3, 4}, f"2 to 4 columns ({COLUMNS})")]
+        cells = cells_of(line, count.file, number, {2, 3, 4}, f"2 to 4 columns ({COLUMNS})")
+        cells = [cell.strip(" ") for cell in cells]
         source, target, upos, forms = [*cells, "", ""][:4]
         entry = TermEntry(
             tuple(source.split()), " ".join(target.split()), upos.upper() or None,
