@@ -249,6 +249,23 @@ def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, te
     assert done.all()
 
 
+@pytest.mark.parametrize("remaining", [1, 2, 3])
+def test_a_limit_takes_nothing_from_masses(tmp_path: Path, remaining: int) -> None:
+    """Words that no string within the limit goes on with have no share, but stay in the mass of their class."""
+    words = WordList((*SPECIALS, *(f"w{i}" for i in range(4, WORDS))), np.array([0] * 4 + [5] * (WORDS - 4)))
+    text = "weights probabilities\n0 1 w4 0.5\n1 0 w5 0.001\n1 1 w6 0.001\n1 2 w7 0.9\n2 0.1\n"
+    (tmp_path / "d.txt").write_text(text, encoding="utf-8")
+    root = random_root(0)
+    automaton = read_automaton(tmp_path / "d.txt", words, log_weights=root).automaton
+    background = AutomatonBackground(torch.zeros(WORDS, dtype=torch.long), 1, torch.from_numpy(root), automaton)
+    states, every = all_states(background), torch.arange(WORDS)
+    weights = background.log_weights(states)
+    asked = every.expand(len(states), -1)
+    for stays in every:  # a light word, of a class that has a heavy one
+        rest = background.within(remaining).log_mass_without(states, asked, asked != stays)
+        torch.testing.assert_close(rest, weights[:, [stays]].expand(-1, WORDS))
+
+
 def test_a_limit_far_away_costs_nothing() -> None:
     automaton, root = ngram_like(0)
     background = background_of(automaton, root)
