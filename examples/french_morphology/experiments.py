@@ -183,7 +183,6 @@ def softmaxes() -> list[Model]:
         *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
         *DROPOUT,
     )
-    wide = (*(word for word in WIDE if word != "--tie-features"), "--decoder-out-embed-dim", "400")
     return [
         Model(
             "softmax-stock",
@@ -194,7 +193,16 @@ def softmaxes() -> list[Model]:
         ),
         Model("softmax-strong", "softmax, dropout, annealed, tied", "softmax", plain, REGULARISED),
         Model("softmax-adaptive", "adaptive softmax, dropout", "softmax", None, adaptive),
-        Model("softmax-adaptive-wide", "adaptive softmax, more dropout, 400 wide", "softmax", None, (*adaptive, *wide)),
+        *(
+            Model(
+                f"softmax-adaptive-{name}",
+                f"adaptive softmax, more dropout, {size} wide",
+                "softmax",
+                None,
+                (*adaptive, *(word for word in options if word != "--tie-features"), "--decoder-out-embed-dim", size),
+            )
+            for name, size, options in (("wide", "400", WIDE), ("wider", "512", WIDER))
+        ),
         Model(
             "softmax-clusters-awd",
             "softmax, clusters by frequency, weights dropped, states penalised",

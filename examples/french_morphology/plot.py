@@ -17,7 +17,7 @@ LINES = {
     "test2": ("Test2", "#D55E00", "^"),
 }
 TITLES = {PAPER: "paper mode: features and counts of all texts", HONEST: "honest mode: training text only"}
-SOFTMAXES = ("softmax-stock", "softmax-strong", "softmax-adaptive", "softmax-adaptive-wide")
+SOFTMAXES = ("softmax-stock", "softmax-strong", "softmax-adaptive", "softmax-adaptive-wider")
 
 
 def draw_sweep(results: Results, path: Path) -> None:
