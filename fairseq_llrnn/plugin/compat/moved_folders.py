@@ -12,6 +12,7 @@ prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash, w
 
 from __future__ import annotations
 
+import filecmp
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,12 +83,13 @@ def check_folders(data: str, dictionaries: Sequence[str]) -> None:
         if not os.path.isdir(folder):
             raise DataError(f"{folder}: expected one of the data folders {data}, found none there; check its name")
         for name in dictionaries:
-            file, expected = os.path.join(folder, name), load_dictionary(os.path.join(first, name)).symbols
-            if os.path.exists(file) and load_dictionary(file).symbols != expected:
+            file, of_first = (os.path.join(place, name) for place in (folder, first))
+            if not os.path.exists(file) or filecmp.cmp(file, of_first, shallow=False):  # a copy need not be read
+                continue
+            if load_dictionary(file).symbols != load_dictionary(of_first).symbols:
                 raise DataError(
-                    f"{file}: expected the words of {os.path.join(first, name)}, in the same "
-                    "order, found others; make all data folders with the dictionaries of the first (fairseq-preprocess "
-                    "--srcdict, --tgtdict)"
+                    f"{file}: expected the words of {of_first}, in the same order, found others; make all data folders "
+                    "with the dictionaries of the first (fairseq-preprocess --srcdict, --tgtdict)"
                 )
 
 
