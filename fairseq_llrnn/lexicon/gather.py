@@ -118,7 +118,8 @@ def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
 
 def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
     """What a program, or a reader of another package, knows of words. Raises DataError for what no lexicon has."""
-    for word in (lexicon := Lexicon(mapping)):
+    lexicon = mapping if isinstance(mapping, Lexicon) else Lexicon(mapping)
+    for word in lexicon:
         yield Row(word, features=as_features(lexicon.features(word)), source=source)
 
 

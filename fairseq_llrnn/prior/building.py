@@ -184,7 +184,7 @@ def build(
     notes.update(more)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
-        features = Lexicon(lexicon, morphemes or {})
+        features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     prior, more = _with_source(prior, words, options, *lemmas)
