@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much of this package does a newcomer have to read? Sizes, what a batch and a search step pass through, options.
 
-    python scripts/structure.py [--json]
+    python scripts/structure.py [--json | --page]
 
     code       lines without docstrings, comments and blank ones; files; functions of at most three lines
     paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
@@ -12,7 +12,7 @@
     names      words of single ideas in head/, and questions for one part of a prior outside the part
     options    of `llrnn prior`
 
-The table goes to stdout: docs/design.md shows it. `tests/scripts/test_structure.py` runs it.
+The table goes to stdout; with --page, into docs/design.md between the lines that name this script.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "fairseq_llrnn"
+DESIGN = ROOT / "docs" / "design.md"
+MARKS = "<!-- by scripts/structure.py --page -->", "<!-- end -->"
 SHORT = 3  # lines of a function that hardly does anything
 IDEAS = ("evidence", "expert", "speller", "tree", "sampler", "character", "learned.temperature")  # not that of a search
 SIZES = (
@@ -242,6 +244,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     parser.add_argument("--imports", nargs=2, metavar=("DATA", "PRIOR"), type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--page", action="store_true", help="write the table into docs/design.md")
     args = parser.parse_args()
     if args.imports:
         logging.disable(logging.WARNING)
@@ -250,7 +253,12 @@ def main() -> int:
         print(len([name for name in sys.modules if name.split(".")[0] == PACKAGE.name]))
         return 0
     found = measure()
-    print(json.dumps(found, indent=1) if args.json else table(found))
+    if args.page:
+        page = DESIGN.read_text(encoding="utf-8")
+        before, rest = page.split(MARKS[0])
+        DESIGN.write_text(f"{before}{MARKS[0]}\n{table(found)}\n{MARKS[1]}{rest.split(MARKS[1])[1]}", encoding="utf-8")
+    else:
+        print(json.dumps(found, indent=1) if args.json else table(found))
     return 0
 
 
