@@ -277,6 +277,6 @@ def test_damaged_files(tmp_path: Path, rules: str, words: str, what: str) -> Non
 
 
 def test_a_rule_takes_no_whole_word() -> None:
-    rule = Rule(True, "cat", "dogs", (), frozenset())
+    rule = Rule("S", True, "cat", "dogs", (), frozenset(), 4)
     assert rule.of("cat", True) is None and rule.of("cat", False) is None and rule.of("acat", True) == "adogs"
     assert Affixes().forms("cat", frozenset("S")) == ["cat"]

@@ -1,11 +1,12 @@
 """Forms of lemmas from dictionaries of hunspell: FILE.dic, words with the names of rules, and FILE.aff, the rules.
 
     kabina/ZQ                   a word, and the rules (flags) that apply to it
-    SFX Z a ách [^ij]a          rule Z: of a word that ends so, take `a` away and add `ách`; 0: nothing
+    SFX Z a ách [^ij]a          rule Z: remove `a` from a word with this ending and add `ách`; 0: nothing
 
-A rule may name further flags, for one more suffix or a prefix behind it (`ing/S`); prefixes and suffixes cross where
-both say Y. The word is what its forms are forms of, unless it says another (`st:`). What hunspell knows beside it, such
-as compounds and replacements for suggestions, is not read. Format: hunspell(5).
+A rule may name further flags, for one more suffix or a prefix (`ing/S`). Prefixes and suffixes cross if both have Y.
+The word is the lemma of its forms, unless its line names another (`st:`). Every directive that decides which forms
+exist, or how a text may spell them, is read (hunspell_affixes.py). Compounds are not listed: a warning counts the words
+that form some. Format: hunspell(5).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form, place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.hunspell_affixes import iter_encoded, named_by, read_affixes, split_flags
+from fairseq_llrnn.lexicon.readers.hunspell_affixes import Affixes, iter_encoded, named_by, read_affixes, split_flags
 from fairseq_llrnn.lexicon.table import Asked, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
-WITHOUT_WORD, FORBIDDEN, NOT_IN_TEXT = "without a word", "forbidden", "without a form in the text"
+WITHOUT_WORD, FORBIDDEN, IN_COMPOUNDS = "without a word", "forbidden", "in compounds only"
+WITHOUT_FORM, NOT_IN_TEXT = "without a form", "without a form in the text"
 DESCRIPTIONS = "descriptions of words (AM)"
 STEM = re.compile(r"(?:^|\s)st:(\S+)")
 ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and flags, and a number of AM
@@ -42,59 +44,62 @@ def rules_of(path: Path | str, called: str = "") -> Path:
 def iter_hunspell(
     path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str, form: str | None = None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Lemmas and their forms, in the order of FILE.dic; its rules stand beside it in FILE.aff.
+    """Yield lemmas and their forms, in the order of FILE.dic; its rules stand next to it in FILE.aff.
+
+    A form that the text spells in another way, which ICONV or IGNORE permits, is yielded as the text spells it.
+    A warning at the end counts words with too many forms, words of compounds, and lines and flags without effect.
 
     Args:
-        words: of a text: only lemmas with a form among them are answered; a warning says that there is none. spelled:
+        words: of a text: only lemmas with a form among them are yielded; a warning reports that there is none. spelled:
             how the text spells a form; it may not change its length. form: of files/text_lines.py, in which both files
             are read; conditions and flags are of single characters, and want NFC.
-
-    Words with too many forms, and flags that nothing defines, are counted in a warning at the end.
 
     Raises:
         DataError: a file that is missing, or is not in the format, with line.
     """
     affixes = read_affixes(rules_of(path), form)
+    inners: set[str] = set()  # the words as the dictionary has them
+    otherwise: dict[str, list[str]] = {}  # such a word -> those of the text that are spelled in another way
+    for word in words or ():
+        inner = affixes.inner(affixes.conversions["ICONV"].of(word))
+        inners.add(inner)
+        if affixes.outer(inner) != word:
+            otherwise.setdefault(inner, []).append(word)
+
+    def in_text(form: str) -> list[str]:
+        others, outer = otherwise.get(spelled(form), []), affixes.outer(form)
+        return others if others and spelled(outer) not in (words or ()) else [outer, *others]
+
     prefixes = {(spelled(rule.add), spelled(rule.strip)) for of_flag in affixes.prefixes.values() for rule in of_flag}
-    begins = None if words is None else _begins(words, prefixes)
+    begins = None if words is None else _begins(inners, prefixes)
+    homonyms: dict[str, bool] = {}  # word -> whether it is forbidden: the first entry decides
+    if "forbidden" in affixes.special:
+        for _, word, flags, _ in _entries(path, affixes):
+            homonyms.setdefault(word, affixes.has(flags, "forbidden"))
     count = ReadCount(path, "words")
-    for number, line in iter_encoded(path, affixes.encoding, form):
-        if number == 1:
-            if not line.split() or not line.split()[0].isdecimal():
-                raise DataError(
-                    f"{place(path, 1)}: expected the number of words, found {shown(line)}; is it a dictionary of "
-                    "hunspell?"
-                )
-            continue
-        if not line.strip(" \t") or line.startswith(("\t", "# ")):
-            continue
+    for where, word, flags, morphology in _entries(path, affixes):
         count.entries += 1
-        where = place(path, number)
-        text, _, morphology_text = line.partition("\t")
-        if affixes.morphology and (alias := ALIAS.fullmatch(line)):
-            text, morphology_text = alias[1], named_by(alias[2], affixes.morphology, DESCRIPTIONS, where)
-        elif morphology := MORPHOLOGY.search(text):
-            text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
-        word, flags = split_flags(text.strip(" "), affixes, where)
         if not word:
             count.left_out[WITHOUT_WORD] += 1
             continue
         refuse_blank(word, where, "the word")
         affixes.words[flags] += 1
-        if affixes.has(flags, "forbidden"):
-            count.left_out[FORBIDDEN] += 1
+        if affixes.has(flags, "forbidden") or affixes.has(flags, "in compounds"):
+            count.left_out[FORBIDDEN if affixes.has(flags, "forbidden") else IN_COMPOUNDS] += 1
             continue
         # what suffixes leave of a lemma must be the beginning of a word, or none of its forms is one
         if begins is not None and not any(spelled(word)[: len(word) - n] in begins for n in affixes.strips(flags)):
             count.left_out[NOT_IN_TEXT] += 1
             continue
-        forms = affixes.forms(word, flags)
-        if words is None or any(spelled(form) in words for form in forms):
-            count.read += 1
-            stem = STEM.search(morphology_text)
-            yield stem[1] if stem else word, forms
-        else:
+        forms = [form for form in affixes.forms(word, flags) if not homonyms.get(form)]
+        if words is not None and not any(spelled(form) in inners for form in forms):
             count.left_out[NOT_IN_TEXT] += 1
+        elif not forms:
+            count.left_out[WITHOUT_FORM] += 1
+        else:
+            count.read += 1
+            stem = STEM.search(morphology)
+            yield stem[1] if stem else affixes.outer(word), [one for form in forms for one in in_text(form)]
     count.done()
     if not count.entries:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
@@ -103,6 +108,32 @@ def iter_hunspell(
         notes.append(f"none of the forms of its {count.entries:,} words is in the text; is it of the same language?")
     if notes:
         logger.warning(f"{path}: {'; '.join(notes)}")
+
+
+def _entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str, frozenset[str], str]]:
+    """Yield each entry of FILE.dic: its place, its word as rules are applied to it, its flags and its morphology."""
+
+    def used(line: str) -> str:  # comments may be in another encoding
+        return "" if line.startswith(("\t", "# ")) else line
+
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, used):
+        where = place(path, number)
+        if number == 1:
+            if not line.split() or not line.split()[0].isdecimal():
+                raise DataError(
+                    f"{where}: expected the number of words, found {shown(line)}; is it a dictionary of hunspell? If "
+                    "so, write the number of its other lines into a new first line"
+                )
+            continue
+        if not line.strip(" \t"):
+            continue
+        text, _, morphology_text = line.partition("\t")
+        if affixes.morphology and (alias := ALIAS.fullmatch(line)):
+            text, morphology_text = alias[1], named_by(alias[2], affixes.morphology, DESCRIPTIONS, where)
+        elif morphology := MORPHOLOGY.search(text):
+            text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
+        word, flags = split_flags(text.strip(" "), affixes, where)
+        yield where, affixes.inner(word), flags, morphology_text
 
 
 def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:

@@ -1,4 +1,8 @@
-"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py): what forms a word with flags has.
+"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py): which forms a word with flags has.
+
+Two suffixes and one prefix at most stand around a word; with COMPLEXPREFIXES two prefixes and one suffix. Then words
+and rules are read from right to left, and prefixes are suffixes. Two halves of a circumfix (CIRCUMFIX) need each other.
+An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
 
 Files are untrusted: a file has at most MOST_RULES rules, a word at most MOST_FORMS forms, found by at most MOST_TRIES
 rules; nothing is executed, and conditions are compared letter by letter.
@@ -9,13 +13,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import in_form, numbered, opened, place, shown
+from fairseq_llrnn.files.text_lines import decoded, in_form, numbered, opened, place, shown
 
 MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
 MOST_TRIES = 100_000
@@ -23,38 +27,59 @@ MOST_RULES = 200_000
 # of SET
 ENCODING = re.compile(r"(?i)(utf-?8|(us-)?ascii|iso-?8859-\d{1,2}|koi8-[ru]|(microsoft-)?cp-?125\d|tis620(-2533)?)")
 FLAG_KINDS = ("short", "long", "num", "utf-8")
+# Lines that name a flag, and what the flag means.
 SPECIAL = {
-    "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "bare", "FORBIDDENWORD": "forbidden",
-    "CIRCUMFIX": "circumfix",
-} | dict.fromkeys(
-    (
-        "COMPOUNDFLAG", "COMPOUNDBEGIN", "COMPOUNDLAST", "COMPOUNDEND", "COMPOUNDMIDDLE", "COMPOUNDPERMITFLAG",
-        "COMPOUNDFORBIDFLAG", "COMPOUNDROOT", "FORCEUCASE", "KEEPCASE", "LEMMA_PRESENT", "NOSUGGEST", "SUBSTANDARD",
-        "SYLLABLENUM", "WARN",
+    "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "in compounds", "FORBIDDENWORD": "forbidden",
+    "WARN": "warn", "CIRCUMFIX": "circumfix",
+    **dict.fromkeys(
+        ("COMPOUNDFLAG", "COMPOUNDBEGIN", "COMPOUNDMIDDLE", "COMPOUNDLAST", "COMPOUNDEND"), "compounds"
     ),
-    "of no use here",
+}  # fmt: skip
+CONVERSIONS = ("ICONV", "OCONV")
+TABLES = ("AF", "AM", *CONVERSIONS)
+# No form of a word depends on these; the first ones name flags. COMPOUNDRULE tells which words form compounds.
+WITH_FLAGS = (
+    "KEEPCASE", "NOSUGGEST", "NONGRAMSUGGEST", "SUBSTANDARD", "LEMMA_PRESENT", "COMPOUNDPERMITFLAG",
+    "COMPOUNDFORBIDFLAG", "COMPOUNDROOT", "COMPOUNDRULE", "CHECKCOMPOUNDPATTERN", "FORCEUCASE", "SYLLABLENUM",
 )  # fmt: skip
-PATTERNS = ("COMPOUNDRULE", "CHECKCOMPOUNDPATTERN")  # have flags among other signs
+HARMLESS = (
+    "TRY", "KEY", "REP", "MAP", "PHONE", "BREAK", "WORDCHARS", "LANG", "LANGCODE", "NAME", "HOME", "VERSION",
+    "MAXCPDSUGS", "MAXNGRAMSUGS", "MAXDIFF", "ONLYMAXDIFF", "NOSPLITSUGS", "SUGSWITHDOTS", "CHECKSHARPS", "CHECKNUM",
+    "COMPOUNDMIN", "COMPOUNDWORDMAX", "COMPOUNDSYLLABLE", "COMPOUNDMORESUFFIXES", "CHECKCOMPOUNDDUP",
+    "CHECKCOMPOUNDREP", "CHECKCOMPOUNDCASE", "CHECKCOMPOUNDTRIPLE", "SIMPLIFIEDTRIPLE",
+)  # fmt: skip
+# Directives -> how many cells of their lines matter.
+DIRECTIVES = {
+    **dict.fromkeys((*SPECIAL, *WITH_FLAGS, "SET", "FLAG", "IGNORE", "AF"), 2),
+    **dict.fromkeys((*HARMLESS, "FULLSTRIP", "COMPLEXPREFIXES", "FORBIDWARN"), 1),
+    "SFX": 5, "PFX": 5, "ICONV": 3, "OCONV": 3, "AM": 1_000,
+}  # fmt: skip
+DIRECTIVE = re.compile(r"[A-Z][A-Z_]+")
+CELL = re.compile(r"[^ \t]+")  # hunspell takes no other blank for one, such as U+00A0
+UNDECODED = re.compile("[\udc80-\udcff]")
+RULE_FLAG = re.compile(r"\(([^)]*)\)|([^*?])")  # of COMPOUNDRULE: `(aa)*b?`
 VARIATION_SELECTORS = "\ufe0e\ufe0f"  # behind a sign, that it be shown as text or as a picture
 SAME = "take .dic and .aff of the same dictionary"
 Alias = TypeVar("Alias")
 NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # what stands behind it does not count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
     """An affix."""
 
+    flag: str
     crosses: bool
     strip: str
     add: str
     condition: tuple[tuple[bool, str], ...]  # letters in order: whether it is none of these, and which
     flags: frozenset[str]
+    shortest: int  # length of the shortest word that it applies to
 
     def of(self, word: str, is_suffix: bool) -> str | None:
-        """The form; None where the rule does not apply. Nothing is left of no word."""
+        """Return the form; None if the rule does not apply."""
         fits = word.endswith(self.strip) if is_suffix else word.startswith(self.strip)
-        if not fits or len(word) <= len(self.strip) or len(word) < len(self.condition):
+        if not fits or len(word) < self.shortest:
             return None
         first = len(word) - len(self.condition) if is_suffix else 0
         for at, (negated, letters) in enumerate(self.condition, first):
@@ -65,9 +90,34 @@ class Rule:
         return self.add + word[len(self.strip) :]
 
 
+class Conversion:
+    """Replace parts of words, the longest first: `ICONV ’ '`; `_` is the edge of the word."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, dict[int, str]] = {}  # by where they stand: 1 at the beginning, 2 at the end, 3 both
+
+    def add(self, part: str, text: str) -> None:
+        edges = part.startswith("_") + 2 * (part.endswith("_") and len(part) > 1)
+        self.texts.setdefault(part.removeprefix("_").removesuffix("_"), {})[edges] = text
+
+    def of(self, word: str) -> str:
+        if not self.texts:
+            return word
+        longest = max(map(len, self.texts))
+        converted, at = "", 0
+        while at < len(word):
+            part = next((word[at : at + n] for n in range(longest, 0, -1) if word[at : at + n] in self.texts), word[at])
+            edges = (at == 0) + 2 * (at + len(part) == len(word))
+            texts = self.texts.get(part, {})
+            text = next((texts[edge] for edge in (3, 2, 1, 0) if edge & edges == edge and edge in texts), None)
+            converted += word[at] if text is None else text
+            at += 1 if text is None else len(part)
+        return converted
+
+
 @dataclass
 class _Table:
-    """The rules of a flag, or the aliases, that a header announces."""
+    """Lines that a header announces: rules of a flag, aliases or conversions."""
 
     where: str
     expected: int
@@ -77,73 +127,108 @@ class _Table:
 
 @dataclass
 class Affixes:
-    """What FILE.aff says."""
+    """Directives and rules of FILE.aff."""
 
     encoding: str = "latin-1"
+    form: str | None = None  # the Unicode form that both files are read in
     flag_kind: str = "short"
+    full_strip: bool = False  # FULLSTRIP: a rule may take the whole word away
+    is_reversed: bool = False  # COMPLEXPREFIXES
+    ignored: dict[int, None] = field(default_factory=dict)  # IGNORE
+    conversions: dict[str, Conversion] = field(default_factory=lambda: {name: Conversion() for name in CONVERSIONS})
     suffixes: dict[str, list[Rule]] = field(default_factory=dict)
     prefixes: dict[str, list[Rule]] = field(default_factory=dict)
     tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header that was read
     aliases: list[frozenset[str]] = field(default_factory=list)  # AF
     morphology: list[str] = field(default_factory=list)  # AM
-    special: dict[str, set[str]] = field(default_factory=dict)  # bare, forbidden, circumfix, … -> flags
-    patterns: str = ""  # of compounds
+    special: dict[str, set[str]] = field(default_factory=dict)  # values of SPECIAL -> flags
+    lines: Counter[str] = field(default_factory=Counter)  # by directive
+    named: str = ""  # flags in lines that no form depends on
     rules: int = 0
     cut: list[str] = field(default_factory=list)  # words that have more forms than were found
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
     _memo: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
+    _prefixes: dict[tuple[frozenset[str], bool | None, bool, bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
     def has(self, flags: frozenset[str], what: str) -> bool:
         return not flags.isdisjoint(self.special.get(what, ()))
 
+    def inner(self, word: str) -> str:
+        """Return a word or affix as rules are applied to it: without IGNORE's characters, reversed if rules are."""
+        word = word.translate(self.ignored)
+        return word[::-1] if self.is_reversed else word
+
+    def outer(self, form: str) -> str:
+        """Return a form as texts spell it."""
+        return self.conversions["OCONV"].of(form[::-1] if self.is_reversed else form)
+
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
-        """All forms of a word, itself first if it is one; the first MOST_FORMS of them, and then it is among `cut`."""
-        forms = {} if self.has(flags, "bare") else {word: None}
-        tries, is_cut = 0, False
-        # word and forms: whether a prefix may come before it, flags that bring prefixes, whether of a circumfix, and
-        # flags that bring one more suffix
-        stems = [(word, True, flags, False, flags)]
-        for depth in (1, 2):
-            begin = 0 if depth == 1 else 1
-            for stem, crosses, flags_of_stem, _, more in stems[begin:]:
-                rules = self._rules(more, True)
-                tries += len(rules)
-                if is_cut := tries > MOST_TRIES or len(forms) > MOST_FORMS:
-                    break
-                for rule in rules:
-                    form = rule.of(stem, True)
-                    if form is None:
-                        continue
-                    both = self.has(rule.flags, "circumfix")
-                    if not both and not self.has(rule.flags, "bare"):
-                        forms[form] = None
-                    stems.append((form, crosses and rule.crosses, flags_of_stem | rule.flags, both, rule.flags))
-        for stem, crosses, flags_of_stem, both, _ in stems:
-            rules = self._rules(flags_of_stem, False) if crosses else ()
-            tries += len(rules)
-            if is_cut := is_cut or tries > MOST_TRIES or len(forms) > MOST_FORMS:
+        """Return all forms of a word, itself first if it is one.
+
+        A word with more than MOST_FORMS forms gets the first of them, and stands in `cut`.
+        """
+        forms: dict[str, None] = {}
+        for tries, form in enumerate(() if self.has(flags, "in compounds") else self._tried(word, flags)):
+            if tries > MOST_TRIES or len(forms) > MOST_FORMS:
+                self.cut.append(word)
                 break
-            for rule in rules:
-                form = rule.of(stem, False)
-                if form is None or not (rule.crosses or stem == word):
-                    continue
-                around = self.has(rule.flags, "circumfix")
-                if around == both and not self.has(rule.flags, "bare"):
-                    forms[form] = None
-                # a prefix of the word itself may bring a suffix
-                further = self._rules(rule.flags, True) if rule.crosses and stem == word else ()
-                tries += len(further)
-                for suffix in further:
-                    whole = suffix.of(form, True) if suffix.crosses else None
-                    fits = self.has(suffix.flags, "circumfix") == around
-                    if whole is not None and fits and not self.has(suffix.flags, "bare"):
-                        forms[whole] = None
-        self.cut += [word] * (is_cut or len(forms) > MOST_FORMS)
+            if form:
+                forms[form] = None
         return list(forms)[:MOST_FORMS]
 
+    def _tried(self, word: str, flags: frozenset[str]) -> Iterator[str | None]:
+        """Yield a form, or None, for each rule that is tried: the word, its suffixes, then its prefixes.
+
+        A prefix is the outer affix: its condition is of the word with its suffixes, which it may name itself.
+        """
+        yield None if self.has(flags, "bare") else word
+        stems = [(word, self._before(flags, False, True, crosses=False))]  # with the prefixes that may stand before it
+        firsts = []
+        for prefix in (None, *(rule for rule in self._rules(flags, False) if rule.crosses and rule.flags)):
+            for rule in self._rules(prefix.flags if prefix else flags, True):
+                form = rule.of(word, True)
+                is_half, is_bare = self.has(rule.flags, "circumfix"), self.has(rule.flags, "bare")
+                yield None if prefix or is_half or is_bare else form
+                if form is not None:
+                    around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
+                    stems.append((form, _only(prefix, around)))
+                    firsts.append((form, rule, is_half, prefix))
+        for first, rule_of_first, is_half, prefix in firsts:
+            for rule in self._rules(rule_of_first.flags, True):
+                form = rule.of(first, True)
+                yield None if prefix or is_half else form
+                if form is not None and rule.crosses:
+                    named = (flags | rule_of_first.flags) - rule.flags
+                    around = self._before(named, is_half, False) if rule_of_first.crosses else ()
+                    stems.append((form, _only(prefix, around)))
+                    if not prefix and not is_half:
+                        stems.append((form, self._before(rule.flags, None, False)))
+        for stem, prefixes in stems:
+            yield from (rule.of(stem, False) for rule in prefixes)
+
+    def _before(
+        self, flags: frozenset[str], is_half: bool | None, is_bare: bool, crosses: bool = True
+    ) -> tuple[Rule, ...]:
+        """Return the prefixes of flags that complete a word with suffixes.
+
+        Args:
+            is_half: whether the first suffix is half of a circumfix; None: a prefix may be half of one, or not.
+            is_bare: whether the first suffix needs a further affix. crosses: whether the prefix must be able to cross.
+        """
+        key = (flags, is_half, is_bare, crosses)
+        if key not in self._prefixes:
+            self._prefixes[key] = tuple(
+                rule
+                for rule in self._rules(flags, False)
+                if (rule.crosses or not crosses)
+                and is_half in (None, self.has(rule.flags, "circumfix"))
+                and not (is_bare and self.has(rule.flags, "bare"))
+            )
+        return self._prefixes[key]
+
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
-        """How many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
+        """Return how many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
 
         More than there can be, rather than fewer: a second suffix may take what the first has added, or not.
         """
@@ -160,77 +245,125 @@ class Affixes:
         return lengths
 
     def notes(self) -> list[str]:
-        """What is worth telling when all words were read: those that are cut, and flags that nothing defines."""
+        """Return what to warn of when all words were read."""
         notes = []
         if self.cut:
-            some = ", ".join(map(shown, self.cut[:3])) + (", …" if len(self.cut) > 3 else "")
             notes.append(
-                f"{len(self.cut):,} words have too many forms ({some}): those behind {MOST_FORMS:,} are left out"
+                f"{len(self.cut):,} words have too many forms ({_some(self.cut, 3)}): those behind {MOST_FORMS:,} are "
+                "left out"
             )
+        if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
+            names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
+            notes.append(f"{compounds:,} words also form compounds ({', '.join(names)}), which are not listed")
+        if unknown := [name for name in self.lines if name not in DIRECTIVES]:
+            lines = sum(self.lines[name] for name in unknown)
+            notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_some(unknown)}) and no effect")
         every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
-        defined = {*self.suffixes, *self.prefixes}.union(*self.special.values())
+        defined = {*self.suffixes, *self.prefixes, *VARIATION_SELECTORS}.union(*self.special.values())
 
-        def unknown(flags: frozenset[str]) -> list[str]:
-            return [flag for flag in flags - defined if flag not in self.patterns and flag not in VARIATION_SELECTORS]
+        def undefined(flags: frozenset[str]) -> list[str]:
+            return [flag for flag in flags - defined if flag not in self.named]
 
-        if lost := {flag for flags in (*self.words, *(rule.flags for rule in every)) for flag in unknown(flags)}:
-            words = sum(count for flags, count in self.words.items() if unknown(flags))
-            rules = sum(bool(unknown(rule.flags)) for rule in every)
-            some = ", ".join(map(shown, sorted(lost)[:5])) + (", …" if len(lost) > 5 else "")
-            notes.append(f"{words:,} words and {rules:,} affix rules have flags that no line defines ({some})")
+        if lost := {flag for flags in (*self.words, *(rule.flags for rule in every)) for flag in undefined(flags)}:
+            words = sum(count for flags, count in self.words.items() if undefined(flags))
+            rules = sum(bool(undefined(rule.flags)) for rule in every)
+            notes.append(
+                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_some(sorted(lost))})"
+            )
         return notes
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
-        """Those that a set of flags names."""
-        rules_of_flags = self._memo.get((flags, are_suffixes))
-        if rules_of_flags is None:
+        """Return those that flags name, without those that only compounds have."""
+        if (flags, are_suffixes) not in self._memo:
             rules = self.suffixes if are_suffixes else self.prefixes
-            rules_of_flags = tuple(rule for flag in sorted(flags) for rule in rules.get(flag, ()))
-            self._memo[flags, are_suffixes] = rules_of_flags
-        return rules_of_flags
+            named = (rule for flag in sorted(flags) for rule in rules.get(flag, ()))
+            self._memo[flags, are_suffixes] = tuple(rule for rule in named if not self.has(rule.flags, "in compounds"))
+        return self._memo[flags, are_suffixes]
+
+
+def _only(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the prefixes around a stem: if one of them brought its suffix, that one."""
+    return around if prefix is None else (prefix,) if prefix in around else ()
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(map(shown, names[:most])) + (", …" if len(names) > most else "")
 
 
 def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
-    """The rules of a dictionary, read in a Unicode form. Raises DataError, with line."""
+    """Read FILE.aff in a Unicode form. Raises DataError, with line."""
     affixes = Affixes()
-    for number, line in iter_encoded(path, "latin-1"):  # what it is written in is written in it, in ASCII
-        cells = line.split()
+    for number, line in iter_encoded(path, "latin-1", used=_used):  # names of directives are ASCII
+        cells = CELL.findall(line)
+        where = place(path, number)
         if cells[:1] == ["SET"] and len(cells) > 1:
-            affixes.encoding = _encoding(cells[1], place(path, number))
+            affixes.encoding = _encoding(cells[1], where)
         elif cells[:1] == ["FLAG"]:
             affixes.flag_kind = cells[1].lower() if len(cells) > 1 else ""
             if affixes.flag_kind not in FLAG_KINDS:
-                raise DataError(
-                    f"{place(path, number)}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line"
-                )
+                raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
+        affixes.lines.update(cells[:1])
+    affixes.full_strip, affixes.is_reversed = "FULLSTRIP" in affixes.lines, "COMPLEXPREFIXES" in affixes.lines
+    # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
+    affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
     plain = Affixes(flag_kind=affixes.flag_kind)  # by which flags are read that are no alias
-    for number, line in iter_encoded(path, affixes.encoding, form):
-        cells = line.split()
-        if not cells or cells[0].startswith("#"):
-            continue
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used):
+        name, *cells = CELL.findall(line) or [""]
         where = place(path, number)
-        if cells[0] in SPECIAL and len(cells) > 1:
-            affixes.special.setdefault(SPECIAL[cells[0]], set()).add(_flag(cells[1], affixes.flag_kind, where))
-        elif cells[0] in PATTERNS:
-            affixes.patterns += f" {line}"
-        elif cells[0] in ("AF", "AM") and len(cells) > 1:
-            if cells[0] not in affixes.tables:
-                affixes.tables[cells[0]] = _Table(where, _number(cells[1], f"{cells[0]} number", cells, where))
-                continue
-            affixes.tables[cells[0]].lines += 1
-            if cells[0] == "AF":
-                affixes.aliases.append(_flags(cells[1], plain, where))
-            else:
-                affixes.morphology.append(" ".join(cells[1:]))
-        elif cells[0] in ("SFX", "PFX"):
-            _add_rule(cells, affixes, where)
+        if name in SPECIAL:
+            flag = _flag("".join(cells), affixes.flag_kind, where)
+            affixes.special.setdefault(SPECIAL[name], set()).add(flag)
+        elif name == "IGNORE":
+            affixes.ignored = dict.fromkeys(map(ord, "".join(cells)))
+        elif name in TABLES and cells:
+            _add_line(name, cells, affixes, plain, where)
+        elif name in ("SFX", "PFX"):
+            _add_rule([name, *cells], affixes, where)
+        elif name in WITH_FLAGS or name not in DIRECTIVES:
+            affixes.named += f" {''.join(cells)}"
+            if name == "COMPOUNDRULE" and not "".join(cells).isdecimal():
+                flags = {in_brackets or flag for in_brackets, flag in RULE_FLAG.findall("".join(cells))}
+                affixes.special.setdefault("compounds", set()).update(flags)
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
                 f"{table.where}: expected {table.expected:,} lines `{name} …` below, as it says, found "
                 f"{table.lines:,}; correct the number, or copy the file again"
             )
+    if "FORBIDWARN" in affixes.lines:
+        affixes.special.setdefault("forbidden", set()).update(affixes.special.get("warn", ()))
     return affixes
+
+
+def _used(line: str) -> str:
+    """Return the cells of FILE.aff's line that matter here; others, such as comments, may be in another encoding."""
+    cells = CELL.findall(line)
+    if not cells or not DIRECTIVE.fullmatch(cells[0]):
+        return ""
+    name = cells[0]
+    if name in WITH_FLAGS or name not in DIRECTIVES:
+        return UNDECODED.sub("", " ".join(cells[:2]))
+    is_header = name in ("SFX", "PFX") and len(cells) > 3 and cells[2] in "YN" and cells[3].isdecimal()
+    return " ".join(cells[: 4 if is_header else DIRECTIVES[name]])
+
+
+def _add_line(name: str, cells: list[str], affixes: Affixes, plain: Affixes, where: str) -> None:
+    """Add a line of TABLES: the header, an alias, or a conversion."""
+    if name not in affixes.tables:
+        affixes.tables[name] = _Table(where, _number(cells[0], f"{name} number", [name, *cells], where))
+        return
+    affixes.tables[name].lines += 1
+    if name == "AF":
+        affixes.aliases.append(_flags(cells[0], plain, where))
+    elif name == "AM":
+        affixes.morphology.append(" ".join(cells))
+    elif len(cells) == 2 and cells[0].strip("_"):
+        affixes.conversions[name].add(*cells)
+    else:
+        raise DataError(
+            f"{where}: expected `{name} characters characters`, found {shown(' '.join([name, *cells]))}; correct the "
+            "line"
+        )
 
 
 def _number(text: str, shape: str, cells: list[str], where: str) -> int:
@@ -263,11 +396,14 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
     if affixes.rules > MOST_RULES:
         raise DataError(f"{where}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
     text, flags = split_flags(add, affixes, where, word=False)
-    rule = Rule(
-        table.crosses, "" if strip == "0" else strip, "" if text == "0" else text,
-        _condition(cells[4] if len(cells) > 4 else ".", where), flags,
-    )  # fmt: skip
-    (affixes.suffixes if kind == "SFX" else affixes.prefixes).setdefault(flag, []).append(rule)
+    text, strip = affixes.inner("" if text == "0" else text), "" if strip == "0" else strip
+    condition = _condition(cells[4] if len(cells) > 4 else ".", where)
+    if affixes.is_reversed:
+        strip, condition = strip[::-1], condition[::-1]
+    shortest = max(len(condition), len(strip) + (not affixes.full_strip))
+    rule = Rule(flag, table.crosses, strip, text, condition, flags, shortest)
+    is_suffix = (kind == "SFX") != affixes.is_reversed
+    (affixes.suffixes if is_suffix else affixes.prefixes).setdefault(flag, []).append(rule)
 
 
 def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
@@ -299,11 +435,21 @@ def _encoding(name: str, where: str) -> str:
     )
 
 
-def iter_encoded(path: Path | str, encoding: str, form: str | None = None) -> Iterator[tuple[int, str]]:
-    """Numbers and lines, in a Unicode form. Raises DataError as `files.text_lines.decoded`."""
+def iter_encoded(
+    path: Path | str, encoding: str, form: str | None = None, used: Callable[[str], str] = str
+) -> Iterator[tuple[int, str]]:
+    """Yield numbers and lines, in a Unicode form; of each line, what `used` returns.
+
+    Raises:
+        DataError: that is not in the encoding, or the file cannot be read (`files.text_lines.decoded`).
+    """
     with opened(path) as (source, _):
-        for number, line in numbered(source, path, encoding, f"SET of FILE.aff says so; {SAME}"):
-            yield number, in_form(line, form)
+        for number, line in numbered(source, path, "latin-1"):
+            raw = line.encode("latin-1")
+            text = used(raw.decode(encoding, "surrogateescape"))
+            if UNDECODED.search(text):
+                decoded(raw, path, number, encoding, f"SET of FILE.aff says so; {SAME}")
+            yield number, in_form(text, form)
 
 
 def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alias:
