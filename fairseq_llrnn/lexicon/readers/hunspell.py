@@ -61,7 +61,7 @@ def iter_hunspell(
     inners: set[str] = set()  # the words as the dictionary has them
     otherwise: dict[str, list[str]] = {}  # such a word -> those of the text that are spelled in another way
     for word in words or ():
-        inner = affixes.inner(affixes.conversions["ICONV"].of(word))
+        inner = affixes.read(word)
         inners.add(inner)
         if affixes.outer(inner) != word:
             otherwise.setdefault(inner, []).append(word)
@@ -74,10 +74,10 @@ def iter_hunspell(
     begins = None if words is None else _begins(inners, prefixes)
     homonyms: dict[str, bool] = {}  # word -> whether it is forbidden: the first entry decides
     if "forbidden" in affixes.special:
-        for _, word, flags, _ in _entries(path, affixes):
+        for _, word, flags, _ in iter_entries(path, affixes):
             homonyms.setdefault(word, affixes.has(flags, "forbidden"))
     count = ReadCount(path, "words")
-    for where, word, flags, morphology in _entries(path, affixes):
+    for where, word, flags, morphology in iter_entries(path, affixes):
         count.entries += 1
         if not word:
             count.left_out[WITHOUT_WORD] += 1
@@ -110,7 +110,7 @@ def iter_hunspell(
         logger.warning(f"{path}: {'; '.join(notes)}")
 
 
-def _entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str, frozenset[str], str]]:
+def iter_entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str, frozenset[str], str]]:
     """Yield each entry of FILE.dic: its place, its word as rules are applied to it, its flags and its morphology."""
 
     def used(line: str) -> str:  # comments may be in another encoding

@@ -159,9 +159,15 @@ class Affixes:
         word = word.translate(self.ignored)
         return word[::-1] if self.is_reversed else word
 
+    def read(self, word: str) -> str:
+        """Return a word of a text as the dictionary has it."""
+        return self.inner(self.conversions["ICONV"].of(word))
+
     def outer(self, form: str) -> str:
-        """Return a form as texts spell it."""
-        return self.conversions["OCONV"].of(form[::-1] if self.is_reversed else form)
+        """Return a form as texts spell it: as OCONV spells it, unless ICONV has no way back from there."""
+        plain = form[::-1] if self.is_reversed else form
+        converted = self.conversions["OCONV"].of(plain)
+        return converted if converted == plain or self.read(converted) == form else plain
 
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
         """Return all forms of a word, itself first if it is one.
@@ -187,13 +193,14 @@ class Affixes:
         firsts = []
         for prefix in (None, *(rule for rule in self._rules(flags, False) if rule.crosses and rule.flags)):
             for rule in self._rules(prefix.flags if prefix else flags, True):
-                form = rule.of(word, True)
+                if (form := rule.of(word, True)) is None:
+                    yield None
+                    continue
                 is_half, is_bare = self.has(rule.flags, "circumfix"), self.has(rule.flags, "bare")
                 yield None if prefix or is_half or is_bare else form
-                if form is not None:
-                    around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
-                    stems.append((form, _only(prefix, around)))
-                    firsts.append((form, rule, is_half, prefix))
+                around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
+                stems.append((form, _only(prefix, around)))
+                firsts.append((form, rule, is_half, prefix))
         for first, rule_of_first, is_half, prefix in firsts:
             for rule in self._rules(rule_of_first.flags, True):
                 form = rule.of(first, True)
@@ -303,6 +310,8 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             if affixes.flag_kind not in FLAG_KINDS:
                 raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
         affixes.lines.update(cells[:1])
+    if affixes.flag_kind == "utf-8" and "SET" not in affixes.lines:
+        affixes.encoding = "utf-8"
     affixes.full_strip, affixes.is_reversed = "FULLSTRIP" in affixes.lines, "COMPLEXPREFIXES" in affixes.lines
     # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
