@@ -156,7 +156,7 @@ class Affixes:
 
     def inner(self, word: str) -> str:
         """Return a word or affix as rules are applied to it: without IGNORE's characters, reversed if rules are."""
-        word = word.translate(self.ignored)
+        word = word.translate(self.ignored) if self.ignored else word
         return word[::-1] if self.is_reversed else word
 
     def read(self, word: str) -> str:
@@ -328,11 +328,12 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             _add_line(name, cells, affixes, plain, where)
         elif name in ("SFX", "PFX"):
             _add_rule([name, *cells], affixes, where)
+        elif name == "COMPOUNDRULE":
+            rule = "".join(cells)
+            flags = () if rule.isdecimal() else (either or flag for either, flag in RULE_FLAG.findall(rule))
+            affixes.special.setdefault("compounds", set()).update(flags)
         elif name in WITH_FLAGS or name not in DIRECTIVES:
             affixes.named += f" {''.join(cells)}"
-            if name == "COMPOUNDRULE" and not "".join(cells).isdecimal():
-                flags = {in_brackets or flag for in_brackets, flag in RULE_FLAG.findall("".join(cells))}
-                affixes.special.setdefault("compounds", set()).update(flags)
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
