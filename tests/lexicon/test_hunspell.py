@@ -14,6 +14,12 @@ from fairseq_llrnn.lexicon.readers import hunspell_affixes
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import Affixes, Rule
 
+try:
+    import hunspell
+except ImportError:
+    hunspell = None
+needs_hunspell = pytest.mark.skipif(hunspell is None, reason="hunspell is not installed: pip install '.[hunspell]'")
+
 
 def forms(place: Path, rules: str, *words: str, encoding: str = "utf-8") -> dict[str, list[str]]:
     (place / "a.aff").write_text(rules, encoding=encoding)
@@ -68,7 +74,8 @@ CASES = {
     ),
     "such flags without FLAG": ("SET UTF-8\nSFX ☎\ufe0e Y 1\nSFX ☎\ufe0e 0 s .\n", "foo/☎\ufe0f", "foo foos"),
     "a word that goes": (
-        "FULLSTRIP\nSFX A Y 3\nSFX A aller va aller\nSFX A aller 0 aller\nSFX A er ons er\nPFX B Y 1\nPFX B aller ira .\n",
+        "FULLSTRIP\nSFX A Y 3\nSFX A aller va aller\nSFX A aller 0 aller\nSFX A er ons er\n"
+        "PFX B Y 1\nPFX B aller ira .\n",
         "aller/AB", "aller va allons ira",
     ),
     "a word that goes at once, or by and by": (
@@ -124,12 +131,16 @@ def test_forms(tmp_path: Path, case: str) -> None:
     assert [form for its in found.values() for form in its] == expected.split(" ")
 
 
+@needs_hunspell
 @pytest.mark.parametrize("case", sorted({*CASES} - {"a slash"}))  # one at the beginning is a fault of hunspell 1.7.2
 def test_hunspell_accepts_the_forms(tmp_path: Path, case: str) -> None:
-    hunspell = pytest.importorskip("hunspell", reason="hunspell is not installed: pip install '.[hunspell]'")
     forms(tmp_path, CASES[case][0], *CASES[case][1].split(" "))
-    checker = hunspell.Hunspell("a", hunspell_data_dir=str(tmp_path))
+    checker = _checker(tmp_path)
     assert [form for form in CASES[case][2].split(" ") if not checker.spell(form)] == []
+
+
+def _checker(place: Path) -> "hunspell.Hunspell | None":
+    return hunspell and hunspell.Hunspell("a", hunspell_data_dir=str(place))
 
 
 def random_dictionary(chance: random.Random, directives: str) -> tuple[str, list[str]]:
@@ -156,16 +167,16 @@ def random_dictionary(chance: random.Random, directives: str) -> tuple[str, list
     return "\n".join([*lines, ""]), [f"{word}/{some('ABPQ', 0.5) + some('N', 0.1)}" for word in words]
 
 
+@needs_hunspell
 @pytest.mark.parametrize("directives", ["", "FULLSTRIP", "COMPLEXPREFIXES", "FULLSTRIP COMPLEXPREFIXES"])
 def test_forms_are_those_of_hunspell(tmp_path: Path, directives: str) -> None:
     """All strings of up to six letters are asked of both; and a text's words find the lemmas whose forms they are."""
-    hunspell = pytest.importorskip("hunspell", reason="hunspell is not installed: pip install '.[hunspell]'")
     strings = ["".join(letters) for n in range(1, 7) for letters in itertools.product("ab", repeat=n)]
     for seed in range(60):
         rules, words = random_dictionary(random.Random(seed), directives)
         forms(tmp_path, rules, *words)
         found = [form for _, its in iter_hunspell(tmp_path / "a.dic") for form in its]
-        checker = hunspell.Hunspell("a", hunspell_data_dir=str(tmp_path))
+        checker = _checker(tmp_path)
         accepted = {string for string in strings if checker.spell(string)}
         assert {form for form in found if len(form) <= 6} == accepted, (rules, words)
         for form in set(found):
@@ -267,16 +278,111 @@ def test_encodings(tmp_path: Path, name: str) -> None:
     assert found == {"židle": ["židle"], "řeka": ["řeka", "řekách"]}
 
 
-DEBIAN = Path("/usr/share/hunspell")  # apt-get install hunspell-fr hunspell-de-de hunspell-id hunspell-hu …
-FORMS_IN = {
-    "fr": "suis es est sommes sont vais vas va vont irai ont eu", "id_ID": "bersamaan", "hu_HU": "kutyának", "sv_SE": "",
-    "de_DE": "gemacht", "hr_HR": "", "ca": "", "nl": "", "is_IS": "",
+COMMENTS = (b"\xe9", b"# caf\xe9", b"#caf\xe9", b"TRY \xe9", b"NAME caf\xe9", b"\xc3\xa9 \xff", b"OLD \xe9")
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_bytes_of_another_encoding_where_nothing_is_read(tmp_path: Path, comment: bytes) -> None:
+    rules = (b"SET UTF-8", comment, b"NEEDAFFIX X # \xe9", b"SFX S Y 1 #\xe9", b"SFX S 0 s . # \xe9", b"SFX T Y 1",
+             b"SFX T 0 \xc3\xa9/S . po:\xe9 #")  # fmt: skip
+    (tmp_path / "a.aff").write_bytes(b"\n".join(rules))
+    (tmp_path / "a.dic").write_bytes(b"3\n# caf\xe9\n\tcaf\xe9\ncat/ST\tpo:\xe9\ndog/S\n")
+    assert dict(iter_hunspell(tmp_path / "a.dic")) == {"cat": ["cat", "cats", "caté", "catés"], "dog": ["dog", "dogs"]}
+    for name, old, new, line in (
+        ("a.aff", b"0 s .", b"0 \xe9 .", 5), ("a.aff", b"N X", b"N \xe9", 0), ("a.dic", b"\tpo:", b"\tst:", 4),
+        ("a.dic", b"cat", b"c\xe9t", 4),
+    ):  # fmt: skip
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole.replace(old, new))
+        if whole.replace(old, new) != whole:
+            with pytest.raises(DataError, match=f"{name}, line {line}, byte .*: expected utf-8, found the byte 0xe9"):
+                list(iter_hunspell(tmp_path / "a.dic"))
+        (tmp_path / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("short", b"\xff"), ("short", b"\xf5"), ("long", b"\xf5\xe9")])
+@pytest.mark.parametrize("aliases", [False, True])
+def test_flags_of_bytes(tmp_path: Path, kind: str, flag: bytes, aliases: bool) -> None:
+    """hunspell's flags are bytes: Debian's hu_HU_u8 is in UTF-8, and its flags are not."""
+    head = b"SET UTF-8\n" + (b"FLAG long\n" if kind == "long" else b"") + (b"AF 1\nAF %b\n" % flag if aliases else b"")
+    other = b"\xc3" if kind == "short" else b"\xc3\xa9"
+    mark = b"1" if aliases else flag
+    rules = b"SFX %b Y 1\nSFX %b 0 \xc3\xa9/%b .\nSFX %b Y 1\nSFX %b \xc3\xa9 x .\n" % (flag, flag, mark, other, other)
+    (tmp_path / "a.aff").write_bytes(head + rules)
+    (tmp_path / "a.dic").write_bytes(b"2\ncaf\xc3\xa9/%b\nt\xc3\xa9\n" % mark)
+    expected = ["café", "caféé", "cafééé"]
+    assert dict(iter_hunspell(tmp_path / "a.dic")) == {"café": expected, "té": ["té"]}
+    if checker := _checker(tmp_path):
+        assert all(map(checker.spell, expected))
+    (tmp_path / "a.dic").write_bytes(b"2\ncaf\xe9/%b\n" % mark)
+    with pytest.raises(DataError, match="a.dic, line 2: expected utf-8 before /, found other bytes; convert the line"):
+        list(iter_hunspell(tmp_path / "a.dic"))
+
+
+SPELLINGS = {  # rules, words; forms without a text; a text, and the forms then
+    "an apostrophe": ("ICONV 1\nICONV ’ '\n", "l'an/S", "l'an l'ans", "l’an", "l’an l'ans"),
+    "both apostrophes": ("ICONV 1\nICONV ’ '\n", "l'an", "l'an", "l’an l'an", "l'an l’an"),
+    "letters that are written together": (
+        "ICONV 2\nICONV ij ĳ\nICONV IJ Ĳ\nOCONV 2\nOCONV ĳ ij\nOCONV Ĳ IJ\n", "ĳ/S", "ij ijs", "ĳ ijs", "ĳ ijs",
+    ),
+    "an output that is no input": ("OCONV 1\nOCONV ánó anó\n", "románó", "románó", "románó", "románó"),
+    "edges of words": (
+        "ICONV 4\nICONV _x a\nICONV x_ b\nICONV x c\nICONV _yy_ d\n", "acb d yyb", "acb d yyb", "xxx yy yyx",
+        "xxx yy yyx",
+    ),
+    "the longest part": ("ICONV 2\nICONV a x\nICONV ab y\n", "yx xc", "yx xc", "aba ac", "aba ac"),
+    "marks": ("IGNORE \u0301\u064b\n", "mu\u0301ka/S", "muka mukas", "muka\u0301", "muka\u0301 mukas"),
+    "marks of two kinds": (
+        "IGNORE \u0301\u064b\n", "muka", "muka", "muka mu\u0301ka muka\u064b", "muka mu\u0301ka muka\u064b",
+    ),
+    "from right to left": ("COMPLEXPREFIXES\nICONV 1\nICONV ’ '\n", "l'an/S", "l'an l'ans", "l’an", "l’an l'ans"),
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("case", list(SPELLINGS))
+def test_spellings_of_a_text(tmp_path: Path, case: str) -> None:
+    rules, words, expected, text, in_text = SPELLINGS[case]
+    found = forms(tmp_path, f"SET UTF-8\n{rules}SFX S Y 1\nSFX S 0 s .\n", *words.split())
+    assert [form for its in found.values() for form in its] == expected.split()
+    asked = text.split()
+    answer = [form for _, its in iter_hunspell(tmp_path / "a.dic", asked) for form in its]
+    assert sorted(answer) == sorted(in_text.split())
+    if checker := _checker(tmp_path):
+        assert [form for form in (*expected.split(), *asked) if not checker.spell(form)] == []
+
+
+def test_syllables_that_rules_take_apart(tmp_path: Path) -> None:
+    """Rules of Korean are of letters (NFD), texts and forms of syllables, in whatever form the files are read."""
+    apart, whole, other = "\u1112\u1161\u1103\u1161", "하다", "하\u1103\u1162"
+    pairs = (("하", apart[:2]), ("다", apart[2:]))
+    rules = [f"ICONV {syllable} {letters}" for syllable, letters in pairs]
+    rules += ["OCONV 2", *(f"OCONV {letters} {syllable}" for syllable, letters in pairs)]
+    rules += ["SFX S Y 1", f"SFX S {apart[3:]} \u1162 {apart[3:]}", ""]
+    assert forms(tmp_path, "\n".join(["SET UTF-8", "ICONV 2", *rules]), f"{apart}/S") == {whole: [whole, other]}
+    for form in (None, "nfc"):
+        assert dict(iter_hunspell(tmp_path / "a.dic", [whole], form=form)) == {whole: [whole, other]}
+
+
+def test_entries_that_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    rules = f"NEEDAFFIX N\nFORBIDDENWORD F\nONLYINCOMPOUND O\nIGNORE !\n{SUFFIX}"
+    forms(tmp_path, rules, *"cat/S bus/NS dog/F vater/O cow cow/F ox/FO ! ass ass/F hen/F hen".split())
+    assert caplog.messages == [
+        f"{tmp_path}/a.dic: 3 of 12 words read; left out: 5 forbidden, 1 in compounds only, 2 without a form, "
+        "1 without a word"
+    ]
+
+
+DEBIAN = Path("/usr/share/hunspell")  # apt-get install hunspell-fr hunspell-de-de hunspell-id hunspell-hu …
+FORMS_IN = {
+    "fr": "suis es est sommes sont vais vas va vont irai ont eu", "de_DE": "gemacht", "id_ID": "bersamaan",
+    "hu_HU": "kutyának", "hr_HR": "", "ca": "", "nl": "", "is_IS": "", "sv_SE": "",
+}  # fmt: skip
+
+
+@needs_hunspell
 @pytest.mark.parametrize("name", list(FORMS_IN))
 def test_dictionaries_of_debian(name: str) -> None:
-    pytest.importorskip("hunspell", reason="hunspell is not installed: pip install '.[hunspell]'")
     if not (DEBIAN / f"{name}.dic").exists():
         pytest.skip(f"there is no {DEBIAN}/{name}.dic")
     (script,) = load(SCRIPTS, "hunspell_dictionaries")
@@ -326,11 +432,19 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
          "a.aff, line 1: expected 2 lines `SFX S …` below, as it says, found 1"),
         ("AF 2\nAF S\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `AF …` below, as it says, found 1"),
         ("AM 1\nAM S\nAM T\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `AM …` below, as it says, found 2"),
+        ("ICONV 2\nICONV a b\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `ICONV …` below, as it says, found 1"),
+        ("OCONV 1\nOCONV a\n", "4\ncat\n",
+         "a.aff, line 2: expected `OCONV characters characters`, found 'OCONV a'; correct the line"),
+        ("ICONV 1\nICONV _ b\n", "4\ncat\n",
+         "a.aff, line 2: expected `ICONV characters characters`, found 'ICONV _ b'"),
+        ("IC 1\nNEEDAFFIX\n", "4\ncat\n",
+         "a.aff, line 2: expected a flag of one character, as no line FLAG says otherwise, found ''"),
         ("AF S\n", "4\ncat\n", "a.aff, line 1: expected `AF number`, found 'AF S'; correct the line"),
         ("SET UTF-8\n", "4\ncat\n\u00a0/S\n", "a.dic, line 3: the word is blank (U+00A0); expected a word"),
         ("SET UTF-8\n", "4\n\u200b\n", "a.dic, line 2: the word is blank (U+200B); expected a word"),
         ("AF 1\nAF S\n", "4\ncat/2\n", "a.dic, line 2: expected a number of the 1 sets of flags (AF), found '2'"),
-        ("", "cat\n", "a.dic, line 1: expected the number of words, found 'cat'; is it a dictionary of hunspell?"),
+        ("", "cat\n", "a.dic, line 1: expected the number of words, found 'cat'; is it a dictionary of hunspell? "
+         "If so, write the number of its other lines into a new first line"),
         ("", "0\n", "a.dic: expected words, found none; is the file empty?"),
         ("SET UTF-8\n", "1\n\udcff\n", "a.dic, line 2, byte 1: expected utf-8, found the byte 0xff "
          "(invalid start byte); SET of FILE.aff says so; take .dic and .aff of the same dictionary"),

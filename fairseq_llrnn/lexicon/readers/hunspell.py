@@ -18,7 +18,14 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form, place, refuse_blank, shown
-from fairseq_llrnn.lexicon.readers.hunspell_affixes import Affixes, iter_encoded, named_by, read_affixes, split_flags
+from fairseq_llrnn.lexicon.readers.hunspell_affixes import (
+    UNDECODED,
+    Affixes,
+    iter_encoded,
+    named_by,
+    read_affixes,
+    split_flags,
+)
 from fairseq_llrnn.lexicon.table import Asked, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
@@ -114,9 +121,12 @@ def iter_entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str,
     """Yield each entry of FILE.dic: its place, its word as rules are applied to it, its flags and its morphology."""
 
     def used(line: str) -> str:  # comments may be in another encoding
-        return "" if line.startswith(("\t", "# ")) else line
+        text, tab, remark = line.partition("\t")
+        if not text or text.startswith("# "):
+            return ""
+        return text + tab + (remark if "st:" in remark else UNDECODED.sub("", remark))
 
-    for number, line in iter_encoded(path, affixes.encoding, affixes.form, used):
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, used, affixes.has_byte_flags):
         where = place(path, number)
         if number == 1:
             if not line.split() or not line.split()[0].isdecimal():

@@ -132,6 +132,7 @@ class Affixes:
     encoding: str = "latin-1"
     form: str | None = None  # the Unicode form that both files are read in
     flag_kind: str = "short"
+    has_byte_flags: bool = False  # flags are bytes of no character, in a file of UTF-8
     full_strip: bool = False  # FULLSTRIP: a rule may take the whole word away
     is_reversed: bool = False  # COMPLEXPREFIXES
     ignored: dict[int, None] = field(default_factory=dict)  # IGNORE
@@ -309,18 +310,22 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             affixes.flag_kind = cells[1].lower() if len(cells) > 1 else ""
             if affixes.flag_kind not in FLAG_KINDS:
                 raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
+        elif cells[:1] in (["SFX"], ["PFX"], ["AF"]) and not line.isascii():  # AF flags; SFX flag strip add/flags
+            flags = "".join(cells[1:2] + [cell.partition("/")[2] for cell in cells[3:4]])
+            affixes.has_byte_flags |= bool(UNDECODED.search(flags.encode("latin-1").decode("utf-8", "surrogateescape")))
         affixes.lines.update(cells[:1])
     if affixes.flag_kind == "utf-8" and "SET" not in affixes.lines:
         affixes.encoding = "utf-8"
+    affixes.has_byte_flags &= affixes.flag_kind in ("short", "long") and affixes.encoding == "utf-8"
     affixes.full_strip, affixes.is_reversed = "FULLSTRIP" in affixes.lines, "COMPLEXPREFIXES" in affixes.lines
     # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
-    plain = Affixes(flag_kind=affixes.flag_kind)  # by which flags are read that are no alias
-    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used):
+    plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # reads flags that are no alias
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
         where = place(path, number)
         if name in SPECIAL:
-            flag = _flag("".join(cells), affixes.flag_kind, where)
+            flag = _flag("".join(cells), affixes, where)
             affixes.special.setdefault(SPECIAL[name], set()).add(flag)
         elif name == "IGNORE":
             affixes.ignored = dict.fromkeys(map(ord, "".join(cells)))
@@ -389,7 +394,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
             f"{shown(' '.join(cells))}; correct the line"
         )
     kind, named, strip, add = cells[:4]
-    flag = _flag(named, affixes.flag_kind, where)
+    flag = _flag(named, affixes, where)
     name = f"{kind} {flag}"
     table = affixes.tables.get(name)
     if table is None or (table.lines == table.expected and strip in ("Y", "N") and add.isdecimal()):
@@ -446,7 +451,11 @@ def _encoding(name: str, where: str) -> str:
 
 
 def iter_encoded(
-    path: Path | str, encoding: str, form: str | None = None, used: Callable[[str], str] = str
+    path: Path | str,
+    encoding: str,
+    form: str | None = None,
+    used: Callable[[str], str] = str,
+    has_byte_flags: bool = False,
 ) -> Iterator[tuple[int, str]]:
     """Yield numbers and lines, in a Unicode form; of each line, what `used` returns.
 
@@ -457,7 +466,7 @@ def iter_encoded(
         for number, line in numbered(source, path, "latin-1"):
             raw = line.encode("latin-1")
             text = used(raw.decode(encoding, "surrogateescape"))
-            if UNDECODED.search(text):
+            if not has_byte_flags and UNDECODED.search(text):
                 decoded(raw, path, number, encoding, f"SET of FILE.aff says so; {SAME}")
             yield number, in_form(text, form)
 
@@ -473,11 +482,14 @@ def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alia
 def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
     """A word or affix and its flags: `word/AB`; `\\/` is a slash of it, and so is one that begins a word."""
     at = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
+    if affixes.has_byte_flags and UNDECODED.search(text[:at]):
+        raise DataError(f"{where}: expected {affixes.encoding} before /, found other bytes; convert the line")
     return text[:at].replace("\\/", "/"), _flags(text[at + 1 :], affixes, where)
 
 
-def _flag(text: str, kind: str, where: str) -> str:
-    """The flag that a line is about."""
+def _flag(text: str, affixes: Affixes, where: str) -> str:
+    """Return the flag that a line is about."""
+    kind, text = affixes.flag_kind, _as_flags(text, affixes)
     flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
     number = NUMBER.fullmatch(text)
     if kind == "num" and number:
@@ -492,9 +504,14 @@ def _flag(text: str, kind: str, where: str) -> str:
     return flag
 
 
+def _as_flags(text: str, affixes: Affixes) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1") if affixes.has_byte_flags else text
+
+
 def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
     if affixes.aliases and text.strip():
         return named_by(text, affixes.aliases, "sets of flags (AF)", where)
+    text = _as_flags(text, affixes)
     if affixes.flag_kind == "num":
         cells = [cell for cell in text.split(",") if cell.strip()]
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
