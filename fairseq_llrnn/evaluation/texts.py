@@ -40,7 +40,7 @@ from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
-from fairseq_llrnn.nbest.lists import PREFIX
+from fairseq_llrnn.nbest.lists import PREFIX, without_marks
 
 LANGUAGES = (None, TURKIC[0])  # whose rules are tried
 
@@ -175,7 +175,7 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
     folder.mkdir()
     file = settle(path, folder, "system")
     if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
-        return _read(path, file), None
+        return list(map(without_marks, _read(path, file))), None
     prior = None
     for line_number, line in iter_lines(file):
         if match := _PRIOR.search(line):

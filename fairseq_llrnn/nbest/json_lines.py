@@ -95,5 +95,6 @@ def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
     for hypothesis, added, total in ranked:
         one = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
         ours = {f"{PREFIX}{name}": round(value, 6) for name, value in added.items()}
-        record["hypotheses"].append({**one, "score": round(total, 6), "features": {**one.get("features", {}), **ours}})
+        scores = {"score": round(total, 6), "features": {**one.get("features", {}), **ours}}
+        record["hypotheses"].append({**one, "text": hypothesis.text, **scores})
     yield json.dumps(record, ensure_ascii=False)

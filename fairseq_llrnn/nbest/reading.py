@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.reading import reading, refuse_special
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.nbest import fairseq_output, json_lines, moses
-from fairseq_llrnn.nbest.lists import Lines, NBest, NBestFormat
+from fairseq_llrnn.nbest.lists import Lines, NBest, NBestFormat, without_marks
 
 FORMATS: dict[str, NBestFormat] = {
     module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)
@@ -27,6 +27,7 @@ FORMATS: dict[str, NBestFormat] = {
 STDIN = "-"
 UNSORTED = "sentences out of order, sorted by their numbers"
 WITHOUT_HYPOTHESES = "sentences without hypotheses"
+MARKED = "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are no words and are left out"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class NBestFile:
 
     def __iter__(self) -> Iterator[NBest]:
         lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
-        return _sentences(self.format, self.name, lines, ReadCount(self.name))
+        return _sentences(self.format, self.name, lines, ReadCount(self.name), Counter())
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
@@ -85,7 +86,7 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
     notes, count = Counter[str](), ReadCount(name, "lines")
     sentences = hypotheses = 0
     before, last, scored, has_sources = -1, -1, True, True
-    for nbest in _sentences(format_, name, iter_lines(file), count):
+    for nbest in _sentences(format_, name, iter_lines(file), count, notes):
         if nbest.number == before:
             raise _repeated(name, nbest.number, nbest.lines[0][0], None)
         notes[UNSORTED] += nbest.number < last
@@ -108,20 +109,26 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         )
     is_sorted_copy = bool(notes[UNSORTED])
     if is_sorted_copy:
-        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name)), scratch)
+        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name), Counter()), scratch)
     if format_ is fairseq_output:
         del notes[UNSORTED]  # as fairseq-generate always does
     return NBestFile(name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes)
 
 
-def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
+def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount, notes: Counter[str]) -> Iterator[NBest]:
+    """The sentences in the order of the lines, with hypotheses of words alone. notes: counts MARKED hypotheses."""
+
     def filled() -> Lines:
         for number, line in lines:
             if line.strip():
                 count.entries += 1
                 yield number, line
 
-    return format_.read(name, filled(), count)
+    for nbest in format_.read(name, filled(), count):
+        for i, h in enumerate(nbest.hypotheses):
+            nbest.hypotheses[i] = replace(h, text=without_marks(h.text), output=without_marks(h.output))
+            notes[MARKED] += nbest.hypotheses[i] != h
+        yield nbest
 
 
 def _detect(name: str, file: Path) -> NBestFormat:

@@ -102,6 +102,67 @@ def test_stdin_and_pipes_can_be_read_again(tmp_path: Path, monkeypatch: pytest.M
     assert texts(lists) == texts(lists) != []
 
 
+WORDS_ALONE = ["the sea .", "a sea ."]
+MARKED = {
+    "moses": (
+        "0 ||| the |0-0| sea . |1-2| ||| LM= -4 ||| -2 ||| 0=0\n"
+        "0 ||| a sea |0-1,wa=0-0 1-1,total=-2.5,LM0= -3.2 TM0= -1 -2| . |2-2| ||| LM= -4 ||| -3 ||| 0=0\n"
+    ),
+    "moses with ends": (
+        "0 ||| <s> |0-0| the sea . |1-2| </s> |3-3| ||| LM= -4 ||| -2\n0 ||| a sea . </s> ||| LM= -4 ||| -3\n"
+    ),
+    "fairseq": (
+        "H-0\t-1\tthe |0-0| sea . </s>\nD-0\t-1\tthe |0-0| sea . </s>\nH-0\t-2\ta sea . </s>\nD-0\t-2\ta sea . </s>\n"
+    ),
+    "json": (
+        '{"id": 0, "hypotheses": [{"text": "the sea |0-1,wa=0-0| . </s>", "score": -1}, '
+        '{"text": " <s> a sea . |0-2|", "score": -2}]}\n'
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_marks_of_decoders_are_no_words(opened: Open, name: str) -> None:
+    lists = opened(MARKED[name])
+    assert texts(lists) == texts(lists) == [(0, WORDS_ALONE)]
+    assert [h.text for nbest in lists for h in nbest.hypotheses] == WORDS_ALONE
+    assert lists.notes == {
+        "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are no words and are left out": 2
+    }
+    again = opened(reranked(lists).replace("llrnn_", "other_"))
+    assert texts(again) == [(0, WORDS_ALONE[::-1])] and not again.notes
+
+
+@pytest.mark.parametrize(
+    "text", ["| a | |b|", "a |0-1", "|a-b| c", "a|0-1|b", "</s> a", "a <s>", "a </s> b", "a&#124;0-1&#124;"]
+)
+def test_other_bars_and_signs_stay(opened: Open, text: str) -> None:
+    lists = opened(json.dumps({"id": 0, "hypotheses": [{"text": text}]}))
+    assert texts(lists) == [(0, [text])] and not lists.notes
+
+
+@pytest.mark.parametrize(
+    ("before", "features"),
+    [
+        ("WordScores= -0.5 -1.5 |||", "F0= -2"),
+        ("0-0 1-1 |||", "F0= -2"),
+        ("0-0 ||| WordScores= -0.5 |||", "F0= -2"),
+        ("0.9,0.1 0.5,0.5 |||", "F0= -2"),
+        ("||| WordScores= |||", "F0= -2"),
+        ("", "F0= -2 F1= -3 WordScores= -0.5 -1.5"),
+    ],
+)  # fmt: skip
+def test_lists_of_marian(opened: Open, before: str, features: str) -> None:
+    """Alignments (hard, soft, of an empty hypothesis) and word scores, of which every line has its own number."""
+    others = before.replace("-1.5", "-1.5 -1").replace("0-0", "0-0 2-2"), features.replace("-1.5", "-1.5 -1")
+    lists = opened(f"0 ||| the sea ||| {before} {features} ||| -1\n0 ||| a ||| {others[0]} {others[1]} ||| -2e0\n")
+    hypotheses = next(iter(lists)).hypotheses
+    assert [(h.text, h.score) for h in hypotheses] == [("the sea", -1.0), ("a", -2.0)]
+    ours = "llrnn_model= -3.000000 llrnn_lm= -1.000000 ||| -8.000000"
+    middle = f"||| {before} " if before else "||| "
+    assert reranked(lists).splitlines()[1].split() == f"0 ||| the sea {middle}{features} {ours}".split()
+
+
 # ---- order ----------------------------------------------------------------------------------------------------------
 
 
