@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import re
 import sys
@@ -52,8 +53,10 @@ class Report:
         went_on: whether it began from a checkpoint of its own, and nothing was saved since.
         subset: the text of which the validation chooses.
         valid: the text about its last validation in this epoch.
-        better: epoch of a validation that was the best so far, and its numbers.
+        better: epoch of a validation that was the best so far, and its numbers, which are finite.
         is_better: whether it is the last one, and no checkpoint was saved since.
+        diverged: the text about the last validation if no validation of this run was finite.
+        is_finite: whether a validation of this run was finite.
         saved: of the newest checkpoint_best.pt of this run. Validations after which nothing is saved choose none.
     """
 
@@ -69,6 +72,8 @@ class Report:
     valid: str = ""
     better: tuple[int, dict[str, str]] | None = None
     is_better: bool = False
+    diverged: str = ""
+    is_finite: bool = False
     saved: tuple[int, dict[str, str]] | None = None
     saves: bool = False
 
@@ -113,11 +118,19 @@ class Report:
     def _valid(self, stats: dict[str, str]) -> str:
         value = stats.get(self.metric, "none")  # which fairseq says, too
         of_best = stats.get(f"best_{self.metric}", value)
-        self.is_better = value == of_best
-        if self.is_better:
-            best, self.better = "the best so far", (int(stats["epoch"]), stats)
+        numbers_of_it = [float(stats[name]) for name in {"loss", "ppl", self.metric} & stats.keys()]
+        is_finite = all(map(math.isfinite, numbers_of_it))
+        self.is_better = is_finite and value == of_best
+        if not is_finite:
+            best = "not finite"
+        elif self.is_better:
+            is_tie = self.better is not None and self.better[1].get(self.metric) == value
+            best = f"no better than in epoch {self.better[0]}" if self.better and is_tie else "the best so far"
+            self.better = int(stats["epoch"]), stats
         else:
             best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
+        self.is_finite |= is_finite
+        self.diverged = "" if self.is_finite else _of_text(stats)
         of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"
         return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
 
@@ -129,8 +142,24 @@ class Report:
             return f"stopped; nothing was saved yet, the same command begins anew ({more})"
         return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
 
-    def end(self) -> None:
-        """Print the results, and the command to type next. Of several processes, only the first one has results."""
+    def end(self, verbose: bool = False) -> int:
+        """Print the results and the command to type next, unless `verbose`, when fairseq prints its own.
+
+        Of several processes, only the first one has results.
+
+        Returns:
+            The exit status: 1 if the training was validated and no validation was finite.
+        """
+        if self.diverged:
+            print(
+                f"llrnn train: error: no validation loss is finite ({self.subset} {self.diverged}): the training "
+                "diverges; use a smaller --lr (default: 0.002) and another --save-dir, because the same one goes on "
+                "from these weights",
+                file=sys.stderr,
+            )
+            return 1
+        if verbose:
+            return 0
         path = self.save_dir / "checkpoint_best.pt"
         rows: list[tuple[str, str]] = []
         if self.best is not None:
@@ -148,6 +177,7 @@ class Report:
         for title, text in rows:
             if text:
                 print(f"{title:<11} {text}")
+        return 0
 
 
 def _of_text(stats: dict[str, str]) -> str:
@@ -162,16 +192,20 @@ def numbers(message: str) -> dict[str, str]:
 
 
 class Lines(logging.Handler):
-    """Prints what a user needs of a command's log: results and progress on stdout, unless hypotheses go there."""
+    """Prints what a user needs of a command's log: results and progress on stdout, unless hypotheses go there.
 
-    def __init__(self, command: str, report: Report | None) -> None:
+    If `silent`, it only fills the report.
+    """
+
+    def __init__(self, command: str, report: Report | None, silent: bool = False) -> None:
         super().__init__()
+        self.silent = silent
         self.report, self.shown = report, re.compile(SHOWN.get(command, "(?!)"))
         self.command, self.searches = command, command in ("generate", "interactive")
 
     def emit(self, record: logging.LogRecord) -> None:
         line = self.line(record)
-        if line is not None:
+        if line is not None and not self.silent:
             on_stderr = self.searches or record.levelno > logging.INFO
             tqdm.write(line, file=sys.stderr if on_stderr else sys.stdout)
             (sys.stderr if on_stderr else sys.stdout).flush()
@@ -201,6 +235,7 @@ def output_of(command: str, verbose: bool, report: Report | None) -> Iterator[No
     try:
         if verbose:
             reset_logging()
+            logging.root.addHandler(Lines(command, report, silent=True))
             yield
             return
         logging.root.handlers[:] = [Lines(command, report)]

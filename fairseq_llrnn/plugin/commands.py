@@ -92,9 +92,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         return 2
     finally:
         sys.argv = before
-    if report is not None and not verbose:
-        report.end()
-    return 0
+    return 0 if report is None else report.end(verbose)
 
 
 def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:

@@ -4,6 +4,7 @@ Beside each stands the bare command of fairseq that has to give the same.
 """
 
 import logging
+import math
 import re
 from pathlib import Path
 
@@ -154,7 +155,7 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert again[1] == f"goes on from {place}/checkpoint_last.pt, after update 2; another --save-dir begins anew"
     assert again[2].startswith("done        nothing was left to do")
 
-    worse = [*SMALL, "--max-epoch", 4, "--save-dir", place, "--lr", 3, "--reset-optimizer", "--reset-lr-scheduler"]
+    worse = [*SMALL, "--max-epoch", 4, "--save-dir", place, "--lr", 0.3, "--reset-optimizer", "--reset-lr-scheduler"]
     worse = told(shell.run("llrnn", "train", world.data, *worse))
     assert re.search(r"perplexity \S+ \((the )?best so far", worse[2])
 
@@ -197,6 +198,58 @@ def test_the_best_epoch_is_that_of_checkpoint_best(tmp_path: Path) -> None:
         saves(epoch)
         assert report.best[1]["loss"] == str(best)
     assert report.best[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("losses", "says", "best"),
+    [
+        (["6.5", "6.1"], ["the best so far", "the best so far"], 2),
+        (["6.5", "6.5", "6.9"], ["the best so far", "no better than in epoch 1", "best so far 6.5 in epoch 2"], 2),
+        (["nan", "6.5"], ["not finite", "the best so far"], 2),
+        (["6.5", "inf"], ["the best so far", "not finite"], 1),
+        (["inf", "nan"], ["not finite", "not finite"], None),
+        (["120720"], ["not finite"], None),  # whose perplexity is infinite
+    ],
+)
+def test_the_best_validation_is_finite_and_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], losses: list[str], says: list[str], best: int | None
+) -> None:
+    """Equal losses are saved again by fairseq, and count as no progress for --patience."""
+    from fairseq_llrnn.plugin.command_lines import Report
+
+    report = Report(tmp_path, "loss", "", "")
+    printed = []
+    for epoch, loss in enumerate(losses, start=1):
+        finite = [x for x in map(float, losses[:epoch]) if x == x]
+        perplexity = "inf" if float(loss) > 1024 else loss
+        for name, message in (
+            ("valid", f"epoch {epoch} | valid on 'valid' subset | loss {loss} | ppl {perplexity} "
+             f"| best_loss {min(finite, default=math.nan):g}"),
+            ("train", f"epoch {epoch} | loss 7"),
+        ):  # fmt: skip
+            printed.append(report.line(logging.makeLogRecord({"name": name, "filename": "progress_bar.py"}), message))
+    found = [
+        re.fullmatch(r"epoch \d: train .*, valid loss \S+, perplexity \S+ \((.*)\), \d+ s", p) for p in printed if p
+    ]
+    assert [match and match[1] for match in found] == says
+    status, (out, err) = report.end(), capsys.readouterr()
+    if best is None:
+        assert (status, out) == (1, "")
+        text = f"valid loss {losses[-1]}, perplexity {'inf' if losses[-1] == '120720' else losses[-1]}"
+        assert err == (
+            f"llrnn train: error: no validation loss is finite ({text}): the training diverges; use a smaller --lr "
+            "(default: 0.002) and another --save-dir, because the same one goes on from these weights\n"
+        )
+    else:
+        assert (status, err) == (0, "") and out.startswith(f"best epoch  {best} of {len(losses)}\n")
+
+
+@pytest.mark.parametrize("verbose", [[], ["-v"]])
+def test_a_training_that_diverges_fails(shell: Shell, world: World, verbose: list[str]) -> None:
+    options = ["--max-epoch", 1, "--no-save", "--lr", 1e9, *verbose]
+    done = shell.run("llrnn", "train", world.data, *SMALL, *options, code=1)
+    assert "the best" not in done.out and "best epoch" not in done.out
+    assert "llrnn train: error: no validation loss is finite (valid loss " in done.err
 
 
 def test_validation_on_the_training_text_is_no_epoch(shell: Shell, world: World) -> None:
