@@ -5,6 +5,7 @@
     processes.py     a function over many inputs in several processes
     reading.py       what is said where a file cannot be read; devices and pipes are known before they are opened
     toml.py          TOML of users, within bounds of time and memory
+    binary_text.py   texts of fairseq-preprocess
     array_file.py    arrays of numbers, mapped from disk
     numbers.py       how large a number in a file may be
     atomic_write.py  written under a temporary name that ends with its process, then renamed or exchanged

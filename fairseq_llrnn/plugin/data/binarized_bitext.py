@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import struct
 from pathlib import Path
 
 import numpy as np
-from fairseq.data.indexed_dataset import MMapIndexedDataset
-from tqdm import tqdm
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
+from fairseq_llrnn.files.binary_text import read_binary_text
 
 SPLIT = "train"
-HEADER = struct.Struct("<9sQBQ")  # of an index: format, version, kind of numbers, number of sentences
-BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
-INTEGERS = (1, 2, 3, 4, 5, 8, 9, 10)  # kinds of numbers that can be words; the others have fractions
 
 
 def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
@@ -80,37 +74,5 @@ def _languages(folder: str) -> tuple[str, str]:
 
 def _read(prefix: Path, size: int) -> BitextSide:
     """The sentences of one language, whose dictionary has `size` words."""
-    if not _is_whole(prefix):
-        raise DataError(
-            f"{prefix}.idx: expected the index of a memory-mapped dataset, found something else, or no sentences; run "
-            "fairseq-preprocess again, with --dataset-impl mmap (its default)"
-        )
-    dataset = MMapIndexedDataset(str(prefix))
-    bar = tqdm(range(len(dataset)), f"reading {prefix.name}", unit=" sentences", leave=False, disable=None)
-    try:
-        rows = [np.array(dataset[i]) for i in bar]  # copies: the file's memory goes with the dataset
-    except ValueError as error:
-        raise DataError(f"{prefix}.bin: cannot be read ({error}); run fairseq-preprocess again") from None
-    tokens = np.concatenate(rows)
-    if len(tokens) and not 0 <= tokens.min() <= tokens.max() < size:
-        raise DataError(
-            f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found {tokens.max():,}; run "
-            "fairseq-preprocess again"
-        )
-    return BitextSide(tokens, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
-
-
-def _is_whole(prefix: Path) -> bool:
-    """Whether there are sentences and an index of the size that it says. fairseq complains less clearly, and twice."""
-    try:
-        index_size, bin_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
-        with open(f"{prefix}.idx", "rb") as stream:
-            magic, version, kind, sentences = HEADER.unpack(stream.read(HEADER.size))
-            if index_size != HEADER.size + sentences * BYTES_PER_SENTENCE:
-                return False
-            lengths = np.frombuffer(stream.read(4 * sentences), np.int32)
-    except (OSError, struct.error):
-        return False
-    if sentences == 0 or (magic, version) != (MMapIndexedDataset.Index._HDR_MAGIC, 1) or kind not in INTEGERS:
-        return False
-    return bin_size > 0 and bool((lengths > 0).all())
+    tokens, lengths = read_binary_text(prefix, size)
+    return BitextSide(np.array(tokens, dtype=np.int64), np.concatenate([[0], np.cumsum(lengths)]))

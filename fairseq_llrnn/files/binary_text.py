@@ -1,0 +1,61 @@
+"""Texts as fairseq-preprocess writes them (`train.bin` and `train.idx`), read without fairseq.
+
+Sizes: T tokens, n sentences.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError
+
+MAGIC = b"MMIDIDX\x00\x00"
+HEADER = struct.Struct("<9sQBQ")  # of an index: format, version, kind of numbers, number of sentences
+BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
+KINDS = {
+    1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 8: np.uint16, 9: np.uint32, 10: np.uint64,
+}  # fmt: skip
+
+
+def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read `PREFIX.bin` and `PREFIX.idx`.
+
+    Args:
+        size: of the dictionary.
+
+    Returns:
+        The tokens (T,), mapped from the file, ends of sentences among them, and the length of each sentence (n,).
+
+    Raises:
+        DataError: files of another kind, without sentences, cut off, or with numbers beyond the dictionary.
+    """
+    try:
+        index_size, text_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
+        with open(f"{prefix}.idx", "rb") as stream:
+            magic, version, kind, sentences = HEADER.unpack(stream.read(HEADER.size))
+            is_whole = index_size == HEADER.size + sentences * BYTES_PER_SENTENCE
+            lengths = np.frombuffer(stream.read(4 * sentences) if is_whole else b"", np.int32)
+    except (OSError, struct.error):
+        is_whole = False
+    if not is_whole or sentences == 0 or (magic, version) != (MAGIC, 1) or kind not in KINDS or lengths.min() <= 0:
+        raise DataError(
+            f"{prefix}.idx: expected the index of a memory-mapped dataset, found something else, or no sentences; run "
+            "fairseq-preprocess again, with --dataset-impl mmap (its default)"
+        )
+    length = int(lengths.sum(dtype=np.int64))
+    if text_size < length * np.dtype(KINDS[kind]).itemsize:
+        raise DataError(
+            f"{prefix}.bin: expected {length:,} tokens, as its index has, found a shorter file; run fairseq-preprocess "
+            "again"
+        )
+    tokens = np.memmap(f"{prefix}.bin", KINDS[kind], "r", shape=(length,))
+    if not 0 <= tokens.min() <= tokens.max() < size:
+        raise DataError(
+            f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found {tokens.max():,}; run "
+            "fairseq-preprocess again"
+        )
+    return tokens, lengths
