@@ -1,16 +1,19 @@
-"""`llrnn score`: how well a language model predicts a text, in bits per word and per character."""
+"""`llrnn score`: how well a language model predicts a text: bits per word and per character, surprisals of words."""
 
 import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evaluation.texts import CapitalWords, LineScore, TextScore, sum_of
+from fairseq_llrnn.evaluation.training_words import words_of_text
+from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -18,8 +21,11 @@ EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt test.txt",
     "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
     "llrnn score --path checkpoints/checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
+    "llrnn score --path checkpoints/checkpoint_best.pt --per-word test.txt > surprisals.tsv",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
+NATS = {"bits": math.log(2), "nats": 1.0}  # of a unit
+SEEN, UNSEEN, NOT_CHECKED = "seen", "unseen", "_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +46,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a table with tabs, a row a line: its number, log p in nats, bits, tokens with the end, unknown words, "
         "the word that has no probability (log p is then -inf), and its words; the sums come last, on stderr",
     )  # fmt: skip
+    results.add_argument(
+        "--per-word", action="store_true",
+        help="a table with tabs, a row for each word and each end of a sentence: number of the sentence, position, "
+        "word, surprisal (-log p), and whether the training text has the word (seen, unseen; _ if that is not known); "
+        "subword pieces are summed to words; the sums come last, on stderr",
+    )  # fmt: skip
+    results.add_argument("--unit", choices=tuple(NATS), help="of the surprisals of --per-word (default: bits)")
+    results.add_argument(
+        "--train-text", metavar="FILE",
+        help="training text for --per-word (default: train.bin in the model's data folder, if it is there)",
+    )  # fmt: skip
+    results.add_argument(
+        "--pieces", choices=tuple(CONVENTIONS),
+        help="how the text of --per-word marks subword pieces (default: as the model's prior has it)",
+    )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print the sums as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
+    _check_tables(args)
     check_text(args.text)
+    if args.train_text is not None:
+        check_text(args.train_text)
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
@@ -57,7 +81,15 @@ def run(args: argparse.Namespace) -> int:
         )
     scorer.opened = args.open
     capitals = CapitalWords(scorer.dictionary.symbols)
-    status = _print(args, capitals.watch(scorer.lines(text_lines(args.text))), args.open, scorer.prior)
+    lines = capitals.watch(scorer.lines(text_lines(args.text)))
+    print_line: Callable[[LineScore, str], None] | None = None
+    if args.per_sentence:
+        print(*COLUMNS, sep="\t")
+        print_line = _print_sentence
+    elif args.per_word:
+        convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
+        print_line = _word_table(args, scorer.training_words(convention), convention)
+    status = _print(args, lines, scorer.prior, print_line)
     if capitals.count:
         note(
             f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
@@ -66,41 +98,91 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _print(args: argparse.Namespace, lines: Iterable[LineScore], is_open: bool, prior: str | None) -> int:
-    total, unscored = _print_sentences(lines) if args.per_sentence else (sum_of(lines), 0)
+def _check_tables(args: argparse.Namespace) -> None:
+    if args.per_word and args.per_sentence:
+        raise OptionError("--per-word and --per-sentence print different tables; choose one of them")
+    for option in ("unit", "train_text", "pieces"):
+        if getattr(args, option) is not None and not args.per_word:
+            raise OptionError(f"--{option.replace('_', '-')} belongs to --per-word; add --per-word, or leave it out")
+
+
+def _word_table(
+    args: argparse.Namespace, training: frozenset[str] | None, convention: Convention | None
+) -> Callable[[LineScore, str], None]:
+    """Print the header of the table of words; return the function that prints the rows of a line.
+
+    Args:
+        training: the words of the model's training data; None: they are not there.
+    """
+    if args.train_text is not None:
+        training = words_of_text(args.train_text, convention)
+    if training is None:
+        note("whether words were seen in training is not known: give the training text with --train-text FILE")
+    unit = args.unit or "bits"
+    print("sentence", "position", "word", unit, "in_training", sep="\t")
+
+    def in_training(word: str) -> str:
+        if training is None:
+            return NOT_CHECKED
+        return SEEN if word in training or word == EOS else UNSEEN
+
+    def print_words(line: LineScore, problem: str) -> None:
+        if line.too_long_for is not None:  # no word of it has a score
+            return
+        for position, (word, log_prob) in enumerate(line.per_word(convention), start=1):
+            print(line.number, position, word, f"{-log_prob / NATS[unit]:.6f}", in_training(word), sep="\t")
+
+    return print_words
+
+
+def _print_sentence(line: LineScore, problem: str) -> None:
+    nats = line.log_prob
+    values = f"{nats:.6f}", f"{-nats / math.log(2):.6f}", len(line.words) + 1, sum(line.unknown), problem
+    print(line.number, *values, " ".join(line.words), sep="\t")
+
+
+def _print(
+    args: argparse.Namespace,
+    lines: Iterable[LineScore],
+    prior: str | None,
+    print_line: Callable[[LineScore, str], None] | None,
+) -> int:
+    """Print the sums.
+
+    Args:
+        print_line: prints the rows of a line in a table, and notes its problem if it has no score; None: no table.
+    """
+    total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
     if not total.sentences + unscored:
         where = " on stdin" if args.text == STDIN else f" in {args.text}"
         raise OptionError(f"expected a text, found none{where}; give one sentence a line")
-    if total.unknown_words and not is_open:
+    if total.unknown_words and not args.open:
         note("unknown words are scored as <unk>, whatever they are: these bits are fewer than those of the text")
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:
         note(f"{many(unscored, 'line')} without a score, which the sums leave out")
-    facts = {**total.facts(), **({"unscored_lines": unscored} if args.per_sentence else {}), "open": is_open}
+    facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
     named = [] if prior is None else [f"prior  {prior}"]
     print(
         json.dumps({**facts, "prior": prior}, ensure_ascii=False)
         if args.json
-        else "\n".join([as_table(total, is_open), *named]),
-        file=sys.stderr if args.per_sentence else sys.stdout,
+        else "\n".join([as_table(total, args.open), *named]),
+        file=sys.stdout if print_line is None else sys.stderr,
     )
     return 0
 
 
-def _print_sentences(lines: Iterable[LineScore]) -> tuple[TextScore, int]:
-    """A row for each line; returns the sums, and how many lines have no score."""
+def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:
+    """Print the rows of each line; return the sums, and the number of lines without a score."""
     total, unscored = TextScore(), 0
-    print(*COLUMNS, sep="\t")
     for line in lines:
         problem = ""
         if line.too_long_for is not None:
             problem = f"more than {line.too_long_for} words"
         elif (place := line.impossible) is not None:
             problem = f"word {place + 1}: {line.word(place)}"
-        nats = line.log_prob
-        values = f"{nats:.6f}", f"{-nats / math.log(2):.6f}", len(line.words) + 1, sum(line.unknown), problem
-        print(line.number, *values, " ".join(line.words), sep="\t")
+        print_line(line, problem)
         if problem:
             unscored += 1
         else:

@@ -4,6 +4,7 @@
     metrics.py       BLEU and chrF with paired bootstrap, also for tuning; sentences in which systems differ most
     tallies.py       words found: by frequency in training, by a rule (numbers, names), by gold facts
     agreement.py     errors of gender and number, counted with a lexicon
+    training_words.py  the words of a training text: seen and unseen words
     evaluation.py    all of these
 """
 

@@ -37,6 +37,7 @@ import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
 from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
@@ -266,6 +267,20 @@ class LineScore:
     def word(self, place: int) -> str:
         """That at a place from 0, or the end."""
         return self.words[place] if place < len(self.words) else EOS
+
+    def per_word(self, convention: Convention | None = None) -> Iterator[tuple[str, float]]:
+        """Yield each word and the end (`</s>`) with log p in nats, or −inf.
+
+        Args:
+            convention: of a line in subword pieces. Their log-probabilities are summed for each word.
+        """
+        each = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
+        begin = 0
+        for tokens in [[word] for word in self.words] if convention is None else convention.split_words(self.words):
+            end = begin + len(tokens)
+            yield tokens[0] if convention is None else convention.join(tokens), math.fsum(each[begin:end])
+            begin = end
+        yield EOS, each[-1]
 
 
 @dataclass
