@@ -29,7 +29,7 @@ FOLDERS = ("prior", "show", "explain", "rescore", "report")
 AGAIN_AFTER = 0.1  # seconds, after which an interruption that was forgotten is raised anew
 COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
-    *("user-dir", "completion"),
+    *("export", "user-dir", "completion"),
 )
 
 

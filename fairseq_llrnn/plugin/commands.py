@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
 from fairseq_llrnn.plugin.announced import find_task, name_of
 from fairseq_llrnn.plugin.command_lines import Report, output_of
-from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, read_checkpoint
+from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.kinds import KINDS
@@ -51,8 +51,8 @@ TRAINING = (
 
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     """Run fairseq's command `name` with these arguments; returns its exit status, 2 for what a user can fix."""
-    words = [word for word in arguments if word != "-v"]
-    verbose, shows_help = len(words) < len(arguments), bool({"-h", "--help", "--help-all"} & set(words))
+    words = _with_files(name, [word for word in arguments if word != "-v"])
+    verbose, shows_help = "-v" in arguments, bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
     for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
         logging.getLogger(logger).setLevel(logging.NOTSET)
@@ -119,6 +119,22 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     if name == "train" and kind is not None:
         prepended += _defaults(arguments, ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
+
+
+def _with_files(name: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with the checkpoint of each exported folder of --path instead of the folder.
+
+    `llrnn interactive` reads the dictionaries of an exported folder if no data folder is given.
+    """
+    words, folders = list(arguments), list[str]()
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if option == "--path" and (equals or place + 1 < len(words)):
+            paths = utils.split_paths(value if equals else words[place + 1])
+            files = os.pathsep.join(map(checkpoint_file, paths))
+            words[place if equals else place + 1] = f"--path={files}" if equals else files
+            folders = [path for path in paths if os.path.isdir(path)]
+    return [*folders[:1], *words] if name == "interactive" and _data(words) is None else words
 
 
 def _value_of(arguments: Sequence[str], *names: str) -> str | None:

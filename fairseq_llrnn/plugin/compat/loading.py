@@ -66,6 +66,26 @@ class Places:
 
 
 RECORDED = Places()
+EXPORTED = "model.pt"  # the checkpoint in a folder of `llrnn export`
+
+
+def checkpoint_file(path: str) -> str:
+    """Return the checkpoint in an exported folder; any other path as it is.
+
+    Raises:
+        DataError: a folder without it; the message names a checkpoint in the folder, if there is one.
+    """
+    if not os.path.isdir(path):
+        return path
+    names = [
+        name for name in (EXPORTED, "checkpoint_best.pt", "checkpoint_last.pt") if os.path.isfile(f"{path}/{name}")
+    ]
+    if names[:1] == [EXPORTED]:
+        return os.path.join(path, EXPORTED)
+    advice = f"did you mean {os.path.join(path, names[0])}?" if names else GIVE
+    raise DataError(
+        f"{path}: expected a checkpoint, or a folder of `llrnn export`, found another folder; {advice}", path
+    )
 
 
 def prior_folder(prior: str | None, data: str) -> str:
@@ -147,8 +167,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
             f"{path} was trained with the data folder {folder!r}, but there is {missing} seen from here"
             f"{other_folders}; give the folder with {data_option} DATA-BIN"
             if places.data is None
-            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing}; give "
-            "another one"
+            else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing}; give another one"
         )
     if takes_prior and places.prior is None:
         if not os.path.isfile(os.path.join(str(prior), JSON_FILE)):
@@ -223,6 +242,7 @@ def load_model(
     Raises:
         DataError, OptionError, PriorError: as `read_checkpoint`, `check`, `take_places` and `build_model`.
     """
+    path = checkpoint_file(path)
     state = read_checkpoint(path)
     check(path, state["cfg"])
     dictionaries = take_places(path, state["cfg"].task, places, state)

@@ -199,14 +199,13 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
 
 
 def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> None:
-    """Warn where another folder is used than the one that the checkpoint recorded."""
-    if os.path.abspath(recorded) != os.path.abspath(folder):
+    """Warn if the folder is not the one that the checkpoint recorded, seen from here or from the checkpoint."""
+    places = recorded, os.path.join(os.path.dirname(checkpoint), recorded)
+    if os.path.abspath(folder) not in map(os.path.abspath, places):
         logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(folder)!r} is used")
 
 
-def take_source_prior(
-    path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]
-) -> None:
+def take_source_prior(path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]) -> None:
     """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
 
     Args:

@@ -1,0 +1,37 @@
+"""`llrnn export`: a trained model as one folder."""
+
+import argparse
+from pathlib import Path
+
+from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.places import STDOUT
+from fairseq_llrnn.errors import OptionError
+
+NAME = "export"
+HELP = "a trained model as one folder: weights, prior and dictionary"
+EXAMPLES = ("llrnn export checkpoints/checkpoint_best.pt french-model",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{HELP}; the folder holds no optimizer state and may be moved; --path of every command and "
+        "fairseq_llrnn.load accept it"
+    )
+    parser.add_argument("model", metavar="MODEL", help="checkpoint of a model")
+    parser.add_argument("folder", metavar="DIR", help="folder to make; an exported folder of that name is replaced")
+    add_places(parser.add_argument_group("the model"))
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.folder == STDOUT:
+        raise OptionError("DIR: expected the name of a folder, found -, which is stdout; give a name")
+    need_fairseq()
+    from fairseq_llrnn.plugin.scoring.exporting import export
+
+    folder = Path(args.folder).expanduser()
+    export(args.model, folder, places_in(args))
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    print(
+        f"{folder}: {size / 1e6:.1f} MB; use it: llrnn score --path {folder} TEXT, fairseq_llrnn.load({str(folder)!r})"
+    )
+    return 0

@@ -1,0 +1,66 @@
+"""Writes a trained model to one folder, with all that a command needs to use it: `llrnn export`.
+
+    model.pt            the checkpoint without the state of the optimizer
+    dict.txt, …         its dictionaries
+    prior/              its prior
+    source-prior/       the prior of the source's words, if its encoder reads by one
+
+The options in model.pt record the folder itself as data folder and --save-dir. So the folder may be moved.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.atomic_write import may_replace, recover, whole_folder, writing
+from fairseq_llrnn.plugin.compat.loading import EXPORTED, RECORDED, Places, prior_folder, read_checkpoint, take_places
+
+PRIOR, SOURCE_PRIOR = "prior", "source-prior"
+NOT_KEPT = ("last_optimizer_state", "args")  # of a checkpoint
+
+
+def export(path: str, folder: Path, places: Places = RECORDED) -> None:
+    """Write the model of a checkpoint to a folder.
+
+    Args:
+        folder: a free name, or an exported folder, which is replaced.
+        places: of the checkpoint's data and priors now.
+
+    Raises:
+        OptionError: another folder or file has that name; the data or a prior is nowhere.
+        DataError: a damaged checkpoint, or a folder that cannot be written.
+    """
+    if os.path.lexists(folder) and not (folder / EXPORTED).is_file():
+        raise OptionError(f"{folder}: expected a new folder, or one of `llrnn export`, found another; give a new name")
+    state = read_checkpoint(path)
+    task: Any = state["cfg"].task
+    dictionaries = take_places(path, task, places, state)
+    priors = {}
+    if hasattr(task, "prior"):
+        priors[PRIOR] = prior_folder(task.prior, str(task.data))
+        task.prior = None  # where the data folder has it
+    if getattr(task, "source_prior", None) is not None:
+        priors[SOURCE_PRIOR] = str(task.source_prior)
+        task.source_prior = SOURCE_PRIOR
+    if len(dictionaries) == 2:  # the folder has no texts, whose names fairseq looks at
+        task.source_lang, task.target_lang = (file.name.split(".")[1] for file in dictionaries)
+    task.data = state["cfg"].checkpoint.save_dir = os.curdir
+    names = {EXPORTED, *(file.name for file in dictionaries), *priors}
+    if not may_replace(folder, names.__contains__):
+        raise OptionError(f"{folder}: expected only files of `llrnn export` there, found others; give a new name")
+    recover(folder)
+    with writing(folder, "model"), whole_folder(folder) as new:
+        for file in dictionaries:
+            shutil.copyfile(file, new / file.name)
+        for name, prior in priors.items():
+            shutil.copytree(prior, new / name)
+        options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+        kept = {key: value for key, value in state.items() if key not in NOT_KEPT}
+        torch.save(kept | {"cfg": options}, new / EXPORTED)
