@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
+    from fairseq_llrnn.plugin.scoring.trained_model import TrainedModel
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
 
 __version__ = "0.1.0"
-__all__ = ["LogLinearHead", "Prior", "SourceEmbedding", "__version__", "register"]
+__all__ = ["LogLinearHead", "Prior", "SourceEmbedding", "__version__", "load", "register"]
 
 _MODULES = {  # where the names come from
     "LogLinearHead": "fairseq_llrnn.head",
@@ -42,6 +44,27 @@ def register() -> None:
             f"expected fairseq, which this needs, found that it is not installed; {from_checkout('fairseq')}"
         )
     importlib.import_module("fairseq_llrnn.plugin").say_errors_of_commands()
+
+
+def load(path: str | os.PathLike[str], data: str | None = None, prior: str | None = None) -> TrainedModel:
+    """Load a trained model of fairseq: a checkpoint, or a folder of `llrnn export`.
+
+    Args:
+        data, prior: folders instead of those that the training recorded.
+
+    Raises:
+        OptionError: fairseq is not installed, or the data or the prior is not found.
+        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind.
+        PriorError: the prior does not fit.
+    """
+    for logger in map(logging.getLogger, ("fairseq", "fairseq_llrnn")):  # fairseq reports while it is imported
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
+    register()
+    model: TrainedModel = importlib.import_module("fairseq_llrnn.plugin.scoring.trained_model").TrainedModel(
+        os.fspath(path), data, prior
+    )
+    return model
 
 
 class _Folders(list[str]):

@@ -5,13 +5,14 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evaluation.texts import CapitalWords, LineScore, TextScore, sum_of
-from fairseq_llrnn.evaluation.training_words import words_of_text
+from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         print_line = _print_sentence
     elif args.per_word:
         convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
-        print_line = _word_table(args, scorer.training_words(convention), convention)
+        print_line = _word_table(args, scorer.dictionaries[0], convention)
     status = _print(args, lines, scorer.prior, print_line)
     if capitals.count:
         note(
@@ -107,14 +108,16 @@ def _check_tables(args: argparse.Namespace) -> None:
 
 
 def _word_table(
-    args: argparse.Namespace, training: frozenset[str] | None, convention: Convention | None
+    args: argparse.Namespace, dictionary: Path, convention: Convention | None
 ) -> Callable[[LineScore, str], None]:
     """Print the header of the table of words; return the function that prints the rows of a line.
 
     Args:
-        training: the words of the model's training data; None: they are not there.
+        dictionary: the model's, in its data folder.
     """
-    if args.train_text is not None:
+    if args.train_text is None:
+        training = training_words(dictionary, convention)
+    else:
         training = words_of_text(args.train_text, convention)
     if training is None:
         note("whether words were seen in training is not known: give the training text with --train-text FILE")

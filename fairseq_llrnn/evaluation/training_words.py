@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.files.binary_text import read_binary_text
 from fairseq_llrnn.files.text_lines import iter_sentences
+
+TRAINING_WORDS = "training-words.txt"  # in an exported folder
 
 
 def words_of_lines(lines: Iterable[Sequence[str]], convention: Convention | None) -> frozenset[str]:
@@ -29,15 +31,18 @@ def words_of_text(path: Path | str, convention: Convention | None) -> frozenset[
     return words_of_lines((line.split() for _, line in iter_sentences(path)), convention)
 
 
-def words_of_binary(prefix: Path | str, symbols: Sequence[str], convention: Convention | None) -> frozenset[str]:
-    """Return the words of a text of fairseq-preprocess without the special symbols.
+def training_words(dictionary: Path, convention: Convention | None) -> frozenset[str] | None:
+    """Return the words of the training text next to a dictionary: `train.bin`, or a list of `llrnn export`.
 
-    Args:
-        prefix: of `PREFIX.bin` and `PREFIX.idx`. symbols: of its dictionary, (V,).
+    Returns: the words without the special symbols; None if neither file is there.
 
     Raises:
         DataError: as `read_binary_text`.
     """
+    prefix, listed = dictionary.with_name("train"), dictionary.with_name(TRAINING_WORDS)
+    if not prefix.with_suffix(".idx").is_file():
+        return words_of_text(listed, None) if listed.is_file() else None
+    symbols = load_dictionary(dictionary).symbols
     tokens, lengths = read_binary_text(prefix, len(symbols))
     if convention is None:
         return frozenset(symbols[token] for token in np.unique(tokens).tolist()) - {*SPECIALS}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.evaluation.texts import LineScore
-from fairseq_llrnn.evaluation.training_words import words_of_binary, words_of_lines, words_of_text
+from fairseq_llrnn.evaluation.training_words import training_words, words_of_lines, words_of_text
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.binary_text import HEADER, MAGIC
 
-SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "▁le", "▁ch", "at", "▁mer"]
+DICTIONARY = "▁le 2\n▁ch 1\nat 1\n▁mer 0\n"
 LINES = {None: "▁le ▁ch at", "sentencepiece": "▁le ▁ch at", "bpe": "le ch@@ at"}
 
 
@@ -31,8 +31,14 @@ def test_words_of_a_text_in_numbers(tmp_path: Path, name: str | None, words: set
     begins = ((np.cumsum(lengths) - lengths) * 2).astype(np.int64)
     (tmp_path / "train.idx").write_bytes(HEADER.pack(MAGIC, 1, 8, 3) + lengths.tobytes() + begins.tobytes())
     (tmp_path / "train.bin").write_bytes(tokens.tobytes())
-    convention = None if name is None else CONVENTIONS[name]
-    assert words_of_binary(tmp_path / "train", SYMBOLS, convention) == words
+    convention, dictionary = None if name is None else CONVENTIONS[name], tmp_path / "dict.txt"
+    dictionary.write_text(DICTIONARY, encoding="utf-8")
+    assert training_words(dictionary, convention) == words
+    for end in ("idx", "bin"):
+        (tmp_path / f"train.{end}").unlink()
+    assert training_words(dictionary, convention) is None
+    (tmp_path / "training-words.txt").write_text("le\nchat\n")
+    assert training_words(dictionary, convention) == {"le", "chat"}
 
 
 def test_the_surprisals_of_pieces_are_summed_to_words() -> None:

@@ -21,7 +21,7 @@ def exported(shell: Shell, trained: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_the_folder_has_weights_prior_and_dictionary(exported: Path, trained: Path) -> None:
-    assert sorted(file.name for file in exported.iterdir()) == ["dict.txt", "model.pt", "prior"]
+    assert sorted(file.name for file in exported.iterdir()) == ["dict.txt", "model.pt", "prior", "training-words.txt"]
     state = torch.load(exported / "model.pt", weights_only=True)
     assert "last_optimizer_state" not in state
     assert (exported / "model.pt").stat().st_size < (trained / "checkpoint_best.pt").stat().st_size
@@ -29,7 +29,7 @@ def test_the_folder_has_weights_prior_and_dictionary(exported: Path, trained: Pa
 
 def test_every_command_accepts_the_folder(shell: Shell, world: World, exported: Path, trained: Path) -> None:
     text, checkpoint = "\n".join(world.text("valid")[:2]) + "\n", trained / "checkpoint_best.pt"
-    for command in (("score", "--json"), ("explain", "--json", "-")):
+    for command in (("score", "--json"), ("score", "--per-word"), ("explain", "--json", "-")):
         first, second = (shell.run("llrnn", *command, "--path", p, stdin=text) for p in (checkpoint, exported))
         assert first.out == second.out and "warning" not in second.err
     valid = (world.data, "--gen-subset", "valid", "--cpu")

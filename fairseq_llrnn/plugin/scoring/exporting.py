@@ -4,6 +4,7 @@
     dict.txt, …         its dictionaries
     prior/              its prior
     source-prior/       the prior of the source's words, if its encoder reads by one
+    training-words.txt  the words of the training text of a language model, one a line, if the text was there
 
 The options in model.pt record the folder itself as data folder and --save-dir. So the folder may be moved.
 """
@@ -19,8 +20,11 @@ import torch
 from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.training_words import TRAINING_WORDS, training_words
+from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.atomic_write import may_replace, recover, whole_folder, writing
 from fairseq_llrnn.plugin.compat.loading import EXPORTED, RECORDED, Places, prior_folder, read_checkpoint, take_places
+from fairseq_llrnn.prior.directory import read_description
 
 PRIOR, SOURCE_PRIOR = "prior", "source-prior"
 NOT_KEPT = ("last_optimizer_state", "args")  # of a checkpoint
@@ -52,7 +56,7 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
     if len(dictionaries) == 2:  # the folder has no texts, whose names fairseq looks at
         task.source_lang, task.target_lang = (file.name.split(".")[1] for file in dictionaries)
     task.data = state["cfg"].checkpoint.save_dir = os.curdir
-    names = {EXPORTED, *(file.name for file in dictionaries), *priors}
+    names = {EXPORTED, TRAINING_WORDS, *(file.name for file in dictionaries), *priors}
     if not may_replace(folder, names.__contains__):
         raise OptionError(f"{folder}: expected only files of `llrnn export` there, found others; give a new name")
     recover(folder)
@@ -61,6 +65,11 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
             shutil.copyfile(file, new / file.name)
         for name, prior in priors.items():
             shutil.copytree(prior, new / name)
+        if len(dictionaries) == 1 and PRIOR in priors:  # which names the convention of pieces
+            pieces = read_description(Path(priors[PRIOR]))["settings"].get("pieces")
+            words = training_words(dictionaries[0], CONVENTIONS.get(pieces or ""))
+            if words is not None:
+                (new / TRAINING_WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")
         options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
         kept = {key: value for key, value in state.items() if key not in NOT_KEPT}
         torch.save(kept | {"cfg": options}, new / EXPORTED)

@@ -85,9 +85,25 @@ class Scorer:
         limit = utils.resolve_max_positions(task.max_positions(), model.max_positions())
         self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
 
-    @torch.inference_mode()
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
         """log p(hypothesis </s> | source) in nats for each; −inf for those that cannot be scored.
+
+        Args, Raises: as `token_scores`.
+        """
+        sums = [-math.inf] * len(hypotheses)
+        for number, _, log_probs in self.token_scores(sources, hypotheses):
+            score = float(log_probs.sum())
+            if math.isfinite(score):
+                sums[number] = score
+            else:
+                self.notes[IMPOSSIBLE] += 1
+        return sums
+
+    @torch.inference_mode()
+    def token_scores(
+        self, sources: Sequence[str] | None, hypotheses: Sequence[str]
+    ) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Yield the number of each hypothesis that the model can take, its tokens (T,) and their log p (T,) float64.
 
         Args:
             sources: one per hypothesis, behind each the terms that its translation must have, as fairseq-interactive
@@ -104,18 +120,13 @@ class Scorer:
             read = [self._encode(self.task.source_dictionary, *text.split("\t")) for text in sources]
             if isinstance(self.task, LLRNNTranslationTask):
                 targets = [self.task.as_written(*pair) for pair in zip(read, targets, strict=True)]
-        scores = [-math.inf] * len(targets)
         for numbers, encoded in self._groups(self._fitting(targets, read), read):
             least = 0 if encoded is None else encoded.length
             widths = {i: max(least, len(targets[i])) for i in sorted(numbers, key=lambda i: len(targets[i]))}
             for batch in together(widths, widths.__getitem__, math.inf, self.max_tokens):
                 of_source = [] if encoded is None else [encoded.row[_key(read[i])] for i in batch]
-                for number, score in zip(batch, self._score_batch(batch, targets, encoded, of_source), strict=True):
-                    if math.isfinite(score):
-                        scores[number] = score
-                    else:
-                        self.notes[IMPOSSIBLE] += 1
-        return scores
+                for number, log_probs in zip(batch, self._score_batch(batch, targets, encoded, of_source), strict=True):
+                    yield number, targets[number], log_probs
 
     def _encode(self, dictionary: Dictionary, text: str, *cells: str) -> Tensor:
         """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too.
@@ -162,8 +173,8 @@ class Scorer:
 
     def _score_batch(
         self, numbers: Sequence[int], targets: Sequence[Tensor], encoded: Encoded | None, of_source: Sequence[int]
-    ) -> list[float]:
-        """Scores of sentences, whose sources stand at `of_source` in the encoder's batch."""
+    ) -> list[Tensor]:
+        """log p of the tokens of each sentence, whose source stands at `of_source` in the encoder's batch."""
         dictionary, decoder = self.task.target_dictionary, self.model.decoder
         pad, eos = dictionary.pad(), dictionary.eos()
         left_pad = encoded is not None and self.task.cfg.left_pad_target
@@ -184,7 +195,7 @@ class Scorer:
             output = decoder(previous, **encoder)
             log_probs = self.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
-        return log_prob.double().masked_fill(target.eq(pad), 0.0).sum(dim=1).tolist()
+        return [row[is_token] for row, is_token in zip(log_prob.double().cpu(), target.ne(pad).cpu(), strict=True)]
 
     def _note_strings(self, background: Any, target: Tensor) -> None:
         """Count the strings outside the dictionary that no slot offers."""

@@ -14,9 +14,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.texts import LineScore, TextScore, line_batches, sum_of
-from fairseq_llrnn.evaluation.training_words import words_of_binary
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
@@ -41,17 +39,6 @@ class TextScorer:
         self.pieces: str | None = None  # the convention of subword pieces of our models' priors
         if isinstance(decoder, LogLinearDecoder):
             self.pieces = decoder.head.prior.settings.get("pieces")
-
-    def training_words(self, convention: Convention | None) -> frozenset[str] | None:
-        """Return the words of `train.bin` in the data folder; None if there is no such file.
-
-        Raises:
-            DataError: as `read_binary_text`.
-        """
-        prefix = self.dictionaries[0].parent / "train"
-        if not prefix.with_suffix(".idx").is_file():
-            return None
-        return words_of_binary(prefix, self.dictionary.symbols, convention)
 
     def score(self, lines: Iterable[str]) -> TextScore:
         """The sums over the lines.
