@@ -4,17 +4,19 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import many, note, say_notes, warn
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.evaluation.texts import CapitalWords, LineScore, TextScore, sum_of
+from fairseq_llrnn.evaluation.texts import LineScore, TextScore, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
-from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
+from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.lexicon.language_check import unknown_remark
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -81,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    capitals = CapitalWords(scorer.dictionary.symbols)
-    lines = capitals.watch(scorer.lines(text_lines(args.text)))
+    check = TextCheck(set(scorer.dictionary.symbols).difference(SPECIALS))
+    lines = _checked(scorer.lines(text_lines(args.text)), check)
     print_line: Callable[[LineScore, str], None] | None = None
     if args.per_sentence:
         print(*COLUMNS, sep="\t")
@@ -91,12 +93,19 @@ def run(args: argparse.Namespace) -> int:
         convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
         print_line = _word_table(args, scorer.dictionaries[0], convention)
     status = _print(args, lines, scorer.prior, print_line)
-    if capitals.count:
-        note(
-            f"{many(capitals.count, 'unknown word')} with capitals, such as {capitals.example!r}, which the model "
-            "knows in lower case only: lower-case the text, as the training text was"
-        )
+    name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
+    advice = check.advice(name, file)
+    if advice is not None:
+        warn(advice)
+    say_notes(unknown_remark(name, check.unknown, check.words, args.open, advice is not None))
     return status
+
+
+def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore]:
+    """The lines as they are; `check` takes in their words."""
+    for line in lines:
+        check.add((word, 1) for word in line.words)
+        yield line
 
 
 def _check_tables(args: argparse.Namespace) -> None:
@@ -159,8 +168,6 @@ def _print(
     if not total.sentences + unscored:
         where = " on stdin" if args.text == STDIN else f" in {args.text}"
         raise OptionError(f"expected a text, found none{where}; give one sentence a line")
-    if total.unknown_words and not args.open:
-        note("unknown words are scored as <unk>, whatever they are: these bits are fewer than those of the text")
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:

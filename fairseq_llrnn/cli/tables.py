@@ -111,6 +111,11 @@ def note(text: str) -> None:
     print(f"note: {as_one_line(text)}", file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """A remark that the result may be wrong."""
+    print(f"warning: {as_one_line(text)}", file=sys.stderr)
+
+
 def open_output() -> None:
     """Make stdout take UTF-8, whatever the terminal's own encoding is; nothing where it is closed, as by `>&-`.
 
@@ -142,9 +147,13 @@ class _Warnings(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        self.printed = set[str]()  # a text may be read twice
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"{record.levelname.lower()}: {' '.join(record.getMessage().split())}", file=sys.stderr)
+        line = f"{record.levelname.lower()}: {' '.join(record.getMessage().split())}"
+        if line not in self.printed:
+            self.printed.add(line)
+            print(line, file=sys.stderr)
 
 
 @contextmanager

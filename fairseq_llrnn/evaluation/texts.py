@@ -1,8 +1,5 @@
 """Texts to evaluate: the words of their lines, systems' outputs beside a reference, and the bits that a model needs.
 
-`CapitalWords` counts words with capitals where every word of a model's dictionary is in lower case. They count as
-unknown ones, and nothing else tells the user of it.
-
 `words`: a line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
 
     L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
@@ -39,28 +36,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
-from fairseq_llrnn.lexicon.casing import TURKIC, lower
 from fairseq_llrnn.nbest import FORMATS, open_nbest, settle
 from fairseq_llrnn.nbest.lists import PREFIX, without_marks
-
-LANGUAGES = (None, TURKIC[0])  # whose rules are tried
-
-
-class CapitalWords:
-    """Counts the unknown words that a dictionary without capitals has in lower case."""
-
-    def __init__(self, symbols: Sequence[str]) -> None:
-        self.vocabulary = set(symbols) if all(symbol == lower(symbol) for symbol in symbols) else set()
-        self.count, self.example = 0, ""
-
-    def watch(self, lines: Iterable[LineScore]) -> Iterator[LineScore]:
-        """The lines as they are."""
-        for line in lines:
-            for word, unknown in zip(line.words, line.unknown, strict=False):
-                if unknown and any(lower(word, language) in self.vocabulary for language in LANGUAGES):
-                    self.count, self.example = self.count + 1, self.example or word
-            yield line
-
 
 ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",

@@ -23,12 +23,14 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
 from fairseq_llrnn.files.text_lines import (
     is_blank,
@@ -37,8 +39,8 @@ from fairseq_llrnn.files.text_lines import (
     opened,
     place,
     warn_of_blanks,
-    warn_of_forms,
 )
+from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,19 +106,26 @@ class WordList:
         counts[self.symbols.index(EOS)] = max(1, int(counts.sum()) // WORDS_PER_SENTENCE)
         return counts
 
-    def count_text(self, paths: Sequence[Path | str], workers: int | None = None) -> np.ndarray:
-        """Counts (V,) of the symbols in tokenised texts; workers: processes (None: one for each core).
+    def count_text(
+        self, paths: Sequence[Path | str], workers: int | None = None, check: TextCheck | None = None,
+        held_out: HeldOut | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Counts (V,) of the symbols in tokenised texts.
+
+        Args:
+            workers: processes (None: one for each core). check: takes in the words of the texts.
+            held_out: takes in their sentences.
 
         Raises:
             DataError: a file that cannot be read or is not UTF-8.
         """
-        lacking = set[str]()
-        counts = self.counts_of(count_blocks(paths, workers), lacking)
-        warn_of_forms(paths, lacking, self.symbols)
+        check = check or TextCheck(self.ordinary)
+        counts = self.counts_of(count_blocks(paths, workers, held_out), check)
+        check.warn(paths)
         return counts
 
     def counts_of(
-        self, parts: Iterable[tuple[Mapping[str, int], int]], lacking: set[str] | None = None
+        self, parts: Iterable[tuple[Mapping[str, int], int]], check: TextCheck | None = None
     ) -> np.ndarray:
         """Counts (V,) of the symbols in parts of a text: </s> once a line, words outside the dictionary as <unk>.
 
@@ -125,7 +134,7 @@ class WordList:
 
         Args:
             parts: of each, how often each word occurs, and how many lines it has.
-            lacking: takes up the words that the dictionary lacks.
+            check: takes in the words.
         """
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]
@@ -134,8 +143,8 @@ class WordList:
             ids = np.array([index.get(word, unk) for word in words], dtype=np.int64)
             np.add.at(counts, ids, np.fromiter(words.values(), dtype=np.int64, count=len(words)))
             counts[eos] += lines
-            if lacking is not None:
-                lacking.update(word for word in words if word not in index)
+            if check is not None:
+                check.add(words.items())
         counts[unk] = max(1, counts[unk])
         has_words = counts.sum() - counts[unk] - counts[eos] > 0
         return counts if has_words else np.zeros_like(counts)
@@ -228,9 +237,11 @@ class OpenWords:
         return index
 
 
-def counts_of_block(block: Block) -> tuple[dict[str, int], int]:
-    """How often each word occurs, and how many lines there are."""
-    return dict(Counter(block.text().split())), block.num_lines
+def counts_of_block(wanted: frozenset[str], block: Block) -> tuple[dict[str, int], int, set[str]]:
+    """How often each word occurs, how many lines there are, and which of the `wanted` lines are among them."""
+    text = block.text()
+    found = set(wanted.intersection(text.splitlines()) if wanted else ())
+    return dict(Counter(text.split())), block.num_lines, found
 
 
 def ids_of_block(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -241,17 +252,34 @@ def ids_of_block(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
     return list(places), np.array(ids, dtype=np.int32), np.array([len(line) for line in lines], dtype=np.int32)
 
 
-def count_blocks(paths: Sequence[Path | str], workers: int | None) -> Iterator[tuple[dict[str, int], int]]:
-    """What `counts_of_block` says of each block of some files. Raises DataError, also for treebanks."""
+def count_blocks(
+    paths: Sequence[Path | str], workers: int | None, held_out: HeldOut | None = None
+) -> Iterator[tuple[dict[str, int], int]]:
+    """How often each word occurs in each block of some files, and how many lines it has.
+
+    Args:
+        held_out: takes in the sentences.
+
+    Raises:
+        DataError: also for treebanks.
+    """
     _refuse_treebanks(paths)
-    return map_blocks(counts_of_block, paths, "counting words", workers)
+    held_out = held_out or HeldOut()
+    found = held_out.found[f"--count-text {' '.join(map(str, paths))}"]
+    for words, lines, sentences in map_blocks(
+        partial(counts_of_block, held_out.sentences), paths, "counting words", workers
+    ):
+        found |= sentences
+        yield words, lines
 
 
-def count_words(paths: Sequence[Path | str], workers: int | None = None) -> tuple[Counter[str], int]:
-    """How often each word of some texts occurs, and how many lines they have. Raises DataError."""
+def count_words(
+    paths: Sequence[Path | str], workers: int | None = None, held_out: HeldOut | None = None
+) -> tuple[Counter[str], int]:
+    """How often each word of some texts occurs, and how many lines they have. Arguments and errors: `count_blocks`."""
     counts: Counter[str] = Counter()
     lines = 0
-    for of_block, many in count_blocks(paths, workers):
+    for of_block, many in count_blocks(paths, workers, held_out):
         counts.update(of_block)
         lines += many
     return counts, lines
@@ -279,12 +307,12 @@ def read_ids(
     Raises:
         DataError: a file that cannot be read or is not UTF-8.
     """
-    index, lacking = {symbol: i for i, symbol in enumerate(symbols)}, set[str]()
+    index, check = {symbol: i for i, symbol in enumerate(symbols)}, TextCheck(set(symbols).difference(SPECIALS))
     tokens, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
     for words, ids, per_line in map_blocks(ids_of_block, paths, "reading words", workers):
         word_ids = np.array([index.get(word, unknown) for word in words], dtype=np.int32)
-        lacking.update(word for word in words if word not in index)
+        check.add(zip(words, np.bincount(ids, minlength=len(words)).tolist(), strict=True))
         tokens.append(word_ids[ids])
         lengths.append(per_line.astype(np.int64))
-    warn_of_forms(paths, lacking, symbols)
+    check.warn(paths)
     return np.concatenate(tokens), np.concatenate(lengths)

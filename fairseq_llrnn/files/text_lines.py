@@ -68,15 +68,23 @@ def form_hint(word: str, vocabulary: Collection[str]) -> str:
     return " (but in another Unicode form: NFC and NFD look alike)" if in_other_form([word], vocabulary) else ""
 
 
-def warn_of_forms(paths: Sequence[Path | str], lacking: Iterable[str], symbols: Collection[str]) -> None:
-    """Say which words of texts, or of n-grams, a dictionary lacks because of their form."""
-    if otherwise := in_other_form(lacking, frozenset(symbols)):
-        word, other = next(iter(sorted(otherwise.items())))
-        form = (form_of([other]) or FORMS[0]).upper()
-        logger.warning(
-            f"{', '.join(map(str, paths))}: {len(otherwise):,} words that the dictionary has in another Unicode form "
-            f"only, such as {word!r}, in {form}: bring the file into that form (`uconv -x any-{form.lower()}`)"
-        )
+def other_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> str | None:
+    """Return which words of a text, or of n-grams, a dictionary lacks because of their form; None if there are none."""
+    otherwise = in_other_form(lacking, frozenset(symbols))
+    if not otherwise:
+        return None
+    word, other = min(otherwise.items())
+    form = (form_of([other]) or FORMS[0]).upper()
+    return (
+        f"{text}: {len(otherwise):,} words that the dictionary has in another Unicode form only, such as {word!r}, in "
+        f"{form}: bring the file into that form (`uconv -x any-{form.lower()}`)"
+    )
+
+
+def warn_of_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> None:
+    """Log a warning of such words."""
+    if (reason := other_forms(text, lacking, symbols)) is not None:
+        logger.warning(reason)
 
 
 GZIP_MAGIC = b"\x1f\x8b"

@@ -10,6 +10,7 @@ completion.py     guesses for the words of a text that nobody knows
 guessing.py       features of a word from its spelling: guessed, or of its morphemes
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
 features.py       which features a word can have
+held_out.py       whether a source has the sentences of a validation or test text
 language_check.py whether a source is of the text's language
 casing.py         lower and upper case by the rules of a language
 """

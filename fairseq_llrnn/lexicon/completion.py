@@ -25,6 +25,7 @@ import numpy as np
 
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
+from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.table import GUESS, Row, Table, as_features
 
@@ -39,6 +40,7 @@ class TextWords:
 
     counts: Mapping[str, int]  # of the words of its dictionary, in their order, how often the text has them
     others: Collection[str] = ()  # more words that need analyses
+    held_out: HeldOut = field(default_factory=HeldOut)  # sentences that no treebank should have
 
     @property
     def shown(self) -> list[str]:

@@ -18,6 +18,7 @@ from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.completion import TextWords, complete
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import words_in_both
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import ask_packages
@@ -46,7 +47,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     code = None if options.language is None else language_code(options.language)
     table, shown = Table(), [] if text is None else text.shown
     words = None if text is None else list(dict.fromkeys((*text.counts, *text.others)))
-    asked = Asked(options.spelling, words, table.notes)
+    asked = Asked(options.spelling, words, table.notes, HeldOut() if text is None else text.held_out)
     for name in READERS:
         for place in places(options, name):
             forms = set()

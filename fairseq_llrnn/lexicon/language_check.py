@@ -13,9 +13,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from fairseq_llrnn.lexicon.held_out import SEEN
+
 FEW = 0.1  # of the words of the smaller list
 LEAST = 10  # words; fewer say nothing
 FEW_TOKENS = 0.5  # of a text, that its dictionary has
+MANY = 0.05  # of the words of a text: so many unknown ones make a perplexity lower than it seems
+MANY_UNKNOWN = (
+    ". With so many, a perplexity is too low: use a larger dictionary (llrnn dictionary --text FILES), pieces, or an "
+    "open vocabulary (llrnn prior --open-vocabulary characters)"
+)
 OTHER_LANGUAGE = "is it of the text's language, and in its case?"
 
 
@@ -49,13 +56,27 @@ def few_words_remark(source: str, covered: int, words: int, listed: int | None =
     return Counter({f"of the text's {words:,} words are known to {source}{among}: {OTHER_LANGUAGE}": covered})
 
 
-def few_tokens_remark(text: str, covered: int, tokens: int) -> Counter[str]:
-    """A remark where a dictionary has so few, `covered`, of a text's tokens that it is of another language."""
-    if covered >= FEW_TOKENS * tokens:
+def unknown_remark(
+    text: str, unknown: int, words: int, is_open: bool = False, is_explained: bool = False
+) -> Counter[str]:
+    """A remark on the words of a text that a dictionary lacks; none where it has all.
+
+    Args:
+        text: its name. unknown, words: how many. is_open: whether an open vocabulary spells them. is_explained:
+            whether another warning says why there are many.
+    """
+    known = words - unknown
+    if known < FEW_TOKENS * words and not is_explained:
+        return Counter({f"of the {words:,} tokens of {text} are words of the dictionary: {OTHER_LANGUAGE}": known})
+    if not unknown:
         return Counter()
-    return Counter({f"of the {tokens:,} tokens of {text} are words of the dictionary: {OTHER_LANGUAGE}": covered})
+    share = f"of the {words:,} tokens of {text} are outside the dictionary ({unknown / words:.1%})"
+    if is_open:
+        return Counter({f"{share}; the open vocabulary spells them": unknown})
+    hint = MANY_UNKNOWN if unknown > MANY * words and not is_explained else ""
+    return Counter({f"{share} and count as <unk>{hint}": unknown})
 
 
 def is_warning(remark: str) -> bool:
-    """Whether a remark is one of these."""
-    return remark.endswith(OTHER_LANGUAGE)
+    """Whether a remark says that all may be wrong."""
+    return remark.endswith((OTHER_LANGUAGE, MANY_UNKNOWN, SEEN))

@@ -29,6 +29,7 @@ from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
+from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.completion import Completed
@@ -56,6 +57,7 @@ class Asked:
     spelling: Spelling  # of forms and lemmas in the text
     words: Collection[str] | None = None  # of the text, for those that only answer; None: all that there are
     notes: Counter[str] = field(default_factory=Counter)  # takes in remarks of how many things each is true
+    held_out: HeldOut = field(default_factory=HeldOut)  # takes in the sentences of treebanks
 
 
 class Row(NamedTuple):

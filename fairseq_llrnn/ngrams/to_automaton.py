@@ -71,7 +71,7 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     dropped = int(((match.symbols < 0) & ~np.isneginf(model.log_probs[: len(model.words)])).sum())
     if dropped:
         lacking = (word for word, symbol in zip(model.words, match.symbols, strict=True) if symbol < 0)
-        warn_of_forms([source], lacking, words.symbols)
+        warn_of_forms(source, lacking, words.symbols)
         notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] += dropped
     automaton, histories = _build(model, match, words, log_root)
     gone = len(model) - len(model.words) - automaton.num_arcs

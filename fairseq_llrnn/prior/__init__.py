@@ -7,6 +7,7 @@
     building.py       from a recipe to a prior; its steps are plain.py, static.py, leaves.py, open_vocabulary.py,
                       translations.py and evidence.py
     spelling_check.py … a text and a lexicon in different case or Unicode form
+    held_out_texts.py … sentences of the validation and test text in a treebank or counted text
     origins.py        what it was made from
     named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
     directory.py      files, whole and with hashes (arrays.py, model_files.py)

@@ -22,7 +22,7 @@ from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, place
-from fairseq_llrnn.lexicon.language_check import few_tokens_remark
+from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.ngrams.background import DEFAULT_FOLDS, check_order, ngram_from_file, ngram_from_text
 from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
@@ -127,11 +127,10 @@ def read_ngrams(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPar
         automaton = ngram_from_text(
             sentences, inputs.words, int(source), options.folds, weight, temperature, options.prune, unigrams
         )
-        tokens = int((sentences.tokens != inputs.words.symbols.index(UNK)).sum())
         if texts:
-            automaton.notes.update(
-                few_tokens_remark(f"the text of ngram(…, text={' '.join(texts)})", tokens, len(sentences.tokens))
-            )
+            unknown = int((sentences.tokens == inputs.words.symbols.index(UNK)).sum())
+            what = f"the text of ngram(…, text={' '.join(texts)})"
+            automaton.notes.update(unknown_remark(what, unknown, len(sentences.tokens)))
     return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
 

@@ -16,15 +16,17 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK, WordList, check_order, count_words, load_dictionary
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList, check_order, count_words, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
+from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import warn_of_forms
 from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
-from fairseq_llrnn.lexicon.language_check import few_tokens_remark
+from fairseq_llrnn.lexicon.held_out import HeldOut
+from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.evidence import (
@@ -36,6 +38,7 @@ from fairseq_llrnn.prior.evidence import (
     spelled_words,
 )
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.leaves import (
     STATIC,
     TRANSLATIONS,
@@ -141,14 +144,16 @@ def build(
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
     source = source_symbols(options, path, asked_by) if knows_source else ()
     if evidence is not None and evidence.mapping:
-        warn_of_forms(["evidence.mapping"], evidence.mapping, source)
+        warn_of_forms("evidence.mapping", evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
-        warn_of_forms(["evidence.mapping"], targets, words.symbols)
+        warn_of_forms("evidence.mapping", targets, words.symbols)
     source_vocabulary = None if evidence is None else source_vocabulary_of(options, evidence, source)
     text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
-    counts, all_counts = _both_counts(options, words)
+    check, held_out = TextCheck(words.ordinary), HeldOut() if path is None else read_held_out(path, words)
+    counts, all_counts = _both_counts(options, words, check, held_out)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
-    table = gather(options.words, _text_words(options, words, counts, all_counts, text), options.between_lemmas)
+    text_words = _text_words(options, words, counts, all_counts, text, held_out)
+    table = gather(options.words, text_words, options.between_lemmas)
     lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
@@ -157,7 +162,8 @@ def build(
         options_of(below),
     )  # fmt: skip
     notes.update(table.notes)
-    notes.update(_notes_of_texts(options, words, counts))
+    notes.update(_notes_of_texts(options, words, check))
+    notes.update(held_out.remarks())
     for what, told in (
         ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
         ("words.values has", lambda row: row.source == "values"),
@@ -255,17 +261,20 @@ def _words(dictionary: Dictionary) -> WordList:
     return words
 
 
-def _both_counts(options: Recipe, words: WordList) -> tuple[np.ndarray, Mapping[str, int]]:
+def _both_counts(
+    options: Recipe, words: WordList, check: TextCheck, held_out: HeldOut
+) -> tuple[np.ndarray, Mapping[str, int]]:
     """(V,), and how often each word occurs, those outside the dictionary as well, which an open vocabulary needs.
 
-    A text is counted once, word by word only where that is needed.
+    A text is counted once, word by word only where that is needed. check, held_out: take in what is counted.
     """
     texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
     if texts and options.open_vocabulary is not None:
-        all_counts, lines = count_words(texts, options.workers)
-        counts = words.counts_of([(all_counts, lines)]) if counts is None else counts
+        all_counts, lines = count_words(texts, options.workers, held_out)
+        counts = words.counts_of([(all_counts, lines)], check) if counts is None else counts
+        check.warn(texts)
     elif texts and counts is None:
-        counts = words.count_text(texts, options.workers)
+        counts = words.count_text(texts, options.workers, check, held_out)
     elif options.open_vocabulary is not None:
         vocabulary_counts = words.counts if counts is None else counts
         ordinary = zip(words.symbols, vocabulary_counts.tolist(), words.specials, strict=True)
@@ -278,17 +287,17 @@ def _both_counts(options: Recipe, words: WordList) -> tuple[np.ndarray, Mapping[
     return words.counts_with_ends() if counts is None else counts, all_counts
 
 
-def _notes_of_texts(options: Recipe, words: WordList, counts: np.ndarray) -> Counter[str]:
-    """Whether the texts that are read as words of the dictionary are of its language."""
-    notes, unk = Counter[str](), words.symbols.index(UNK)
-    if options.text and options.counts is None:
-        tokens, texts = int(counts.sum() - counts[words.symbols.index(EOS)]), " ".join(as_paths(options.text))
-        notes.update(few_tokens_remark(f"--count-text {texts}", tokens - int(counts[unk]), tokens))
+def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Counter[str]:
+    """How much of the texts the dictionary lacks. check: of the counted text."""
+    notes, unk, is_open = Counter[str](), words.symbols.index(UNK), options.open_vocabulary is not None
+    text = f"--count-text {' '.join(as_paths(options.text))}"
+    is_explained = check.advice(text) is not None
+    notes.update(unknown_remark(text, check.unknown, check.words, is_open, is_explained))
     if options.translations is not None:
         bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
             what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
-            notes.update(few_tokens_remark(what, int((side.tokens != unknown).sum()), len(side.tokens)))
+            notes.update(unknown_remark(what, int((side.tokens == unknown).sum()), len(side.tokens)))
     return notes
 
 
@@ -307,14 +316,15 @@ def _below(options: Recipe, background: Expression) -> Atom:
 
 
 def _text_words(
-    options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None
-) -> TextWords:
+    options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None,
+    held_out: HeldOut,
+) -> TextWords:  # fmt: skip
     """The words that knowledge is wanted of: over pieces, those of the text. A `<unk>` of the text itself is none."""
     if options.pieces is not None:
-        return TextWords({}, [] if text is None else [word for word in text.words() if word not in SPECIALS])
+        return TextWords({}, [] if text is None else [word for word in text.words() if word not in SPECIALS], held_out)
     rows = zip(words.symbols, counts.tolist(), words.specials, strict=True)
     ordinary = {word: count for word, count, special in rows if not special}
-    return TextWords(ordinary, [word for word in others if word not in SPECIALS])
+    return TextWords(ordinary, [word for word in others if word not in SPECIALS], held_out)
 
 
 def _patterns(options: Recipe) -> UserPatterns | None:

@@ -8,7 +8,7 @@ from small_corpus import Llrnn
 
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.gather import read_word_forms
-from fairseq_llrnn.lexicon.language_check import few_tokens_remark, few_words_remark, words_in_both
+from fairseq_llrnn.lexicon.language_check import few_words_remark, is_warning, unknown_remark, words_in_both
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
 OTHERS = "ev kedi köpek masa kapı pencere kitap ağaç çiçek güneş ay deniz gök toprak su ateş ekmek şarap".split()
@@ -32,7 +32,7 @@ LEMMAS = ("conllu", "lexicon", "unimorph", "hunspell")  # which know some
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, list[str]], Path]:
-    (tmp_path / "text").write_text(" ".join(WORDS) + " 12 , .\n", encoding="utf-8")
+    (tmp_path / "text").write_text(" ".join(WORDS) + " ,\n", encoding="utf-8")
     (tmp_path / "dict.txt").write_text("".join(f"{word} 1\n" for word in (*WORDS, ",")), encoding="utf-8")
     (tmp_path / "words.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
 
@@ -90,10 +90,27 @@ def test_texts(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], P
     assert (done.code, done.err.splitlines()[0]) == (0, said)
 
 
+@pytest.mark.parametrize(
+    ("unknown", "words", "is_open", "remark", "warns"),
+    [
+        (5, 9, False, "4 of the 9 tokens of it are words of the dictionary: is it of the text's language,", True),
+        (4, 8, False, "4 of the 8 tokens of it are outside the dictionary (50.0%) and count as <unk>. With so many, a "
+         "perplexity is too low: use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open", True),
+        (51, 1000, False, "51 of the 1,000 tokens of it are outside the dictionary (5.1%) and count as <unk>. W", True),
+        (50, 1000, False, "50 of the 1,000 tokens of it are outside the dictionary (5.0%) and count as <unk>", False),
+        (4, 8, True, "4 of the 8 tokens of it are outside the dictionary (50.0%); the open vocabulary spells", False),
+    ],
+)  # fmt: skip
+def test_the_share_of_unknown_words(unknown: int, words: int, is_open: bool, remark: str, warns: bool) -> None:
+    ((said, count),) = unknown_remark("it", unknown, words, is_open).items()
+    assert f"{count} {said}".startswith(remark) and is_warning(said) is warns
+    assert warns or not said.endswith("characters)")
+
+
 def test_where_it_begins() -> None:
     assert few_words_remark("it", 1, 11) and not few_words_remark("it", 1, 10) and not few_words_remark("it", 0, 9)
     assert few_words_remark("it", 1, 100, 11) and not few_words_remark("it", 1, 100, 10)
-    assert few_tokens_remark("it", 4, 9) and not few_tokens_remark("it", 4, 8) and not few_tokens_remark("it", 0, 0)
+    assert not unknown_remark("it", 0, 0) and not unknown_remark("it", 0, 9)
     numbers = [str(i) for i in range(99)]
     assert not words_in_both("it", [lower(word) for word in WORDS] + numbers, WORDS)
     assert words_in_both("it", OTHERS + numbers, WORDS + numbers)  # which are the same in all languages

@@ -28,8 +28,8 @@ def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> 
     done = build()
     assert (done.code, done.err) == (0, f"note: {corpus.treebank}: 11 of 11 rows read\n")
     coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-7:-2]
-    assert coverage == "lexicon: has 11 of 11 words of the counted text (100.0%)"
-    assert others == "lexicon: has 0 of 1 words that are not in it (0.0%)"
+    assert coverage == "lexicon: has 11 of 11 dictionary words in the counted text (100.0%)"
+    assert others == "lexicon: has 0 of 1 dictionary words that are not in the counted text (0.0%)"
     assert guesses == "guessed: features of 4 words; the lexicon lacks 1 of them"
     assert crossed == "guessed: the other 3 occur once in the text; so training sees as many guesses as a new text has"
     assert accuracy.startswith("test of the guesses on rare words of the lexicon: all features right ")
@@ -42,8 +42,9 @@ def test_off_warns_where_the_lexicon_covers_the_text_better(build: Build, corpus
     done = build("--set", "words.guess=off")
     assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None
     assert done.err.splitlines()[-2] == (
-        "warning: the lexicon has 100% of the counted text's words and 0% of the dictionary's others; a model learns "
-        "that words without features never come. Leave out words.guess=off, or give a lexicon that has the others, too"
+        "warning: the lexicon has 100% of the dictionary words in the counted text and 0% of the others; a model "
+        "learns that words without features never come. Leave out words.guess=off, or give a lexicon that has the "
+        "others, too"
     )
     lexicon = corpus.write("lexicon.tsv", "zut\tzut\tINTJ\t_\n")
     done = build("--set", "words.guess=off", "--lexicon", lexicon)
@@ -90,3 +91,8 @@ def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float
         Coverage((1, 1), (0, 1)), 1, frozenset({"chats"}), ("POS",), accuracy, package=became, without=without
     )
     assert said in guess_lines(completed)
+    assert guess_lines(completed, doubtful=True) == [
+        "lexicon: has 1 of 1 dictionary words in the counted text (100.0%)",
+        "lexicon: has 0 of 1 dictionary words that are not in the counted text (0.0%)",
+        "guesses: not tested, because a source may be of another language (see the warning)",
+    ]

@@ -2,33 +2,23 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from binary_texts import write_binary_text
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.binary_text import HEADER, KINDS, MAGIC, read_binary_text
+from fairseq_llrnn.files.binary_text import KINDS, read_binary_text
 
 SENTENCES = [[4, 5, 2], [2], [6, 2]]
 
 
-def write(prefix: Path, kind: int) -> Path:
-    lengths = np.array(list(map(len, SENTENCES)), np.int32)
-    tokens = np.array(sum(SENTENCES, []), KINDS[kind])
-    begins = (np.cumsum(lengths) - lengths) * tokens.itemsize
-    index = HEADER.pack(MAGIC, 1, kind, len(lengths)) + lengths.tobytes() + begins.astype(np.int64).tobytes()
-    Path(f"{prefix}.idx").write_bytes(index)
-    Path(f"{prefix}.bin").write_bytes(tokens.tobytes())
-    return prefix
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_sentences_of_every_kind_of_number(tmp_path: Path, kind: int) -> None:
-    tokens, lengths = read_binary_text(write(tmp_path / "train", kind), 7)
+    tokens, lengths = read_binary_text(write_binary_text(tmp_path / "train", SENTENCES, kind), 7)
     assert (tokens.tolist(), lengths.tolist()) == ([4, 5, 2, 2, 6, 2], [3, 1, 2])
 
 
 def test_what_is_no_such_text(tmp_path: Path) -> None:
-    prefix = write(tmp_path / "train", 4)
+    prefix = write_binary_text(tmp_path / "train", SENTENCES)
     with pytest.raises(DataError, match=r"train\.bin: expected numbers of the 6 words of its dictionary, found 6; run"):
         read_binary_text(prefix, 6)
     index, text = (Path(f"{prefix}.{end}") for end in ("idx", "bin"))

@@ -96,15 +96,13 @@ def test_the_other_form_than_that_of_the_text_is_noticed(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("more", [(), ("--background", "ngram:2")])
 def test_a_text_in_another_form_than_its_dictionary_is_noticed(
-    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: tuple[str, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dictionary = written(tmp_path, "dict", DICTIONARY, "nfc")
     text = written(tmp_path, "text", "le été été\nle forêts le\nle le\n" * 3, "nfd")
     made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
     main(made)
-    assert f"note: {text}: 2 words that the dictionary has in another Unicode form only, such as" in (
-        capsys.readouterr().err
-    )
+    assert f"{text}: 2 words that the dictionary has in another Unicode form only, such as" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["conllu", "lexicon"])

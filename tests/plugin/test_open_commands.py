@@ -224,13 +224,19 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     parts = [scored[f"{name}_bits"] for name in ("known", "unknown", "spelling", "end")]
     assert sum(parts) == pytest.approx(scored["bits"]) and min(parts) > 0
     closed = shell.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
-    assert json.loads(closed.out)["spelling_bits"] == 0 and "scored as <unk>" in closed.err
-    assert "capitals" not in closed.err  # zoé is no word of the dictionary either
+    assert json.loads(closed.out)["spelling_bits"] == 0
+    assert closed.err.startswith(
+        "warning: 2 of the 5 tokens of stdin are outside the dictionary (40.0%) and count as <unk>. With so many, a "
+    )
+    assert "case" not in closed.err  # zoé is no word of the dictionary either
     capitals = shell.run("llrnn", "score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err
     assert (
-        "note: 2 unknown words with capitals, such as 'Le', which the model knows in lower case only: lower-case the "
-        "text, as the training text was\n"
+        "warning: stdin: 2 of 5 words are in the dictionary in another case only, such as 'Le': lower-case it (sed "
+        "'s/.*/\\L&/' TEXT > TEXT.lower)\n"
+        "note: 4 of the 5 tokens of stdin are outside the dictionary (80.0%) and count as <unk>\n"
     ) in capitals
+    glued = shell.run("llrnn", "score", "--path", model, stdin="le chat. le chat, voit\n").err
+    assert "warning: stdin: punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it (sacremoses" in glued
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
     assert "which one it is" in table and table.splitlines()[-2].startswith("bits per character")
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"

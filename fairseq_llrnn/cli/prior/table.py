@@ -7,6 +7,7 @@ from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.features.feature_table import sharing
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
+from fairseq_llrnn.lexicon.language_check import is_warning
 from fairseq_llrnn.prior.building import Built
 from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
@@ -25,7 +26,8 @@ def print_table(built: Built, evidence: dict[str, int], dictionary: str, out: st
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     completed = built.table.completed
     assert completed is not None  # since it is of a text
-    for line in (*language.lines(built.table.packages), *guess_lines(completed)):
+    doubtful = any(map(is_warning, built.table.notes))
+    for line in (*language.lines(built.table.packages), *guess_lines(completed, doubtful)):
         print(line)
     if evidence:
         print(f"evidence among the source words: {kinds_text(evidence)}")
@@ -47,16 +49,22 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
     return shlex.join([*words, "--prior", out])
 
 
-def guess_lines(completed: Completed) -> list[str]:
-    """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon."""
+def guess_lines(completed: Completed, doubtful: bool = False) -> list[str]:
+    """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon.
+
+    Args:
+        doubtful: whether a source may be of another language, whose words say nothing of the text's.
+    """
     coverage = completed.coverage
     if not (completed.entries or completed.added):
         return []
     lines = [
-        f"lexicon: has {part:,} of {every:,} words {what} ({part / every:.1%})"
-        for (part, every), what in ((coverage.text, "of the counted text"), (coverage.others, "that are not in it"))
+        f"lexicon: has {part:,} of {every:,} dictionary words {what} the counted text ({part / every:.1%})"
+        for (part, every), what in ((coverage.text, "in"), (coverage.others, "that are not in"))
         if every
     ]
+    if doubtful:
+        return [*lines, "guesses: not tested, because a source may be of another language (see the warning)"]
     if completed.package == KINDS:
         lines.append(
             "analyses of --language tell what the lexicon's words and others have in common, by which these are "
@@ -102,7 +110,7 @@ def warning(completed: Completed) -> str | None:
         return None
     (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
     return (
-        f"warning: the lexicon has {has / words:.0%} of the counted text's words and {others_has / others:.0%} of the "
-        "dictionary's others; a model learns that words without features never come. Leave out words.guess=off, or "
-        "give a lexicon that has the others, too"
+        f"warning: the lexicon has {has / words:.0%} of the dictionary words in the counted text and "
+        f"{others_has / others:.0%} of the others; a model learns that words without features never come. Leave out "
+        "words.guess=off, or give a lexicon that has the others, too"
     )

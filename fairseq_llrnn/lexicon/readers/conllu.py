@@ -5,6 +5,7 @@ how some of them are written together: `surface_words`. Empty nodes (`8.1`) are 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -209,12 +210,23 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
 def conllu_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """Each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
     count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
+    wanted, found = asked.held_out.sentences, asked.held_out.found[f"--conllu {path}"]
     for sentence in iter_conllu_sentences(count, spelling.lowercase, spelling.rules):
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
+        if wanted:
+            found |= wanted.intersection(_texts(sentence, path))
         for token in sentence.words:
             count.read += 1
             lemma = "" if token.lemma in ("", "_") else spelling.cased(token.lemma)
             yield Row(in_one_word(token.form), lemma, as_features(token.features), "conllu"), 1
+
+
+def _texts(sentence: Sentence, path: str) -> Iterator[str]:
+    """The sentence as `llrnn text` writes it, in syntactic words, and in surface words where they are in order."""
+    yield " ".join(in_one_word(token.form) for token in sentence.words)
+    if sentence.spans:
+        with suppress(DataError):
+            yield " ".join(map(in_one_word, surface_words(sentence, path)))
 
 
 def treebank(folder: Path, split: str) -> Path:

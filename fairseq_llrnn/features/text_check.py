@@ -1,0 +1,97 @@
+"""Why words of a text are outside a dictionary: another Unicode form, another case, or punctuation glued to them.
+
+A text that is not tokenised has *dog.* where the dictionary has *dog*. `TextCheck` counts such words while a text is
+read, and gives one reason, with the command that corrects the text.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from fairseq_llrnn.files.text_lines import other_forms
+from fairseq_llrnn.lexicon.casing import case_key, is_lower
+
+logger = logging.getLogger(__name__)
+# Punctuation that tokenisers separate. Full stops of abbreviations and ordinal numbers stay: they are few.
+MARKS = ".,;:!?…\"()[]«»“”„‹›¿¡،؛؟।۔。、，！？：；「」《》։՝"
+LEAST_SHARE = 0.02  # of the words of a text: fewer are abbreviations, or names that begin a sentence
+TOKENISE = "sacremoses -l LANGUAGE tokenize < {text} > {text}.tok"
+LOWER = "sed 's/.*/\\L&/' {text} > {text}.lower"
+
+
+class TextCheck:
+    """Counts the words of a text, those outside a dictionary, and those that it has in another spelling.
+
+    Attributes:
+        words, unknown: of the text, so far.
+        lacking: different words that the dictionary lacks.
+        cased, glued: words that it has in another case, and without their punctuation.
+    """
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        """
+        Args:
+            vocabulary: the words of the dictionary, without `<unk>` and other special symbols.
+        """
+        self.vocabulary = frozenset(vocabulary)
+        self.words = self.unknown = self.cased = self.glued = 0
+        self.lacking = set[str]()
+        self.cased_example = self.glued_example = ""
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(map(case_key, self.vocabulary))
+
+    @cached_property
+    def _is_lower(self) -> bool:
+        return is_lower(self.vocabulary)
+
+    def add(self, words: Iterable[tuple[str, int]]) -> None:
+        """Count words of the text.
+
+        Args:
+            words: each with its number; none is empty.
+        """
+        for word, count in words:
+            self.words += count
+            if word not in self.vocabulary:
+                self.unknown += count
+                self.lacking.add(word)
+                if (not self._is_lower or word != word.lower()) and case_key(word) in self._keys:
+                    self.cased, self.cased_example = self.cased + count, self.cased_example or word
+            if word[0] in MARKS or word[-1] in MARKS:
+                bare = word.strip(MARKS)
+                is_word = any(map(str.isalpha, bare))
+                if is_word and (bare in self.vocabulary or case_key(bare) in self._keys):
+                    self.glued, self.glued_example = self.glued + count, self.glued_example or word
+
+    def advice(self, text: str, path: Path | str | None = None) -> str | None:
+        """Return why words are outside the dictionary, and what to do; None if there is no reason that is known.
+
+        Args:
+            text: its name. path: its file; None: unknown.
+        """
+        if (reason := other_forms(text, self.lacking, self.vocabulary)) is not None:
+            return reason
+        file, few = "TEXT" if path is None else shlex.quote(str(path)), LEAST_SHARE * self.words
+        if self.glued > few and self.glued >= self.cased:
+            return (
+                f"{text}: punctuation is glued to {self.glued:,} of {self.words:,} words, such as "
+                f"{self.glued_example!r}: tokenise it ({TOKENISE.format(text=file)}; pip install sacremoses)"
+            )
+        if not self.cased or not (self._is_lower or (self.cased > few and 2 * self.cased > self.unknown)):
+            return None
+        fix = f"lower-case it ({LOWER.format(text=file)})" if self._is_lower else "use the text with its own capitals"
+        return (
+            f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary in another case only, such as "
+            f"{self.cased_example!r}: {fix}"
+        )
+
+    def warn(self, paths: Sequence[Path | str]) -> None:
+        """Log the advice on a text of some files."""
+        if (advice := self.advice(", ".join(map(str, paths)), paths[0] if len(paths) == 1 else None)) is not None:
+            logger.warning(advice)

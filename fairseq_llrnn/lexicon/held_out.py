@@ -1,0 +1,37 @@
+"""Sentences of a validation or test text in what a prior is built from: the model then knows what it is tested on."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+LEAST = 10  # sentences of a text; fewer say nothing
+SEEN = "the perplexity of that text will be too low; build the prior from the training text alone"
+
+
+@dataclass
+class HeldOut:
+    """Sentences of validation and test texts, and where they were found.
+
+    A source of a prior, such as a treebank, takes up those that it has in `found`.
+    """
+
+    texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # name -> sentences, words between blanks
+    found: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # name of a source -> sentences
+
+    @property
+    def sentences(self) -> frozenset[str]:
+        """Of all texts."""
+        return frozenset(chain(*self.texts.values()))
+
+    def remarks(self) -> Counter[str]:
+        """A remark for each source and text of which it has most sentences, with their number."""
+        remarks: Counter[str] = Counter()
+        for source, found in self.found.items():
+            for text, sentences in self.texts.items():
+                seen = len(sentences & found)
+                if len(sentences) >= LEAST and 2 * seen > len(sentences):
+                    remarks[f"of {len(sentences):,} sentences of {text} are in {source}: {SEEN}"] = seen
+        return remarks

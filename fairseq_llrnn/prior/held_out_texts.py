@@ -1,0 +1,42 @@
+"""The validation and test sentences of the data folder that a dictionary lies in, so far as a prior can tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import UNK, WordList
+from fairseq_llrnn.files.binary_text import read_binary_text
+from fairseq_llrnn.lexicon.held_out import HeldOut
+
+SPLITS = ("valid", "test")
+SHORT = 5  # words: shorter sentences occur in any text
+MOST = 1000  # sentences of a text
+
+
+def read_held_out(dictionary: Path, words: WordList) -> HeldOut:
+    """Read them from `valid.bin` and `test.bin`, or those of a bitext; none where there is no such folder.
+
+    Args:
+        dictionary: dict.txt or dict.LANGUAGE.txt of the folder.
+    """
+    texts, language = {}, dictionary.name.removeprefix("dict.").removesuffix("txt").removesuffix(".")
+    for split in SPLITS:
+        for index in sorted(dictionary.parent.glob(f"{split}.*-*.{language}.idx" if language else f"{split}.idx")):
+            prefix = index.with_suffix("")
+            try:
+                texts[str(prefix)] = _sentences(*read_binary_text(prefix, len(words)), words)
+            except DataError:  # another kind of data set, which training may know
+                continue
+    return HeldOut(texts)
+
+
+def _sentences(tokens: np.ndarray, lengths: np.ndarray, words: WordList) -> frozenset[str]:
+    """Sentences of several known words, without </s>; of many, MOST that are spread over the text."""
+    unknown, ends = words.symbols.index(UNK), np.cumsum(lengths)
+    long = np.flatnonzero(lengths > SHORT)
+    chosen = long[np.linspace(0, len(long) - 1, min(MOST, len(long))).astype(np.int64)]
+    rows = [tokens[ends[i] - lengths[i] : ends[i] - 1].tolist() for i in chosen]
+    return frozenset(" ".join(words.symbols[token] for token in row) for row in rows if unknown not in row)
