@@ -31,6 +31,7 @@ from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
+from fairseq_llrnn.plugin.data.unknown_words import report_written
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.tasks.task import PluginTask
@@ -75,6 +76,8 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
             output_of(name, verbose, report),
         ):
             command.cli_main()
+            if name == "generate":
+                report_written()
     except KeyboardInterrupt as stop:  # SIGTERM and SIGHUP, too (cli/main.py)
         for process in multiprocessing.active_children():
             if not process.daemon:  # of another GPU: Python would wait for its end

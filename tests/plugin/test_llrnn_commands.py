@@ -67,8 +67,8 @@ def translator(shell: Shell, translation: TranslationWorld) -> Path:
 
 
 def told(result: Result) -> list[str]:
-    """What is printed but for the line that names the prior, which stands there once."""
-    every = result.out.splitlines()
+    """What is printed but for the line that names the prior, which stands there once, and shares of unknown words."""
+    every = [line for line in result.out.splitlines() if " are outside the dictionary" not in line]
     rest = [line for line in every if not line.startswith("prior llrnn:")]
     assert len(rest) == len(every) - 1, every
     return rest
@@ -95,7 +95,10 @@ def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Pat
     bare = shell.run("fairseq-generate", *task, *BREAKING, *EVERY_SENTENCE, *common)
     ours = shell.run("llrnn", "generate", world.data, *common)
     assert lines(ours) == lines(bare) and len(lines(ours, "H-")) == 8
-    assert ours.err.startswith("prior llrnn:") and ours.err.count("\n") == 1
+    prior, share, written = ours.err.splitlines()
+    assert prior.startswith("prior llrnn:")
+    assert re.fullmatch(rf"0 of the [\d,]+ tokens of {world.data}/test1 are outside the dictionary", share)
+    assert re.fullmatch(r"0 of the [\d,]+ generated words are <unk> \(0\.0%\)", written)
 
     bare = shell.run("fairseq-interactive", *task, "--path", model, *SEARCH, stdin="le chat\nla\n")
     ours = shell.run("llrnn", "interactive", world.data, "--path", model, *SEARCH, stdin="le chat\nla\n")

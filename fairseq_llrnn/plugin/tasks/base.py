@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
 from fairseq import utils
@@ -29,6 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, re
 from fairseq_llrnn.plugin.compat.moved_folders import data_folder
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
+from fairseq_llrnn.plugin.data.unknown_words import WRITTEN, check_words, counted_unknown, report
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
@@ -127,6 +129,25 @@ class PriorTask(PluginTask):
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     adds_to_loss = False  # whether its network has terms for our criterion
     counts = ""  # the option of a normaliser that learns from what our criterion asks
+
+    @cached_property
+    def reported(self) -> set[object]:
+        """Files and dictionaries whose unknown words were reported."""
+        return set()
+
+    @contextmanager
+    def reading(self, split: str) -> Iterator[None]:
+        """While a data set is loaded: report its unknown words, once of each file, and raise as `named_split`."""
+        with named_split(split, self.options.data), counted_unknown() as shares:
+            yield
+        for share in shares:
+            is_target = share.dictionary is self.target_dictionary
+            if share.path in self.reported or (is_target and self.prior.of_labels):
+                continue
+            if id(share.dictionary) not in self.reported:
+                check_words(share.dictionary, share.path)
+            self.reported |= {share.path, id(share.dictionary)}
+            report(share, is_target and self.prior.open_words is not None)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """As fairseq's. Raises OptionError where an extension needs a log-linear model, for another one."""
@@ -277,4 +298,8 @@ class PriorTask(PluginTask):
             from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 
             spell_unknown(models, sample, hypotheses, written, random_of(generator))
+        if not isinstance(generator, SequenceScorer):
+            for best in (row[0]["tokens"] for row in hypotheses if row):
+                WRITTEN["unknown"] += int(best.eq(self.target_dictionary.unk()).sum())
+                WRITTEN["words"] += int(best.ne(self.target_dictionary.eos()).sum())
         return hypotheses

@@ -16,7 +16,7 @@ from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
 
 NAME = "llrnn_language_modeling"
 
@@ -60,7 +60,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
             refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
         read = super().load_dataset
-        with named_split(split, self.args.data):
+        with self.reading(split):
             read(split, epoch, combine, **kwargs)
         if training:
             self.check_training_data(split)

@@ -24,7 +24,7 @@ from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.length import search_where_there_are_words
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior, named_split
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
     check_evidence_options,
@@ -118,7 +118,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         read = super().load_dataset
-        with named_split(split, self.cfg.data):
+        with self.reading(split):
             read(split, epoch, combine, **kwargs)
         pairs = self.datasets[split]
         if training:

@@ -31,7 +31,7 @@ from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior, named_split
+from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
@@ -131,7 +131,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         folders = utils.split_paths(self.cfg.data)
         folder = folders[(epoch - 1) % len(folders)]
         pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
-        with named_split(split, self.cfg.data):
+        with self.reading(split):
             texts, lines = (
                 data_utils.load_indexed_dataset(
                     os.path.join(folder, f"{split}.{pair}.{side}"), dictionary, self.cfg.dataset_impl
