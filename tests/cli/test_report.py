@@ -222,6 +222,20 @@ def test_output_of_fairseq_generate_and_systems_given_one_by_one(
     assert "They score alike in all." in files["out"].read_text(encoding="utf-8")
 
 
+def test_unknown_words_and_marks_of_decoders(llrnn: Llrnn, files: dict[str, Path]) -> None:
+    write(files["reference"], ["le <<unk>> voit 37 tables", *REFERENCE[1:]])
+    write(files["first"], ["le <unk> voit |0-2| 37 tables </s>", *SECOND[1:]])
+    write(files["second"], ["le chat " * 20 + "<unk>", *SECOND[1:]])
+    done = llrnn(*arguments(files, *systems(files)))
+    larger = "use a larger dictionary, pieces or an open vocabulary"
+    assert done.code == 0 and [line for line in done.err.splitlines() if "<unk>" in line] == [
+        "warning: 1 of the 12 words of the reference are <unk> (8.3%): a system's <unk> counts as right there; give "
+        "the text itself",
+        f"warning: 1 of the 12 words of first are <unk> (8.3%): {larger}",
+        f"note: 1 of the 48 words of <b>second</b> are <unk> (2.1%): {larger}",
+    ]
+
+
 # ---- what is wrong --------------------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,16 @@
 """`llrnn report`: systems' translations of one test beside each other, on the terminal and as a page to read."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import beside, check_text_place, text_output
 from fairseq_llrnn.cli.report.page import page
 from fairseq_llrnn.cli.report.tables import as_text, size, tables
+from fairseq_llrnn.cli.tables import note, warn
 from fairseq_llrnn.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.evaluation.texts import Texts
 
 NAME = "report"
 HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
@@ -82,8 +87,25 @@ def run(args: argparse.Namespace) -> int:
     with text_output(args.out) as file:
         file.write(page(evaluation, measured, files | priors))
     signatures = [f"{name}: {signature}" for name, signature in priors.items()]
+    _report_unknown(texts)
     print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=beside(args.out))
     return 0
+
+
+def _report_unknown(texts: "Texts") -> None:
+    """Print the share of `<unk>` in the texts that have any; fairseq writes `<<unk>>` in references."""
+    from fairseq_llrnn.features.dictionary import UNK
+    from fairseq_llrnn.lexicon.language_check import MANY
+
+    for name, lines in {"the reference": texts.reference, **texts.systems}.items():
+        words = [word for line in lines for word in line.split()]
+        unknown = sum(word in (UNK, f"<{UNK}>") for word in words)
+        if unknown:
+            hint = "use a larger dictionary, pieces or an open vocabulary"
+            if lines is texts.reference:
+                hint = "a system's <unk> counts as right there; give the text itself"
+            remark = f"{unknown:,} of the {len(words):,} words of {name} are <unk> ({unknown / len(words):.1%}): {hint}"
+            (warn if unknown > MANY * len(words) else note)(remark)
 
 
 def _systems(values: list[str]) -> dict[str, str]:
@@ -97,4 +119,3 @@ def _systems(values: list[str]) -> dict[str, str]:
             raise OptionError(f"--system {one}: expected another name, found {name} for {systems[name]} already")
         systems[name] = path
     return systems
-
