@@ -75,7 +75,8 @@ class FastText:
 
 
 class NapkinXC:
-    """napkinXC's probabilistic label tree (hierarchical k-means, arity 2) over tf-idf weights; linear nodes."""
+    """napkinXC's probabilistic label tree (hierarchical k-means, arity 2) over binary weights of
+    unit length; linear nodes."""
 
     def __init__(self, texts: Texts, arity: int = 2) -> None:
         models = imported("napkinxc.models")

@@ -20,8 +20,9 @@ LEAST = 10  # words; fewer say nothing
 FEW_TOKENS = 0.5  # of a text, that its dictionary has
 MANY = 0.05  # of the words of a text: so many unknown ones make a perplexity lower than it seems
 MANY_UNKNOWN = (
-    ". With so many, a perplexity is too low: use a larger dictionary (llrnn dictionary --text FILES), pieces, or an "
-    "open vocabulary (llrnn prior --open-vocabulary characters)"
+    ". With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are right, use a "
+    "larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior --open-vocabulary "
+    "characters)"
 )
 OTHER_LANGUAGE = "is it of the text's language, and in its case?"
 

@@ -95,7 +95,7 @@ def test_texts(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[str]], P
     [
         (5, 9, False, "4 of the 9 tokens of it are words of the dictionary: is it of the text's language,", True),
         (4, 8, False, "4 of the 8 tokens of it are outside the dictionary (50.0%) and count as <unk>. With so many, a "
-         "perplexity is too low: use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open", True),
+         "perplexity is too low. Check the tokenisation and case of the text; if they are right, use a larger", True),
         (51, 1000, False, "51 of the 1,000 tokens of it are outside the dictionary (5.1%) and count as <unk>. W", True),
         (50, 1000, False, "50 of the 1,000 tokens of it are outside the dictionary (5.0%) and count as <unk>", False),
         (4, 8, True, "4 of the 8 tokens of it are outside the dictionary (50.0%); the open vocabulary spells", False),
