@@ -84,8 +84,8 @@ def test_surface_words_of_a_treebank(build: Callable[..., Done], data: Path, tmp
         ("le chat voit la mer\n" * 4 + "oui\n", [], "note: 1 of the 21 tokens of {} are outside the dictionary (4.8%) "
          "and count as <unk>\n"),
         ("le chat voit oui\n", [], "warning: 1 of the 4 tokens of {} are outside the dictionary (25.0%) and count as "
-         "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are right, "
-         "use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
+         "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are "
+         "right, use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
          "--open-vocabulary characters)\n"),
         ("le chat voit oui\n", ["--open-vocabulary", "characters"], "note: 1 of the 4 tokens of {} are outside the "
          "dictionary (25.0%); the open vocabulary spells them\n"),

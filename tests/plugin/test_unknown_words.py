@@ -63,8 +63,8 @@ def test_unknown_words_of_every_kind_of_data(
         (5, False, logging.INFO, "5 of the 100 tokens of data/test are outside the dictionary (5.0%) and count as "
          "<unk>"),
         (6, False, logging.WARNING, "6 of the 100 tokens of data/test are outside the dictionary (6.0%) and count as "
-         "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are right, "
-         "use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
+         "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are "
+         "right, use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
          "--open-vocabulary characters)"),
         (6, True, logging.INFO, "6 of the 100 tokens of data/test are <unk> (6.0%): binary data has no strings; `llrnn "
          "score --open` spells them"),
