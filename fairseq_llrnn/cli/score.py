@@ -92,13 +92,17 @@ def run(args: argparse.Namespace) -> int:
     elif args.per_word:
         convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
         print_line = _word_table(args, scorer.dictionaries[0], convention)
-    status = _print(args, lines, scorer.prior, print_line)
-    name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
-    advice = check.advice(name, file)
-    if advice is not None:
-        warn(advice)
-    say_notes(unknown_remark(name, check.unknown, check.words, args.open, advice is not None))
-    return status
+    total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
+    _print_notes(args, total, unscored, check)
+    facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
+    named = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
+    print(
+        json.dumps({**facts, "prior": scorer.prior}, ensure_ascii=False)
+        if args.json
+        else "\n".join([as_table(total, args.open), *named]),
+        file=sys.stdout if print_line is None else sys.stderr,
+    )
+    return 0
 
 
 def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore]:
@@ -153,34 +157,21 @@ def _print_sentence(line: LineScore, problem: str) -> None:
     print(line.number, *values, " ".join(line.words), sep="\t")
 
 
-def _print(
-    args: argparse.Namespace,
-    lines: Iterable[LineScore],
-    prior: str | None,
-    print_line: Callable[[LineScore, str], None] | None,
-) -> int:
-    """Print the sums.
-
-    Args:
-        print_line: prints the rows of a line in a table, and notes its problem if it has no score; None: no table.
-    """
-    total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
+def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, check: TextCheck) -> None:
+    """Print what a reader of the sums has to know. Raises OptionError: no lines."""
+    name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
     if not total.sentences + unscored:
-        where = " on stdin" if args.text == STDIN else f" in {args.text}"
-        raise OptionError(f"expected a text, found none{where}; give one sentence a line")
+        raise OptionError(
+            f"expected a text, found none{' on' if file is None else ' in'} {name}; give one sentence a line"
+        )
+    advice = check.advice(name, file)
+    if advice is not None:
+        warn(advice)
+    say_notes(unknown_remark(name, check.unknown, check.words, args.open, advice is not None))
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:
         note(f"{many(unscored, 'line')} without a score, which the sums leave out")
-    facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
-    named = [] if prior is None else [f"prior  {prior}"]
-    print(
-        json.dumps({**facts, "prior": prior}, ensure_ascii=False)
-        if args.json
-        else "\n".join([as_table(total, args.open), *named]),
-        file=sys.stdout if print_line is None else sys.stderr,
-    )
-    return 0
 
 
 def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:
