@@ -37,7 +37,8 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.lexicon.languages.names import CODES
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",
@@ -248,6 +249,8 @@ def _are_strings(values: object) -> TypeGuard[list[str]]:
 
 
 REPEATED = "repeated"
+# what the columns of a table are called in its first row: so, or by their languages
+SOURCE_NAMES, TARGET_NAMES = ("source", "src", "term", "token"), ("target", "tgt", "trg", "translation")
 
 
 def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tuple[str, ...]]:
@@ -261,10 +264,9 @@ def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tu
     mapping: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     count = ReadCount(path, "rows", form)
-    for number, line in count.lines():
-        where = place(path, number)
-        source, text = cells_of(line, path, number, {2}, "`source token<TAB>target words`")
-        source, target = source.strip(" "), tuple(text.split())
+    header = {*SOURCE_NAMES, *CODES}, {*TARGET_NAMES, *CODES}
+    for number, (source, text) in count.rows({2}, "`source token<TAB>target words`", header=header):
+        where, target = place(path, number), tuple(text.split())
         refuse_blank(source, where, "the source side")
         refuse_blank(text, where, "the target side")
         if source.split() != [source]:

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
+WITH_BLANK = (
+    "have a blank, where texts are split: they never occur, and yet take probability",
+    "write another character for the blank, in the text too, or remove them",
+)
 WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
@@ -170,7 +174,8 @@ def check_order(symbols: Sequence[str]) -> None:
 def load_dictionary(path: Path | str) -> WordList:
     """Read a `dict.txt` of fairseq-preprocess.
 
-    A symbol that shows nothing, as a character without width, is told in a warning: no text cleaner means it.
+    A warning names symbols that show nothing, as a character without width, and those with a blank (U+00A0 too), which
+    fairseq's tokenizer splits, so that no text has them.
 
     Raises:
         DataError: a missing or empty file, a line that is not `symbol count`, a symbol of blanks, a symbol given twice,
@@ -181,6 +186,7 @@ def load_dictionary(path: Path | str) -> WordList:
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
     where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
     blank: list[int] = []
+    split: list[int] = []
     if Path(path).is_file():  # a pipe begins but once
         with opened(path) as (source, _):
             if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
@@ -205,12 +211,15 @@ def load_dictionary(path: Path | str) -> WordList:
             )
         if is_blank(symbol):
             blank.append(number)
+        elif symbol.split() != [symbol]:
+            split.append(number)
         where[symbol] = number
         symbols.append(symbol)
         counts.append(int(count))
     if len(symbols) == len(SPECIALS):
         raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
     warn_of_blanks(path, "symbols", blank)
+    warn_of_blanks(path, "symbols", split, *WITH_BLANK)
     return WordList(tuple(symbols), np.array(counts, dtype=np.int64))
 
 

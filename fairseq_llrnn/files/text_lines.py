@@ -17,6 +17,7 @@ import codecs
 import gzip
 import io
 import logging
+import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -92,6 +93,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
+EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + f"\u200b\u2060{BYTE_ORDER_MARK}"  # blanks, some of no width
+FIRST_WORD = re.compile(r"[^\W_]+")
+AS_HEADER = "as header"
 # What shows nothing by itself: fillers of Hangul, joiners, vowels of Khmer, variation selectors, a blank of Braille.
 FILLERS = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800" + "".join(map(chr, range(0xFE00, 0xFE10)))
 
@@ -106,19 +110,53 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}…")
 
 
+def clean_cells(line: str) -> list[str]:
+    """Return what stands between the tabs of a line, without blanks (U+00A0 too) and byte order marks around it."""
+    return [cell.strip(EDGES) or cell.strip() for cell in line.split("\t")]
+
+
 def cells_of(
     line: str, path: Path | str, number: int, sizes: Container[int], expected: str, advice: str = "fix the row"
 ) -> list[str]:
-    """What stands between the tabs of a line. Raises DataError for as many cells as none of `sizes`.
+    """Return the clean cells of a line. Empty cells at its end are dropped if none of `sizes` has room for them.
 
     Args:
-        path, number: of the line. expected: what they are.
+        path, number: of the line. expected: what the cells are, for the message.
+
+    Raises:
+        DataError: another number of cells.
     """
-    cells = line.split("\t")
+    cells = clean_cells(line)
+    while len(cells) not in sizes and len(cells) > 1 and not cells[-1]:
+        cells.pop()
     if len(cells) not in sizes:
         shape = f"{len(cells)} columns: {shown(line)}"
         raise DataError(f"{place(path, number)}: expected {expected}, found {shape}; {advice}")
     return cells
+
+
+def is_header(cells: Sequence[str], names: Sequence[Container[str]], where: str) -> bool:
+    """Return whether a row names its columns: the first word of each of the first cells is a name of that column.
+
+    Args:
+        names: what each of the first columns may be called, in lower case.
+
+    Raises:
+        DataError: the row names these columns in another order. where: file and line.
+    """
+    words = [word[0] for cell in cells if (word := FIRST_WORD.search(cell.casefold()))][: len(names)]
+    columns = [
+        column if word in names[column] else next((other for other, some in enumerate(names) if word in some), -1)
+        for column, word in enumerate(words)
+    ]
+    if not names or sorted(columns) != list(range(len(names))) or len(set(words)) < len(words):
+        return False
+    if columns != sorted(columns):
+        raise DataError(
+            f"{where}: expected the columns in another order, found {shown(', '.join(cells))}; write column "
+            f"{columns.index(0) + 1} first"
+        )
+    return True
 
 
 def is_blank(word: str) -> bool:
@@ -146,11 +184,21 @@ def refuse_blank(word: str, where: str, what: str) -> None:
     raise DataError(f"{where}: {what} is {problem}; expected a word: fill it, or remove the row")
 
 
-def warn_of_blanks(path: Path | str, what: str, lines: Sequence[int]) -> None:
-    """Say which words of a running text, or made of one, show nothing. lines: where they are."""
+def warn_of_blanks(
+    path: Path | str,
+    what: str,
+    lines: Sequence[int],
+    problem: str = "have no visible character",
+    advice: str = "clean the text",
+) -> None:
+    """Warn of words of a running text, or made of one, that show nothing, or have another `problem` with blanks.
+
+    Args:
+        what: they are. lines: where they are.
+    """
     if lines:
         some = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        logger.warning(f"{path}: {len(lines):,} {what} have no visible character (lines {some}); clean the text")
+        logger.warning(f"{path}: {len(lines):,} {what} {problem} (lines {some}); {advice}")
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
@@ -245,6 +293,8 @@ class ReadCount:
     read: int = 0
     later: bool = False  # whether it is done only when its reader says so, and not behind the last line
     left_out: Counter[str] = field(default_factory=Counter)  # reason -> entries
+    quoted: int = 0  # cells in quotes
+    first_quoted: str = ""
 
     def lines(self, is_entry: Callable[[str], bool] = _is_filled, rest: bool = False) -> Iterator[tuple[int, str]]:
         """Numbers and lines of the entries.
@@ -264,10 +314,55 @@ class ReadCount:
         if not (rest or self.later):
             self.done()
 
+    def rows(
+        self,
+        sizes: Container[int],
+        expected: str,
+        advice: str = "fix the row",
+        *,
+        header: Sequence[Container[str]] = (),
+        alike: bool = False,
+        lines: Iterable[tuple[int, str]] | None = None,
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield the numbers and cells of the rows of a table; a first row that names its columns is left out.
+
+        Args:
+            sizes, expected, advice: as of `cells_of`. header: as of `is_header`. alike: whether all rows have as many
+                cells as the first. lines: those that are left, if the first one was read elsewhere.
+
+        Raises:
+            DataError: as `iter_lines`, `cells_of` and `is_header`.
+        """
+        is_first = True
+        for number, line in self.lines() if lines is None else lines:
+            cells = cells_of(line, self.file, number, sizes, expected, advice)
+            if alike and is_first:
+                least = most = len(cells)
+                while least - 1 in sizes and not cells[least - 1]:
+                    least -= 1
+                sizes = range(least, most + 1)
+                expected = f"{most} columns, as in the rows before, separated by tabs"
+            if is_first:
+                is_first = False
+                if is_header(cells, header, place(self.file, number)):
+                    self.left_out[AS_HEADER] += 1
+                    continue
+            if '"' in line:
+                quoted = [cell for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
+                self.quoted += len(quoted)
+                if quoted and not self.first_quoted:
+                    self.first_quoted = f"{quoted[0]} (line {number})"
+            yield number, cells
+
     def done(self, level: int = logging.INFO) -> None:
         """Say it, unless there was nothing, which readers refuse."""
         if self.entries:
             logger.log(level, "%s", self)
+        if self.quoted:
+            logger.warning(
+                f"{self.file}: {self.quoted:,} cells in quotes, such as {self.first_quoted}: the quotes are read as "
+                "part of the cell; if a spreadsheet put them there, save the table without"
+            )
 
     def __str__(self) -> str:
         """`words.tsv: 1,204 of 1,210 rows read; left out: 4 without a lemma, 2 repeated`."""

@@ -78,7 +78,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
 
 
 def _likely_mistakes(table: Table) -> Counter[str]:
-    """What people and their tools write into tables: a feature in other letters, and quotes around words."""
+    """What people write into tables: a feature in other letters."""
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
     usual: dict[str, str] = {}  # the most frequent way to write a name
@@ -89,12 +89,6 @@ def _likely_mistakes(table: Table) -> Counter[str]:
         mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(
             rows_with[name] for name in others
         )
-    quoted = {row.form for row in table.rows if len(row.form) > 2 and row.form[0] == row.form[-1] == '"'}
-    if quoted:
-        mistakes[
-            f"words in quotes, such as {min(quoted)}, where the quotes belong to the word; if a spreadsheet put them "
-            "there, save the table without"
-        ] = len(quoted)
     return mistakes
 
 

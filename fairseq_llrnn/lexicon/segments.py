@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.guessing import Segmentation, Segmentations, has_morphemes, morpheme_features
@@ -43,6 +43,8 @@ from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, as_features
 
 PLUS = " + "
+EXPECTED = "a word, a tab and its segments with blanks between, or the segments alone"
+WORD, SEGMENTS = ("word", "words", "form"), ("segments", "segmentation", "morphemes", "morphs", "pieces", "parts")
 REPEATED = "repeated"
 COMMENT = "as comment"
 COUNT = re.compile(r"\d+ (?=\S+(?: \+ \S+)*$)", re.ASCII)  # before a segmentation of Morfessor's
@@ -61,12 +63,11 @@ def read_segmentations(
     segmentations: dict[str, dict[Segmentation, None]] = {}
     count = ReadCount(path, "rows", form, later=True)
     lines = list(count.lines())
+    comments = next((i for i, (_, line) in enumerate(lines) if not line.startswith("# ")), len(lines))
+    count.left_out[COMMENT] += comments
     of_morfessor = any(PLUS in line for _, line in lines)
-    for number, line in lines:
-        if not segmentations and line.startswith("# "):
-            count.left_out[COMMENT] += 1
-            continue
-        word, segments = _row(line, of_morfessor, path, number)
+    for number, cells in count.rows({1, 2}, EXPECTED, header=(WORD, SEGMENTS), lines=lines[comments:]):
+        word, segments = _row(cells, of_morfessor, place(path, number))
         if lowercase:
             word = lower(word, language)
             segments = _cut(word, [lower(segment, language) for segment in segments])
@@ -82,10 +83,8 @@ def read_segmentations(
     return {word: tuple(several) for word, several in segmentations.items()}
 
 
-def _row(line: str, of_morfessor: bool, path: Path | str, number: int) -> tuple[str, Segmentation]:
-    expected = "a word, a tab and its segments with blanks between, or the segments alone"
-    cells, where = cells_of(line, path, number, {1, 2}, expected), place(path, number)
-    text = cells[-1].strip()
+def _row(cells: Sequence[str], of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
+    text = cells[-1]
     if of_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text
         text = text.replace(PLUS, " ")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
@@ -240,9 +240,8 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
         DataError: with file and line, a row of another shape.
     """
     met: set[Row] = set()
-    for number, line in lines:
+    for number, cells in count.rows({len(COLUMNS)}, EXPECTED, lines=lines):
         where = place(count.file, number)
-        cells = cells_of(line, count.file, number, {len(COLUMNS)}, EXPECTED)
         form, lemma, tag, feats, number_of, source, guessed, values = cells
         form = _unescaped(form)
         refuse_blank(form, where, "column 1 (form)")

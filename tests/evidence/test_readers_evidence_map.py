@@ -33,7 +33,7 @@ def test_compressed(tmp_path: Path) -> None:
          "the row"),
         ("a\tb\tc\n", "line 1: expected `source token<TAB>target words`, found 3 columns: 'a\\tb\\tc'; fix the row"),
         ("\tb\n", "line 1: the source side is empty; expected a word: fill it, or remove the row"),
-        ("a\t  \n", "line 1: the target side is blank (U+0020 U+0020); expected a word: fill it, or remove the row"),
+        ("a\t  \n", "line 1: the target side is empty; expected a word: fill it, or remove the row"),
         ("New York\tNew York\n", "line 1: expected one source token, found the blank in 'New York'; only single tokens "
          "can be mapped: fix or remove the row"),
         ("1\u00a0000\t1 000\n", "line 1: expected one source token, found the blank in '1\\xa0000'"),

@@ -160,15 +160,13 @@ def test_python_s_words_are_rows() -> None:
 
 
 def test_what_is_likely_a_mistake_is_said() -> None:
-    """Features in other letters are features of their own, and quotes of a spreadsheet letters of the word."""
+    """Features in other letters are features of their own."""
     words = {
         "la": ["Gender:Fem"], "une": ["Gender:Fem"], "elle": ["gender:fem"], "il": ["gender:fem", "pos:PRON"],
-        "on": ["POS:PRON"], '"a "" b"': [], '"': [], '""': [],
+        "on": ["POS:PRON"],
     }  # fmt: skip
     table = gather(LexiconOptions(lexicon=words))
     assert table.notes == {
         "rows with features in other letters, such as gender:fem beside Gender:Fem: they are two features; spell them "
         "alike": 3,
-        'words in quotes, such as "a "" b", where the quotes belong to the word; if a spreadsheet put them there, save '
-        "the table without": 1,
     }

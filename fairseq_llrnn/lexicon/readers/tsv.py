@@ -7,10 +7,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, clean_cells, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
-from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, as_features, iter_rows
+from fairseq_llrnn.lexicon.table import Asked, Row, as_features, iter_rows
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 FOUR_OR_MORE = range(len(COLUMNS), sys.maxsize)
@@ -21,7 +21,8 @@ _COUNT = re.compile(r"\d{1,17}", re.ASCII)
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 SURFACE_ROWS = "for words written together"
-AS_HEADER = "as header"
+# what the first columns are called in the first row of a table
+FORM, LEMMA = ("form", "word", "token", "wordform"), ("lemma",)
 MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
 
 LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
@@ -45,19 +46,15 @@ class TsvRow(NamedTuple):
 def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = None) -> Iterator[TsvRow]:
     """The rows of a lexicon in order.
 
-    A first row whose first cell is `form` is a header. Rows `form _ _ _` (surface forms of several words) are left out,
+    A first row that begins with `form` and `lemma` is a header. Rows `form _ _ _` (surface forms of several words) are left out,
     too. Whoever uses the others counts them as read, or leaves them out.
 
     Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """
-    path, sizes, expected, rows = count.file, FOUR_OR_MORE, EXPECTED, 0
-    for number, line in count.lines() if lines is None else lines:
+    path, rows = count.file, 0
+    for number, cells in count.rows(FOUR_OR_MORE, EXPECTED, ADVICE, header=(FORM, LEMMA), alike=True, lines=lines):
         where = place(path, number)
-        cells = cells_of(line, path, number, sizes, expected, ADVICE)
-        if is_first := sizes is FOUR_OR_MORE:
-            sizes = range(len(cells), len(cells) + 1)
-            expected = f"{len(cells)} columns, as in the rows before, separated by tabs"
-        form, lemma, upos, feats = (cell.strip(" ") for cell in cells[: len(COLUMNS)])
+        form, lemma, upos, feats = cells[: len(COLUMNS)]
         refuse_blank(form, where, "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
@@ -65,9 +62,6 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
         try:
             names = feats_features(feats or "_")
         except ValueError as error:
-            if is_first and form.lower() == "form":  # an entry for the word "form" would have FEATS
-                count.left_out[AS_HEADER] += 1
-                continue
             raise DataError(f"{where}: {error}") from error
         rows += 1
         counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
@@ -84,9 +78,9 @@ def lexicon_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
     lines = count.lines()
     first = next(lines, None)
-    cells = [] if first is None else first[1].split("\t")
+    cells = [] if first is None else clean_cells(first[1])
     if first is not None and cells[0] == COLUMNS[0] and not {"source", "guessed", "values"}.isdisjoint(cells):
-        if first[1] != HEADER:
+        if cells[: len(TABLE)] != list(TABLE) or any(cells[len(TABLE) :]):
             raise DataError(
                 f"{place(path, first[0])}: expected the header {', '.join(TABLE)} with tabs between, found "
                 f"{shown(first[1])}; correct it"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
@@ -96,7 +96,18 @@ def _ud_features(tag: str) -> tuple[str, ...]:
     return PART_OF_SPEECH.get(tag.upper()) or FEATURES.get(tag.upper(), ())
 
 
+def _is_bundle(cell: str) -> bool:
+    tag, semicolon, _ = cell.partition(";")
+    return tag in PART_OF_SPEECH or bool(semicolon and _ud_features(tag))
+
+
 COLUMNS = ("lemma", "form", "features")
+# what they are called in the first row of a table
+NAMES = (
+    ("lemma", "lemmas"),
+    ("form", "forms", "word", "wordform", "inflected", "inflection"),
+    ("features", "feature", "feats", "tags", "tag", "msd", "bundle", "unimorph"),
+)
 THREE_OR_MORE = range(len(COLUMNS), sys.maxsize)
 EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
@@ -109,12 +120,17 @@ MOST_SHOWN = 5
 def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """Each row, phrases as well. Raises DataError, with file and line, for one of another shape; a file without any."""
     count, rest = ReadCount(path, "rows", asked.spelling.form), dict[str, None]()
+    lemmas, forms = set[str](), set[str]()
     for lemma, form, tags in _cells(count):
         count.read += 1
+        lemmas.add(lemma)
+        forms.add(form)
         names = tags_features(tags)
         rest.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
         lemma = "" if lemma in ("", "_") else asked.spelling.cased(lemma)
         yield Row(asked.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
+    if len(lemmas) > len(forms):
+        asked.notes[f"lemmas in {path}, more than it has forms: are the columns {', '.join(COLUMNS)}?"] += len(lemmas)
     if rest:
         kept = ", ".join(list(rest)[:MOST_SHOWN]) + (", …" if len(rest) > MOST_SHOWN else "")
         asked.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(rest)
@@ -123,9 +139,8 @@ def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
 def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     """Lemma, form and tags of each row, in order, as written; rows of a missing form are left out."""
     path = count.file
-    for number, line in count.lines():
-        where = place(path, number)
-        lemma, form, tags = map(str.strip, cells_of(line, path, number, THREE_OR_MORE, EXPECTED)[: len(COLUMNS)])
+    for number, cells in count.rows(THREE_OR_MORE, EXPECTED, header=NAMES):
+        where, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
             refuse_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
@@ -134,6 +149,12 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
                 f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
                 "(--lexicon)"
             )
+        for column, cell in enumerate((lemma, form), 1):
+            if _is_bundle(cell) and not any(map(_ud_features, TAG.findall(tags))):
+                raise DataError(
+                    f"{where}: expected the columns {', '.join(COLUMNS)}, found features in column {column}: "
+                    f"{shown(cell)}; reorder the columns"
+                )
         if form not in MISSING or tags.upper().startswith("PUNCT"):
             yield lemma, form, tags
         else:

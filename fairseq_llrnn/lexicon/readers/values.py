@@ -12,9 +12,14 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, form_hint, place, refuse_blank
+from fairseq_llrnn.files.text_lines import ReadCount, form_hint, place, refuse_blank
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+
+# what columns are called in the first row of a table
+WORD = ("word", "words", "form", "token", "symbol")
+FEATURE = ("feature", "features", "name")
+VALUE = ("value", "values", "weight", "weights", "count", "counts", "frequency", "freq", "probability", "prob", "score")
 
 
 def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
@@ -25,9 +30,9 @@ def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
     """
     count, checked = ReadCount(path, "rows", asked.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
-    for number, line in count.lines():
+    expected = "word, feature and value with tabs between"
+    for number, (word, feature, text) in count.rows({3}, expected, header=(WORD, FEATURE, VALUE)):
         where = place(path, number)
-        word, feature, text = cells_of(line, path, number, {3}, "word, feature and value with tabs between")
         refuse_blank(word, where, "the word")
         word = asked.spelling.cased(word)
         if (word, feature) in seen:
@@ -62,9 +67,8 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
     """
     weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
-    for number, line in count.lines():
+    for number, (word, text) in count.rows({2}, "`word<TAB>weight`", header=(WORD, VALUE)):
         where = place(path, number)
-        word, text = cells_of(line, path, number, {2}, "`word<TAB>weight`")
         if word not in index:
             hint = form_hint(word, index)
             raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")

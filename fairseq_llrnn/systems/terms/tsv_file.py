@@ -33,9 +33,10 @@ from typing import overload
 import numpy as np
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.rules import is_token
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, place, refuse_blank, shown
+from fairseq_llrnn.evidence.rules import SOURCE_NAMES, TARGET_NAMES, is_token
+from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
 from fairseq_llrnn.lexicon.features import UPOS
+from fairseq_llrnn.lexicon.languages.names import CODES
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
 
@@ -173,12 +174,13 @@ def refuse_misplaced_kinds(entry: TermEntry, source: Container[str], target: Con
 COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
 MOST_WORDS = 16  # of a phrase
 REPEATED = "repeated"
-# What columns are called in the first row of a table
-SOURCE_NAMES, TARGET_NAMES = ("source", "src", "term"), ("target", "tgt", "trg", "translation")
 
 
-def read_terms(path: Path | str) -> StoredTerms:
-    """The rows of a TSV, a row that repeats another left out.
+def read_terms(path: Path | str, languages: Sequence[str] = ()) -> StoredTerms:
+    """Read the rows of a TSV. A row that repeats another is left out, and a first row that names the columns.
+
+    Args:
+        languages: of source and target, as `en` or `pt_BR`, by which the columns may be called.
 
     Raises DataError, with file and line, for another shape, an empty side, a phrase of too many words, a special
     symbol, a phrase that has two different targets, and a file without rows.
@@ -190,34 +192,30 @@ def read_terms(path: Path | str) -> StoredTerms:
         count.read -= 1
         count.left_out[REPEATED] += 1
 
-    terms = StoredTerms(_entries(count), repeated)
+    terms = StoredTerms(_entries(count, languages or ("", "")), repeated)
     if not terms:
         raise DataError(f"{path}: expected rows of {COLUMNS}, found none; is it the right file?")
     count.done()
     return terms
 
 
-def _entries(count: ReadCount) -> Iterator[TermEntry]:
+def _entries(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
     """The rows as they stand, checked."""
-    for number, line in count.lines():
+    codes = [language.replace("-", "_").partition("_")[0].lower() for language in languages]
+    header = [
+        {*names, code, *(name for name in CODES if CODES[name] == CODES.get(code))}
+        for names, code in zip((SOURCE_NAMES, TARGET_NAMES), codes, strict=True)
+    ]
+    for number, cells in count.rows({2, 3, 4}, f"2 to 4 columns ({COLUMNS})", header=header):
         where = place(count.file, number)
-        cells = cells_of(line, count.file, number, {2, 3, 4}, f"2 to 4 columns ({COLUMNS})")
-        cells = [cell.strip(" ") for cell in cells]
         source, target, upos, forms = [*cells, "", ""][:4]
         entry = TermEntry(
             tuple(source.split()), " ".join(target.split()), upos.upper() or None,
             tuple(" ".join(form.split()) for form in forms.split("|") if form.strip()), where,
         )  # fmt: skip
-        if count.read == 0 and _is_header(cells):
-            raise DataError(f"{where}: expected a term, found names of columns: {shown(line)}; remove the row")
         refuse_blank(" ".join(entry.source), where, "the source side")
         yield check_entry(entry)
         count.read += 1
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    source, target = (cell.casefold().replace("_", " ") for cell in cells[:2])
-    return source.partition(" ")[0] in SOURCE_NAMES and target.partition(" ")[0] in TARGET_NAMES
 
 
 def refuse_other(other: TermEntry, entry: TermEntry) -> None:
