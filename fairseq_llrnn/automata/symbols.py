@@ -15,7 +15,7 @@ from fairseq_llrnn.features.dictionary import EOS, UNK, WordList
 from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.text_lines import form_hint, shown
 
-EMPTY_NAMES = ("<eps>", "<epsilon>")  # an arc that reads nothing; OpenFst's label 0
+EMPTY_NAMES = ("<eps>", "<epsilon>", "@0@", "@_EPSILON_SYMBOL_@")  # an arc that reads nothing (OpenFst, foma, HFST)
 UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
 MOST_NAMED = 4  # unknown symbols that an error names
 LACKED = "with symbols that the dictionary lacks"  # of entries of a file that are left out

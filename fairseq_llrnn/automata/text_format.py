@@ -10,12 +10,14 @@
 
 States have any names without blanks; the first one named by an arc or as final is the start. `<eps>` reads nothing.
 Weights may be left out: then they are 1, as −log 0. A file without any is a set of strings. Blanks or tabs part the
-fields. A file with failures must be deterministic: at most one arc of a state on each symbol.
+fields. Between tabs, an empty symbol reads nothing, as pyfoma writes it. No state begins with `-`: foma and HFST write
+`--` between several automata. A file with failures must be deterministic: at most one arc of a state on each symbol.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -44,6 +46,8 @@ class _Lines:
     fail: dict[str, tuple[str, float]] = field(default_factory=dict)
     where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
     twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
+    finals: dict[str, int] = field(default_factory=dict)  # final state -> its line
+    met: set[str] = field(default_factory=set)  # states that arcs and failures name
     probabilities: bool = False
     some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
 
@@ -82,11 +86,17 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
     two_symbols = _has_two_symbols(path)
     count = ReadCount(path, "lines")
     for number, line in count.lines(lambda line: line.strip() != "" and not line.lstrip().startswith("#")):
-        if _read_line(lines, line.split(), place(path, number), number, two_symbols):
+        if _read_line(lines, _fields(line), place(path, number), number, two_symbols):
             count.read += 1
         else:
             count.left_out[LACKED] += 1
     symbols.refuse_unknown()
+    alone = next((name for name in lines.finals if name not in lines.met), None)
+    if alone is not None and lines.met:
+        raise DataError(
+            f"{place(path, lines.finals[alone])}: expected an arc or a final state, found {shown(alone)}, which no arc "
+            "leads to or from; remove the line"
+        )
     if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:
@@ -101,8 +111,31 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
 
 def _has_two_symbols(path: Path | str) -> bool:
     """Whether every arc of four fields has its symbol twice, as fstprint writes without --acceptor."""
-    fours = [line.split() for _, line in iter_lines(path) if len(line.split()) == 4 and line.split()[0] != "fail"]
-    return bool(fours) and all(fields[2] == fields[3] for fields in fours)
+    rows = (_fields(line) for _, line in iter_lines(path))
+    fours = [fields for fields in rows if len(fields) == 4 and fields[0] != "fail"]
+    return bool(fours) and all(fields[2] == fields[3] for fields in fours if fields[3])
+
+
+def _fields(line: str) -> list[str]:
+    """What blanks or tabs part; between tabs, an empty symbol is the empty one, and an empty end is dropped."""
+    cells = line.split("\t")
+    if "" not in map(str.strip, cells):
+        return line.split()
+    fields = [cell.strip() for cell in cells]
+    while len(fields) in (2, 5, 6) and not fields[-1]:
+        fields.pop()
+    both = len(fields) == 5 or fields[2:] == ["", ""]
+    empty = {2, 3} if both else {2} if len(fields) == 4 else set()
+    return [field or EMPTY_NAMES[0] if place in empty else field for place, field in enumerate(fields)]
+
+
+def _check_states(names: Sequence[str], where: str) -> None:
+    wrong = next((name for name in names if name.startswith("-") or not name), None)
+    if wrong is not None:
+        raise DataError(
+            f"{where}: expected the name of a state, found {shown(wrong)}; give one automaton, whose states do not "
+            "begin with -"
+        )
 
 
 def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> bool:
@@ -114,9 +147,11 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
     elif fields[0] == "fail":
         _read_failure(lines, fields, where)
     elif len(fields) <= 2:
+        _check_states(fields[:1], where)
         state = lines.state(fields[0])
         if state in lines.paths.finals:
             raise DataError(f"{where}: state {shown(fields[0])} is final already; remove one of the lines")
+        lines.finals[fields[0]] = number
         lines.paths.finals[state] = lines.weight(fields[1], where) if len(fields) == 2 else 0.0
     elif len(fields) <= 5:
         return _read_arc(lines, fields, where, number, two_symbols)
@@ -127,6 +162,9 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
 
 def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> bool:
     origin, target, name, *more = fields
+    _check_states((origin, target), where)
+    if not name:
+        raise DataError(f"{where}: expected a symbol, found an empty field; write {EMPTY_NAMES[0]}, or remove the tab")
     lines.some_arc = True
     if len(more) == 2 or (len(more) == 1 and two_symbols):
         if more[0] != name:
@@ -137,6 +175,7 @@ def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_sym
         more = more[1:]
     weight = lines.weight(more[0], where) if more else 0.0
     begin, end = lines.state(origin), lines.state(target)
+    lines.met.update((origin, target))
     symbol = EMPTY if name in EMPTY_NAMES else lines.symbols.find(name, where)
     if symbol is None:
         return False
@@ -151,8 +190,10 @@ def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
     if len(fields) not in (3, 4):
         raise DataError(f"{where}: expected `fail from to [weight]`, found {len(fields)} fields; fix the line")
     begin, end = fields[1:3]
+    _check_states((begin, end), where)
     if begin in lines.fail:
         raise DataError(f"{where}: state {shown(begin)} already fails to another; remove one of the lines")
+    lines.met.update((begin, end))
     lines.fail[begin] = end, lines.weight(fields[3], where) if len(fields) == 4 else 0.0
 
 

@@ -295,10 +295,14 @@ def count_words(
 
 
 def _refuse_treebanks(paths: Sequence[Path | str]) -> None:
-    """Raise DataError for a file, no pipe, whose first line without a comment has the ten columns of CoNLL-U."""
+    """Raise DataError for a file, no pipe, whose first line without a comment has the ten columns of CoNLL-U.
+
+    CoNLL-U Plus names other columns in a comment.
+    """
     for path in filter(os.path.isfile, paths):
-        first = next((line for _, line in iter_lines(path) if not line.startswith("#")), "")
-        if first.count("\t") == 9:
+        lines = (line for _, line in iter_lines(path) if not line.startswith("#") or "global.columns" in line)
+        first = next(lines, "")
+        if first.count("\t") == 9 or first.startswith("#"):
             raise DataError(
                 f"{path}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn text "
                 f"--conllu {path}`, and give these"

@@ -93,7 +93,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
-EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + f"\u200b\u2060{BYTE_ORDER_MARK}"  # blanks, some of no width
+EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + f"\u200b\u2060{BYTE_ORDER_MARK}"  # blanks
 FIRST_WORD = re.compile(r"[^\W_]+")
 AS_HEADER = "as header"
 # What shows nothing by itself: fillers of Hangul, joiners, vowels of Khmer, variation selectors, a blank of Braille.

@@ -38,6 +38,20 @@ def test_what_fstprint_writes(tmp_path: Path) -> None:
     assert language(mixed, 2) == pytest.approx({"3": math.exp(-3), "le": math.exp(-1)})
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0\t1\tle\tle\n1\t2\t\t\n2\t3\tchat\tchat\n3\n",  # as pyfoma writes the empty symbol
+        "0\t1\tle\tle\t0\n1\t2\t\t\t0\n2\t3\tchat\tchat\t0\n3\t0\n",
+        "0\t1\tle\n1\t2\t\t0\n2\t3\tchat\n3\t\n",
+        "0\t1\tle\tle\t\n1\t2\t<eps>\t<eps>\t\t\n2\t3\tchat\tchat\t\n3\t\n",  # with tabs at the ends
+        "0 1 le le\n1\t2\t@0@\t@0@\n2 3\tchat chat\n3 \n",  # as foma writes it; blanks and tabs
+    ],
+)
+def test_empty_fields_are_the_empty_symbol(text: str, tmp_path: Path) -> None:
+    assert language(read(tmp_path, text), 3) == pytest.approx({"le chat": 1.0})
+
+
 def test_probabilities_comments_and_names(tmp_path: Path) -> None:
     automaton = read(tmp_path, "# a start\nweights probabilities\n\nbegin noun le 0.5\nnoun end chat 0.25\nend 0.5\n")
     assert language(automaton, 3) == pytest.approx({"le chat": 0.0625})
@@ -132,7 +146,17 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
         ("0 1 <eps>\n1\nfail 1 0\n", "line 1: expected a deterministic automaton where states fail"),
         ("0 1 le\n1\nfail 1 0\nfail 0 1\n", "chains of at most 64 failures, found a longer one from state 0"),
         ("0 1 le\n", "accepts no string: no path from its start ends; fix the file"),
-        ("0 1 le\n2\n", "accepts no string"),
+        ("0 1 le\n1\n2\n", "line 3: expected an arc or a final state, found '2', which no arc leads to or from"),
+        ("0 1 le\n1\n--\n0 1 la\n1\n", "line 3: expected the name of a state, found '--'; give one automaton"),
+        ("0 -1 le\n-1\n", "line 1: expected the name of a state, found '-1'"),
+        ("0 1 le\n1\nfail -1 0\n", "line 3: expected the name of a state, found '-1'"),
+        ("\t1\tle\n1\n", "line 1: expected the name of a state, found ''"),
+        ("0\t\tle\n1\n", "line 1: expected the name of a state, found ''"),
+        ("0\t1\t\n1\n", "line 1: expected a symbol, found an empty field; write <eps>, or remove the tab"),
+        ("0\t1\tle\tle\n1\t2\tla\t\n2\n", "line 2: expected an acceptor, found 'la' on one side and '' on"),
+        ("0\t1\tle\t\n1\n", "line 1: expected an acceptor, found 'le' on one side and '' on the other"),
+        ("0\t1\t\tle\t2\n1\n", "line 1: expected an acceptor, found '<eps>' on one side and 'le' on the other"),
+        ("0\t1\tle\n1\tInfinity\n", "line 2: expected a finite −log weight, found 'Infinity'"),
     ],
 )
 def test_bad_lines(tmp_path: Path, text: str, message: str) -> None:

@@ -221,9 +221,12 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
 
 def test_a_treebank_is_no_text(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     """Its columns would be words."""
-    treebank = tmp_path / "train.conllu"
+    treebank, plus = tmp_path / "train.conllu", tmp_path / "train.conllup"
     treebank.write_text("# text = le\n1\tle\tle\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
+    plus.write_text("# global.columns = ID FORM\n1\tle\n\n", encoding="utf-8")
     llrnn("dictionary", "--text", given[2], "--out", tmp_path / "dict.txt")
+    done = llrnn(*given[:2], plus, *given[3:])
+    assert done.code == 2 and f"{plus}: expected a tokenised text, found a treebank in CoNLL-U; write its" in done.err
     counting = ["prior", "--dict", tmp_path / "dict.txt", "--count-text", treebank, "--out", tmp_path / "prior"]
     for line in ([*given[:2], treebank, *given[3:]], counting):
         done = llrnn(*line)

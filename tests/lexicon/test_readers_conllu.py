@@ -53,6 +53,44 @@ def test_lower_casing_unites(tmp_path: Path) -> None:
     assert {"Definite:Def", "Number[psor]:Plur"} <= set(lexicon.features("les"))
 
 
+PLUS = """\
+# global.columns = ID FORM UPOS LEMMA FEATS PARSEME:MWE
+1\tle\tDET\tle\tGender=Masc\t*
+2\tchat\tNOUN\tchat\tGender=Masc\t1:NE
+
+# global.columns=id upos form
+1\tVERB\tdort
+"""
+
+
+def test_columns_of_conllu_plus_are_read_by_their_names(tmp_path: Path) -> None:
+    first, second = iter_conllu_words(write(tmp_path / "a.conllup", PLUS), False)
+    assert [(token.form, token.lemma, token.upos, token.feats, token.head, token.deprel) for token in first] == [
+        ("le", "le", "DET", ("Gender:Masc",), None, None),
+        ("chat", "chat", "NOUN", ("Gender:Masc",), None, None),
+    ]
+    assert (second[0].form, second[0].lemma, second[0].upos) == ("dort", "_", "VERB")
+    usual = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n" + CHATS
+    expected = list(iter_conllu_words(write(tmp_path / "a", CHATS), False))
+    found = list(iter_conllu_words(write(tmp_path / "b", usual), False))
+    assert [[word._replace(line=word.line - 1) for word in words] for words in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# global.columns = ID LEMMA\n", "line 1: expected columns with different names, ID and FORM among them, found"),
+        ("# global.columns =\n", "line 1: expected columns with different names, ID and FORM among them, found ''"),
+        ("# global.columns = ID FORM form\n", "line 1: expected columns with different names"),
+        ("# global.columns = ID FORM UPOS\n1\ta\tX\tx\n", "line 2: expected 3 columns separated by tabs, found 4 col"),
+        ("# global.columns = ID FORM FEATS\n1\ta\tX\n", "line 2: .*X"),
+    ],
+)
+def test_bad_columns_of_conllu_plus(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        list(iter_conllu_words(write(tmp_path / "a", text), False))
+
+
 def test_gzip_gives_the_same(tmp_path: Path) -> None:
     plain = write(tmp_path / "a.conllu", CHATS)
     zipped = tmp_path / "a.conllu.gz"

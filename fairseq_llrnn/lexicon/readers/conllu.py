@@ -2,9 +2,13 @@
 
 Words are the syntactic ones (rows with a whole-number ID): features are theirs. Multi-word surface rows (`8-9 des`) say
 how some of them are written together: `surface_words`. Empty nodes (`8.1`) are left out. What is counted are rows.
+
+CoNLL-U Plus names its columns in a comment, `# global.columns = ID FORM UPOS LEMMA`, which holds for the rows behind
+it: its columns are read by these names, columns that it lacks are empty, and others are not read.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -20,9 +24,8 @@ from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import Asked, Row, as_features
 
-COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-SIZES = frozenset({len(COLUMNS)})
-EXPECTED = f"{len(COLUMNS)} columns separated by tabs"
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+PLUS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)
 SURFACE_ROWS = "for words written together"
 EMPTY_NODES = "for empty nodes"
 
@@ -101,6 +104,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
     path = count.file
     sentence, spans = list[Token](), list[Span]()
     sentences, blank = 0, list[int]()
+    columns: Sequence[str] = COLUMNS
     for number, line in chain(count.lines(_is_row, rest=True), [(0, "")]):  # the last sentence ends with the file
         if not line.strip(" \t"):
             if sentence:
@@ -109,8 +113,11 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
             elif spans:
                 _refuse(spans[0], path)
             sentence, spans = [], []
-        elif not line.startswith("#"):
-            row = _parse_row(line, number, path, len(sentence) + 1)
+        elif line.startswith("#"):
+            if plus := PLUS.fullmatch(line):
+                columns = _columns(plus[1].split(), place(path, number))
+        else:
+            row = _parse_row(line, columns, number, path, len(sentence) + 1)
             if row is None:
                 count.left_out[EMPTY_NODES] += 1
                 continue
@@ -167,9 +174,26 @@ def in_one_word(form: str) -> str:
     return form if form.isalnum() else "_".join(form.split())
 
 
-def _parse_row(line: str, number: int, path: Path | str, expected_id: int) -> Token | Span | None:
+def _columns(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """The names of CoNLL-U Plus. Raises DataError for such as no row can be read by."""
+    columns = tuple(name.upper() for name in names)
+    if not {"ID", "FORM"} <= set(columns) or len(set(columns)) < len(columns):
+        raise DataError(
+            f"{where}: expected columns with different names, ID and FORM among them, found {shown(' '.join(names))}; "
+            "correct the comment, or remove it from a treebank in CoNLL-U"
+        )
+    return columns
+
+
+def _parse_row(
+    line: str, columns: Sequence[str], number: int, path: Path | str, expected_id: int
+) -> Token | Span | None:
     """None for an empty node."""
-    cells = cells_of(line, path, number, SIZES, EXPECTED, "is it a treebank in CoNLL-U?")
+    expected = f"{len(columns)} columns separated by tabs"
+    cells = cells_of(line, path, number, {len(columns)}, expected, "is it a treebank in CoNLL-U?")
+    if columns is not COLUMNS:
+        by_name = dict(zip(columns, cells, strict=True))
+        cells = [by_name.get(name, "_") for name in COLUMNS]
     form, lemma, upos, deprel = cells[1], cells[2], cells[3], cells[7]
     try:  # the library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
