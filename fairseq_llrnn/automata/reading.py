@@ -15,6 +15,7 @@ would load a shared library for a kind that it does not know, and allocate memor
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections import Counter
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from fairseq_llrnn.automata.symbols import LACKED, Symbols, log_weight
 from fairseq_llrnn.automata.text_format import read_text
 from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.files.reading import open_file, path_of_content
 from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
@@ -45,7 +47,7 @@ SEMIRINGS = (b"standard", b"log", b"log64")
 def is_openfst(path: Path | str) -> bool:
     """Whether a file begins as OpenFst's do; a file that cannot be read does not."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
@@ -58,7 +60,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
         DataError: no pynini; a file that OpenFst cannot read; a transducer; unknown symbols, with the state.
         ValueError: as `to_automaton`.
     """
-    fst = _load(Path(path))
+    fst = _load(path)
     labels = _Labels(fst.input_symbols(), symbols)
     paths, count = Paths(num_states=0), ReadCount(path, "arcs")
     start = fst.start()
@@ -95,7 +97,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
     return to_automaton(paths, len(symbols))
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path | str) -> Any:
     _check_head(path)
     try:
         import pywrapfst
@@ -105,7 +107,7 @@ def _load(path: Path) -> Any:
             f"{from_checkout('automata')}, or write the file as text (fstprint)"
         ) from None
     try:
-        fst = pywrapfst.Fst.read(str(path))
+        fst = pywrapfst.Fst.read(str(path_of_content(path)))
     except (pywrapfst.FstError, ValueError) as error:
         raise DataError(f"{path}: expected a whole file of OpenFst, found: {error}; write it again") from None
     if not fst.verify():
@@ -113,14 +115,14 @@ def _load(path: Path) -> Any:
     return fst
 
 
-def _check_head(path: Path) -> None:
+def _check_head(path: Path | str) -> None:
     try:
-        with path.open("rb") as file:
+        with path_of_content(path).open("rb") as file:
             file.read(len(MAGIC))
             kind, semiring = _name(file), _name(file)
             # version, flags, properties, start, states, arcs
             states = struct.unpack("<iiQqqq", file.read(40))[4]
-            size = path.stat().st_size
+            size = os.fstat(file.fileno()).st_size
     except (OSError, struct.error) as error:
         raise DataError(f"{path}: expected a whole file of OpenFst, found: {error}; write it again") from None
     if kind not in KINDS:

@@ -187,13 +187,12 @@ def load_dictionary(path: Path | str) -> WordList:
     where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
     blank: list[int] = []
     split: list[int] = []
-    if Path(path).is_file():  # a pipe begins but once
-        with opened(path) as (source, _):
-            if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
-                raise DataError(
-                    f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq takes for a "
-                    "letter of the first symbol; remove it from the file, or from the text that it was made of"
-                )
+    with opened(path) as (source, _):
+        if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+            raise DataError(
+                f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq takes for a "
+                "letter of the first symbol; remove it from the file, or from the text that it was made of"
+            )
     for number, line in iter_sentences(path):
         text = line.rstrip().removesuffix(f" {_FLAG}")
         symbol, space, count = text.rpartition(" ")
@@ -295,11 +294,11 @@ def count_words(
 
 
 def _refuse_treebanks(paths: Sequence[Path | str]) -> None:
-    """Raise DataError for a file, no pipe, whose first line without a comment has the ten columns of CoNLL-U.
+    """Raise DataError for a file whose first line without a comment has the ten columns of CoNLL-U.
 
     CoNLL-U Plus names other columns in a comment.
     """
-    for path in filter(os.path.isfile, paths):
+    for path in paths:
         lines = (line for _, line in iter_lines(path) if not line.startswith("#") or "global.columns" in line)
         first = next(lines, "")
         if first.count("\t") == 9 or first.startswith("#"):

@@ -2,18 +2,23 @@
 
 What is no ordinary file is known before it is opened: a device may never end, a pipe without a writer never begins.
 
-Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not.
+Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not. A pipe gives
+its content once, and some readers open their file twice: `open_file` keeps what came through a pipe in a temporary file
+without a name, for as long as the process lives, and gives it again.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fairseq_llrnn.errors import DataError
 
@@ -51,9 +56,9 @@ def check_there(called: str, path: Path | str, is_folder: bool = False) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file. Raises as `open_file`."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -94,6 +99,88 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
         raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
 
 
+class _Pipe:
+    """What came through a pipe so far, and the pipe, for those who open it."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.source: int | None = os.open(path, os.O_RDONLY)
+        self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  it ends with the process
+        self.size = 0
+        self.changed = 0  # when the pipe was written to last; a later time is that of new content
+
+    def read_on(self, most: int) -> None:
+        """Read some more bytes, unless it has ended."""
+        if self.source is None:
+            return
+        block = os.read(self.source, most)
+        self.kept.write(block)
+        self.size += len(block)
+        if not block:
+            self.changed = os.fstat(self.source).st_ctime_ns
+            os.close(self.source)
+            self.source = None
+
+
+class _FromPipe(io.RawIOBase):
+    """A pipe from its beginning."""
+
+    def __init__(self, pipe: _Pipe) -> None:
+        self.pipe, self.position = pipe, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.position == self.pipe.size:
+            self.pipe.read_on(len(buffer))
+        read = os.preadv(self.pipe.kept.fileno(), [buffer], self.position)
+        self.position += read
+        return read
+
+
+_PIPES: dict[tuple[int, int], _Pipe] = {}  # by device and inode
+
+
+def open_file(path: Path | str) -> io.BufferedReader:
+    """Open a file to read bytes; a pipe from its beginning, also where it was read before.
+
+    Raises:
+        OSError: the file cannot be opened. DataError: as `refuse_special`.
+    """
+    refuse_special(path)
+    if not is_pipe(path):
+        return open(path, "rb")
+    status = os.stat(path)
+    key = status.st_dev, status.st_ino
+    pipe = _PIPES.get(key)
+    if pipe is None or (pipe.source is None and pipe.changed != status.st_ctime_ns):
+        pipe = _PIPES[key] = _Pipe(path)
+    return io.BufferedReader(_FromPipe(pipe))
+
+
+def path_of_content(path: Path | str) -> Path:
+    """Return a path that other libraries can open: of a pipe, that of what came through it."""
+    if not is_pipe(path):
+        return Path(path)
+    with open_file(path) as file:
+        while file.read(1 << 20):
+            pass
+        return Path(f"/dev/fd/{file.raw.pipe.kept.fileno()}")  # type: ignore[attr-defined]
+
+
+def is_pipe(path: Path | str) -> bool:
+    """Return whether something comes through a pipe, such as a shell's `<(…)`."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_file_or_pipe(path: Path | str) -> bool:
+    """Return whether there is a file to be read, or a pipe."""
+    return os.path.isfile(path) or is_pipe(path)
+
+
 def read_whole(path: Path | str, most: int | None = None) -> bytes:
     """All of a file that is not large, or of a pipe.
 
@@ -103,13 +190,11 @@ def read_whole(path: Path | str, most: int | None = None) -> bytes:
     Raises:
         OSError: it cannot be read. DataError: as `refuse_special`; more bytes, or a pipe with more than MOST_OF_A_PIPE.
     """
-    refuse_special(path)
-    with open(path, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        most = MOST_OF_A_PIPE if most is None and not is_file else most
+    with open_file(path) as file:
+        most = MOST_OF_A_PIPE if most is None and not os.path.isfile(path) else most
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
-        through, fix = ("", "is it the right file?") if is_file else (" through a pipe", "give a file")
+        through, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
         raise DataError(f"{path}: expected at most {most:,} bytes{through}, found more; {fix}", path)
     return content
 

@@ -1,4 +1,4 @@
-"""Text files line by line, plain or gzip, in constant memory, with errors that name the place.
+"""Text files line by line, plain or packed by gzip, bzip2 or xz, in constant memory, with errors that name the place.
 
 Unicode has several forms of one text (UAX #15): é is one character in NFC, and an e with a mark behind it in NFD.
 Both look alike, and are different words to every dictionary. `--normalize FORM` reads words in the form that the text
@@ -13,10 +13,12 @@ prints it as a note, fairseq's commands in their log. Those of texts, all of who
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import io
 import logging
+import lzma
 import re
 import unicodedata
 import zlib
@@ -24,11 +26,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.reading import reading, refuse_special
+from fairseq_llrnn.files.reading import open_file, reading
 
 FORMS = ("nfc", "nfd")
 logger = logging.getLogger(__name__)
@@ -88,7 +91,63 @@ def warn_of_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -
         logger.warning(reason)
 
 
-GZIP_MAGIC = b"\x1f\x8b"
+Unpacked = io.BufferedReader | gzip.GzipFile
+Unpacker = Callable[[io.BufferedReader], Unpacked]
+MOST_OF_A_DICTIONARY = 1 << 28  # bytes, of xz; `xz -9` needs a fourth
+
+
+class _Streams(io.RawIOBase):
+    """Streams of bzip2 or xz, one behind another. What is behind them is an error, unlike for `bz2.open`."""
+
+    def __init__(self, file: io.BufferedReader, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
+        self.file, self.new, self.stream = file, new, new()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            packed = self.stream.unused_data if self.stream.eof else b""
+            if self.stream.eof or self.stream.needs_input:
+                packed = packed or self.file.read(io.DEFAULT_BUFFER_SIZE)
+                if not packed and self.stream.eof:
+                    return 0
+                if not packed:
+                    raise EOFError("it ends within")
+            if self.stream.eof:
+                self.stream = self.new()
+            data = self.stream.decompress(packed, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _ungzip(file: io.BufferedReader) -> Unpacked:
+    return gzip.GzipFile(fileobj=file, mode="rb")
+
+
+def _unbzip2(file: io.BufferedReader) -> Unpacked:
+    return io.BufferedReader(_Streams(file, bz2.BZ2Decompressor))
+
+
+def _unxz(file: io.BufferedReader) -> Unpacked:
+    new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_OF_A_DICTIONARY)
+    return io.BufferedReader(_Streams(file, new), 1 << 16)
+
+
+# by the first bytes of a packed file: its format, the program that unpacks it, and what reads it here
+PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
+    re.compile(rb"\x1f\x8b"): ("gzip", "zcat", _ungzip),
+    re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"): ("bzip2", "bzcat", _unbzip2),
+    re.compile(rb"\xfd7zXZ\0"): ("xz", "xzcat", _unxz),
+    re.compile(rb"[\x22-\x28]\xb5\x2f\xfd"): ("zstd", "zstdcat", None),
+    re.compile(rb"PK\x03\x04"): ("zip", "unzip -p", None),
+    re.compile(rb"\x04\x22\x4d\x18"): ("lz4", "lz4cat", None),
+    re.compile(rb"\x1f\x9d"): ("compress", "zcat", None),
+    re.compile(rb"7z\xbc\xaf\x27\x1c"): ("7-Zip", "7z x -so", None),
+    re.compile(rb"LZIP[\0\1]"): ("lzip", "lzip -dc", None),
+}
+MAGIC_BYTES = 10  # that tell the format
 # A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -204,16 +263,16 @@ def warn_of_blanks(
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     """Line numbers (from 1) and lines without their ends, of a UTF-8 file.
 
-    A gzip file is known by its first two bytes, whatever it is called; a pipe will do too.
-    Raises DataError for a file that cannot be read, is no whole gzip file, or has a line that is not UTF-8 or
-    longer than MAX_LINE_BYTES.
+    A packed file (PACKED) is known by its first bytes, whatever it is called; a pipe will do too.
+    Raises DataError for a file that cannot be read, is packed in another way or not whole, or has a line that is not
+    UTF-8 or longer than MAX_LINE_BYTES.
     """
     with opened(path) as (source, _):
         yield from numbered(source, path)
 
 
 def numbered(
-    source: BinaryIO | io.BufferedReader | gzip.GzipFile, path: Path | str, *encoding: str
+    source: BinaryIO | Unpacked, path: Path | str, *encoding: str
 ) -> Iterator[tuple[int, str]]:
     """What `iter_lines` gives, of something that is open. path: how errors name it; encoding: as of `decoded`."""
     number = 0
@@ -223,22 +282,37 @@ def numbered(
 
 
 @contextmanager
-def opened(path: Path | str) -> Iterator[tuple[io.BufferedReader | gzip.GzipFile, io.BufferedReader]]:
-    """A file to read bytes from, unpacked if it is gzip; and the file on disk itself, which knows how far it was read.
+def opened(path: Path | str) -> Iterator[tuple[Unpacked, io.BufferedReader]]:
+    """Open a file to read bytes, unpacked if one of PACKED packed it; and the file itself, to see how far it was read.
 
     What goes wrong with the file is a DataError.
     """
-    refuse_special(path)
     with ExitStack() as stack:
         stack.enter_context(reading(path))
-        plain = stack.enter_context(open(path, "rb"))
-        source: io.BufferedReader | gzip.GzipFile = plain
+        plain = stack.enter_context(open_file(path))
+        name, program, unpacker = _packing(plain.peek(MAGIC_BYTES)) or ("", "", None)
+        if name and unpacker is None:
+            raise DataError(
+                f"{path}: expected a text, plain or packed by gzip, bzip2 or xz, found one packed by {name}; unpack it "
+                f"first (`{program}`)"
+            )
         try:
-            if plain.peek(2)[:2] == GZIP_MAGIC:
-                source = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb"))
+            source: Unpacked = plain
+            if unpacker is not None:
+                source = unpacker(plain)
+                stack.enter_context(source)
             yield source, plain
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: expected a whole gzip file, found: {error}; copy or compress it again") from error
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and (error.errno is not None or unpacker is None):  # that of the disk
+                raise
+            raise DataError(
+                f"{path}: expected a whole {name} file, found: {error}; copy or compress it again"
+            ) from error
+
+
+def _packing(first: bytes) -> tuple[str, str, Unpacker | None] | None:
+    """Return what PACKED has for the first bytes of a file; None for one that is not packed."""
+    return next((packing for magic, packing in PACKED.items() if magic.match(first)), None)
 
 
 def decoded(
@@ -255,8 +329,10 @@ def decoded(
     try:
         line = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        if number == 1 and raw.startswith(GZIP_MAGIC):  # not unpacked: what is typed, or a file within another
-            raise DataError(f"{path}: expected a text, found what looks gzipped; unpack it first (`zcat`)") from error
+        if number == 1 and (packing := _packing(raw)):  # not unpacked: what is typed, or a file within another
+            raise DataError(
+                f"{path}: expected a text, found what looks packed by {packing[0]}; unpack it first (`{packing[1]}`)"
+            ) from error
         raise DataError(
             f"{place(path, number)}, byte {error.start + 1}: expected {encoding}, found the byte "
             f"0x{raw[error.start]:02x} ({error.reason}); {advice}"

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.reading import is_file_or_pipe
 from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
@@ -93,7 +94,7 @@ def parse_or_path(text: str, option: str = "--background") -> Expression:
     try:
         return parse(text, option)
     except OptionError:
-        if not os.path.isfile(kind_of(text)[1]):
+        if not is_file_or_pipe(kind_of(text)[1]):
             raise
         return Atom(text)
 

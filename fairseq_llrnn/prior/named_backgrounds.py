@@ -13,7 +13,6 @@ system, or in another package.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.files.reading import is_file_or_pipe
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.registry import load_all
 from fairseq_llrnn.settings import Settings
@@ -64,7 +64,7 @@ def no_file(source: str) -> bool:
 
 def a_file(source: str) -> bool:
     """It is a file. Raises ValueError."""
-    if not os.path.isfile(source):
+    if not is_file_or_pipe(source):
         raise ValueError("expected the path of a file behind the name, found none there; check the spelling")
     return True
 

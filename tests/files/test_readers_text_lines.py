@@ -1,16 +1,20 @@
-"""Lines of plain and gzip files; every way in which a file cannot be read."""
+"""Lines of plain and packed files; every way in which a file cannot be read."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.reading import path_of_content
+from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import MAX_LINE_BYTES, iter_lines
 
 
@@ -25,30 +29,63 @@ def test_lines_have_numbers_and_no_ends(tmp_path: Path) -> None:
     assert list(iter_lines(str(path))) == list(iter_lines(path))
 
 
-def test_gzip_is_known_by_its_bytes_not_its_name(tmp_path: Path) -> None:
-    zipped = write(tmp_path / "zipped.txt", gzip.compress(b"a\nb\n"))
-    plain = write(tmp_path / "plain.txt.gz", b"a\nb\n")
-    assert list(iter_lines(zipped)) == list(iter_lines(plain)) == [(1, "a"), (2, "b")]
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+packed = pytest.mark.parametrize("packer", PACKERS)
 
 
-def test_several_gzip_members_are_one_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.gz", gzip.compress(b"a\nb") + gzip.compress(b"c\n"))
-    assert list(iter_lines(path)) == [(1, "a"), (2, "bc")]
-
-
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
+@packed
+def test_packed_files_are_known_by_their_bytes_not_their_names(packer: str, tmp_path: Path) -> None:
+    pack, text = PACKERS[packer], b"some words in a row\n" * 20_000 + os.urandom(20_000).hex().encode()
+    for place, content in (("a.txt", pack(text)), ("plain.gz", text), ("members", pack(text[:9]) + pack(text[9:]))):
+        path = write(tmp_path / place, content)
+        assert [line for _, line in iter_lines(path)] == text.decode().splitlines()
+        assert b"".join(block.raw for block in iter_blocks(path)) == text
     assert list(iter_lines(write(tmp_path / "a", b""))) == []
-    assert list(iter_lines(write(tmp_path / "a.gz", gzip.compress(b"")))) == []
+    assert list(iter_lines(write(tmp_path / "b", pack(b"")))) == []
 
 
-@pytest.mark.parametrize("content", [b"a\nb\n", gzip.compress(b"a\nb\n", mtime=0)], ids=["plain", "gzip"])
-def test_a_pipe_can_be_read(tmp_path: Path, content: bytes) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+def test_words_that_begin_as_packed_files_do_are_text(tmp_path: Path) -> None:
+    for text in ("BZh", "BZh9", "PK", "LZIP", "7z"):
+        assert list(iter_lines(write(tmp_path / "a", text.encode()))) == [(1, text)]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "program"),
+    [
+        (b"\x28\xb5\x2f\xfd\x04\x58", "zstd", "zstdcat"),
+        (b"PK\x03\x04\x14", "zip", "unzip -p"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4cat"),
+        (b"\x1f\x9d\x90", "compress", "zcat"),
+    ],
+)
+def test_other_packers_are_named(content: bytes, name: str, program: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", content)
+    with pytest.raises(DataError) as caught:
+        list(iter_lines(path))
+    assert str(caught.value) == (
+        f"{path}: expected a text, plain or packed by gzip, bzip2 or xz, found one packed by {name}; unpack it first "
+        f"(`{program}`)"
+    )
+
+
+def through_pipe(path: Path, content: bytes) -> Iterator[Path]:
+    """A pipe, as `<(…)` makes one: what reads it a second time finds nothing new."""
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(content,))
     writer.start()
-    assert list(iter_lines(pipe)) == [(1, "a"), (2, "b")]
+    yield path
     writer.join()
+
+
+@pytest.mark.parametrize("packer", ["plain", *PACKERS])
+def test_a_pipe_can_be_read_several_times(tmp_path: Path, packer: str) -> None:
+    content = PACKERS.get(packer, bytes)(b"a\nb\n" * 50_000)
+    for pipe in through_pipe(tmp_path / "pipe", content):
+        first, second = iter_lines(pipe), iter_lines(pipe)
+        assert next(first) == next(second) == (1, "a")
+        rest = list(first)
+        assert len(rest) == 99_999 and list(second) == rest and list(iter_lines(pipe))[1:] == rest
+        assert path_of_content(pipe).read_bytes() == path_of_content(pipe).read_bytes() == content
 
 
 def test_bad_utf8_names_line_and_byte(tmp_path: Path) -> None:
@@ -87,23 +124,26 @@ def test_the_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak < 1_000_000
 
 
-def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
+@packed
+def test_a_cut_file_is_refused(packer: str, tmp_path: Path) -> None:
     rows = "".join(f"{number}\n" for number in range(100_000)).encode()
-    whole = gzip.compress(rows)
-    path = write(tmp_path / "cut.gz", whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"cut.gz: expected a whole gzip file, found: .*; copy or compress it again"):
-        list(iter_lines(path))
+    whole = PACKERS[packer](rows)
+    message = f"cut: expected a whole {packer} file, found: .*; copy or compress it again"
+    for end in (16, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(DataError, match=message):
+            list(iter_lines(write(tmp_path / "cut", whole[:end])))
 
 
-def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
-    damaged = bytearray(gzip.compress(os.urandom(2_000) + b"\n"))
+@packed
+def test_a_damaged_file_is_refused(packer: str, tmp_path: Path) -> None:
+    damaged = bytearray(PACKERS[packer](os.urandom(2_000) + b"\n"))
     damaged[200:1200] = bytes(1000)
     with pytest.raises(
-        DataError, match=r"damaged.gz(: expected a whole gzip file|, line \d+, byte \d+: expected UTF-8)"
+        DataError, match=rf"damaged(: expected a whole {packer} file|, line \d+, byte \d+: expected UTF-8)"
     ):
-        list(iter_lines(write(tmp_path / "damaged.gz", bytes(damaged))))
-    with pytest.raises(DataError, match="junk.gz: expected a whole gzip file, found: Not a gzipped file"):
-        list(iter_lines(write(tmp_path / "junk.gz", gzip.compress(b"a\n") + b"junk")))
+        list(iter_lines(write(tmp_path / "damaged", bytes(damaged))))
+    with pytest.raises(DataError, match=f"junk: expected a whole {packer} file, found: "):
+        list(iter_lines(write(tmp_path / "junk", PACKERS[packer](b"a\n") + b"junk, which is no member")))
 
 
 def test_a_path_that_cannot_be_opened(tmp_path: Path) -> None:

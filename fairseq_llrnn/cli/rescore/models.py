@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
-from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.rescoring.phrase_table import num_scores
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ def phrase_columns(args: argparse.Namespace) -> list[str]:
     """Names of the scores of the phrase table. Raises DataError for one that is none."""
     if args.phrase_table is None:
         return []
-    refuse_special(args.phrase_table, may_be_pipe=False)  # it is read several times
     return [f"phrases{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
 
 

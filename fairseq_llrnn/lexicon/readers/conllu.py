@@ -254,12 +254,13 @@ def _texts(sentence: Sentence, path: str) -> Iterator[str]:
 
 
 def treebank(folder: Path, split: str) -> Path:
-    """The one file of `folder` that holds `split`, plain or gzip, also under UD's long names (fr_gsd-ud-dev.conllu).
+    """The one file of `folder` that holds `split`, plain or packed, also under UD's long names (fr_gsd-ud-dev.conllu).
 
     Raises:
         DataError: none, or several.
     """
-    files = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
+    endings = (".conllu", ".conllu.gz", ".conllu.bz2", ".conllu.xz")
+    files = [path for ending in endings for path in sorted(folder.glob(f"*{split}{ending}"))]
     if len(files) != 1:
         listed = ", ".join(path.name for path in files) or "none"
         raise DataError(

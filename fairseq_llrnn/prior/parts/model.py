@@ -14,6 +14,7 @@ from typing_extensions import Doc
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.files.numbers import TEMPERATURE
+from fairseq_llrnn.files.reading import is_pipe
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
@@ -86,6 +87,8 @@ class ModelOptions(Settings):
 
 
 def _is_checkpoint(source: str) -> bool:
+    if is_pipe(source):
+        raise ValueError("expected a checkpoint behind the name, found a pipe, which cannot be read here; give a file")
     if not os.path.isfile(source):
         raise ValueError(
             "expected a checkpoint behind the name, found none there; give the .pt file that training wrote"

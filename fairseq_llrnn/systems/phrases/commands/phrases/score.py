@@ -13,7 +13,6 @@ from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import beside, check_text_place
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.files.reading import refuse_special
 from fairseq_llrnn.rescoring.phrase_table import PhrasePair, read_phrase_table
 from fairseq_llrnn.systems.phrases.commands.phrases import write_to
 
@@ -47,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_text_place(args.out, [args.table, args.path])
-    refuse_special(args.table, may_be_pipe=False)  # it is read twice
     number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
