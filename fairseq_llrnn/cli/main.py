@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
+from fairseq_llrnn.cli.places import check_folder, expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_output, output_error, plain_warnings
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Others are found by registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 FOLDERS = ("prior", "show", "explain", "rescore", "report")
+FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # options of folders that it makes
 AGAIN_AFTER = 0.1  # seconds, after which an interruption that was forgotten is raised anew
 COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
@@ -85,6 +87,7 @@ def overview(group: str = "") -> str:
 
 def dispatch(argv: Sequence[str]) -> int:
     """Run the sub-command of the arguments; the errors of a user propagate."""
+    argv = expanded(argv)
     if not argv or argv[0] in ("-h", "--help"):
         print(overview())
         return 0
@@ -146,9 +149,17 @@ class Parser(argparse.ArgumentParser):
     def read(self) -> argparse.Namespace:
         """The values of the arguments. Words and sentences may follow options."""
         if self.passes_on and ("-v" in self.arguments or not {"-h", "--help"} & set(self.arguments)):
+            for option, value in itertools.pairwise((*self.arguments, "")):
+                option, equals, inside = option.partition("=")
+                if option in FOLDERS_OF_FAIRSEQ:
+                    check_folder(option, inside if equals else value)
             return argparse.Namespace(arguments=self.arguments)
         self._refuse_old_names()
-        return self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
+        args = self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
+        for action in self._actions:
+            if action.metavar == "DIR":
+                check_folder("".join(action.option_strings[-1:]), getattr(args, action.dest, None))
+        return args
 
     def _refuse_old_names(self) -> None:
         """Raise OptionError for the first option of an earlier version; `{}` in how it is written now is its value."""

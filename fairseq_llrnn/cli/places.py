@@ -7,7 +7,7 @@ Places that results cannot be written to are refused before anything is computed
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -55,6 +55,24 @@ def check_text(path: str) -> None:
 
 
 STDOUT = "-"
+
+
+def expanded(words: Sequence[str]) -> list[str]:
+    """Expand `~` where the value of an option begins with it: shells do so in `--out ~/x`, but not in `--out=~/x`."""
+    found: list[str] = []
+    for word in words:
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        is_value = equals or (found and found[-1].startswith("--") and "=" not in found[-1])
+        if is_value and value.startswith("~") and ("/" in value or value == "~"):
+            word = f"{option}{equals}{os.path.expanduser(value)}"
+        found.append(word)
+    return found
+
+
+def check_folder(option: str, value: object) -> None:
+    """Raise OptionError where an option that names a folder is `-`, which would make one of this name."""
+    if value == STDOUT:
+        raise OptionError(f"{option} -: expected a folder, found the sign for stdout; give the name of a folder")
 
 
 def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:

@@ -17,7 +17,6 @@ as its different words, with their counts, or with the place of each word among 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from codecs import BOM_UTF8
 from collections import Counter

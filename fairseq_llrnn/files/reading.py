@@ -58,7 +58,7 @@ def check_there(called: str, path: Path | str, is_folder: bool = False) -> None:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file. Raises as `open_file`."""
     with open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Paths = str | Path | Sequence[str | Path]

@@ -141,7 +141,7 @@ PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
     re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"): ("bzip2", "bzcat", _unbzip2),
     re.compile(rb"\xfd7zXZ\0"): ("xz", "xzcat", _unxz),
     re.compile(rb"[\x22-\x28]\xb5\x2f\xfd"): ("zstd", "zstdcat", None),
-    re.compile(rb"PK\x03\x04"): ("zip", "unzip -p", None),
+    re.compile(rb"PK\x03\x04"): ("zip, as spreadsheets are", "unzip -p", None),
     re.compile(rb"\x04\x22\x4d\x18"): ("lz4", "lz4cat", None),
     re.compile(rb"\x1f\x9d"): ("compress", "zcat", None),
     re.compile(rb"7z\xbc\xaf\x27\x1c"): ("7-Zip", "7z x -so", None),
@@ -271,9 +271,7 @@ def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
         yield from numbered(source, path)
 
 
-def numbered(
-    source: BinaryIO | Unpacked, path: Path | str, *encoding: str
-) -> Iterator[tuple[int, str]]:
+def numbered(source: BinaryIO | Unpacked, path: Path | str, *encoding: str) -> Iterator[tuple[int, str]]:
     """What `iter_lines` gives, of something that is open. path: how errors name it; encoding: as of `decoded`."""
     number = 0
     while raw := source.readline(MAX_LINE_BYTES + 1):

@@ -20,6 +20,7 @@ import pytest
 
 import fairseq_llrnn
 from fairseq_llrnn.cli import main as llrnn
+from fairseq_llrnn.cli.places import expanded
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file, whole_folder
 
@@ -91,6 +92,32 @@ def test_help_comes_at_once() -> None:
 def test_version(capsys: Streams) -> None:
     assert llrnn.main(["--version"]) == 0
     assert capsys.readouterr().out == f"llrnn {fairseq_llrnn.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["prior", "--dict", "d", "--out", "-"],
+        ["prior", "--dict", "d", "--out=-"],
+        ["train", "data", "--save-dir", "-"],
+        ["train", "data", "--save-dir=-"],
+        ["generate", "data", "--results-path", "-"],
+    ],
+)
+def test_a_folder_is_not_called_as_stdout_is(argv: list[str], capsys: Streams) -> None:
+    assert llrnn.main(argv) == 2
+    option = next(word for word in argv if word.startswith(("--out", "--save", "--res"))).removesuffix("=-")
+    said = f"llrnn: error: {option} -: expected a folder, found the sign for stdout; give the name of a folder\n"
+    assert capsys.readouterr().err == said
+
+
+def test_home_is_expanded_where_shells_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/one")
+    given = ["train", "~/data", "--out=~/x", "--out", "~/y", "--out=~", "--set", "a=~/z", "--background=ngram:~/a", "~"]
+    assert expanded(given) == [
+        "train", "~/data", "--out=/home/one/x", "--out", "/home/one/y", "--out=/home/one", "--set", "a=~/z",
+        "--background=ngram:~/a", "~",
+    ]  # fmt: skip
 
 
 def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:

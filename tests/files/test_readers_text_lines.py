@@ -53,7 +53,7 @@ def test_words_that_begin_as_packed_files_do_are_text(tmp_path: Path) -> None:
     ("content", "name", "program"),
     [
         (b"\x28\xb5\x2f\xfd\x04\x58", "zstd", "zstdcat"),
-        (b"PK\x03\x04\x14", "zip", "unzip -p"),
+        (b"PK\x03\x04\x14", "zip, as spreadsheets are", "unzip -p"),
         (b"\x04\x22\x4d\x18", "lz4", "lz4cat"),
         (b"\x1f\x9d\x90", "compress", "zcat"),
     ],

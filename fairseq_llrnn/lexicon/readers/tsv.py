@@ -46,8 +46,8 @@ class TsvRow(NamedTuple):
 def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = None) -> Iterator[TsvRow]:
     """The rows of a lexicon in order.
 
-    A first row that begins with `form` and `lemma` is a header. Rows `form _ _ _` (surface forms of several words) are left out,
-    too. Whoever uses the others counts them as read, or leaves them out.
+    A first row that begins with `form` and `lemma` is a header. Rows `form _ _ _` (surface forms of several words) are
+    left out, too. Whoever uses the others counts them as read, or leaves them out.
 
     Raises DataError, with file and line, for rows of another shape, and for a file without rows.
     """

@@ -1,9 +1,11 @@
-"""Terms of a TBX file (TermBase eXchange, ISO 30042), in its older and newer dialects.
+"""Terms of a TBX file (TermBase eXchange, ISO 30042), in its older and newer dialects, and in TBX-Min.
 
-    entry      <termEntry> or <conceptEntry>     one concept
-    language   <langSet> or <langSec>, xml:lang  its terms in one language
-    term       <tig>, <ntig> or <termSec>        <term>, and notes: <termNote type="partOfSpeech">, administrativeStatus
-                                                 (with style="dct", elements of these names)
+    entry      <termEntry>, <conceptEntry>       one concept
+               or <entry>
+    language   <langSet>, <langSec> or           its terms in one language
+               <langGroup>, with xml:lang
+    term       <tig>, <ntig>, <termSec> or       <term>, and notes: <termNote type="partOfSpeech">, administrativeStatus
+               <termGroup>                       (with style="dct", and in TBX-Min, elements of these names)
 
 Each source term of an entry becomes a row whose target is the entry's preferred target term, or else the first. Terms
 whose status forbids them are left out. Of several regions (`pt-BR`, `pt-PT`), the target's own comes first, then the
@@ -30,9 +32,19 @@ from fairseq_llrnn.files.text_lines import ReadCount, is_blank, opened, place, s
 from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.systems.terms.tsv_file import StoredTerms, TermEntry, check_entry
 
-ENTRIES = ("termEntry", "conceptEntry")
-LANGUAGES = ("langSet", "langSec")
-TERMS = ("tig", "ntig", "termSec")
+ENTRIES = ("termEntry", "conceptEntry", "entry")
+LANGUAGES = ("langSet", "langSec", "langGroup")
+TERMS = ("tig", "ntig", "termSec", "termGroup")
+# what is no TBX, by the outermost element of its XML: what it is, and what becomes a row of a TSV
+OTHER_FORMATS = {
+    "tmx": ("TMX, a translation memory", "each <tu>, with its <seg> in both languages"),
+    "rdf": ("RDF, as of SKOS", "each concept, with its skos:prefLabel in both languages"),
+    "xliff": ("XLIFF", "each unit, with its <source> and <target>"),
+    "mtf": ("the XML of MultiTerm", "each <conceptGrp>, with its <term> in both languages, or export it as TBX"),
+    "olif": ("OLIF", "each entry, with its canonical form in both languages"),
+}
+RDF = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:@prefix|@base|(?i:prefix)|\{)\s[^\t]")
+XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff\0)?\s*<[^\t\n]*")  # the beginning of a file
 logger = logging.getLogger(__name__)
 
 KINDS = {
@@ -106,6 +118,24 @@ class _Reading:
                 self.say(f"terms have the status {shown(text)}, which is not known: others come first", term.line)
 
 
+def is_xml(path: Path | str) -> bool:
+    """Return whether a file begins as XML, and not as a row of a table.
+
+    Raises:
+        DataError: it cannot be read, or begins as RDF in Turtle or JSON.
+    """
+    with opened(path) as (file, _):
+        begin = XML.match(first := file.peek(BLOCK))
+    if RDF.match(first):
+        raise DataError(_other_format("rdf", place(path, 1)))
+    return begin is not None and first[begin.end() :][:1] != b"\t"
+
+
+def _other_format(name: str, where: str) -> str:
+    what, row = OTHER_FORMATS[name]
+    return f"{where}: expected terms as TBX or TSV, found {what}; write a TSV with a row `source<TAB>target` of {row}"
+
+
 def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
     """The rows of a TBX file, checked; raises DataError as `iter_tbx`, and for what no row may have."""
     count, others = ReadCount(path, "source terms"), list[str]()
@@ -153,6 +183,8 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             if b"&" in tag and (entity := ENTITY.search(tag)):
                 raise DataError(_undefined(path, parser.CurrentLineNumber, entity[1].decode()))
         name = name.rpartition(":")[2]
+        if name.lower() in OTHER_FORMATS and not reading.languages:
+            raise DataError(_other_format(name.lower(), place(path, parser.CurrentLineNumber)))
         if name in ENTRIES:
             reading.entry = {}
         elif name in LANGUAGES:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -50,11 +50,20 @@ MOST_WARNINGS = 1000  # of a run, for targets of single sentences
 UNKNOWN = "expected known forms, found none: the term is taken as it is given"
 OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
 CUT = f"expected at most {MOST_FORMS} forms, found more: some are left out"
+SEPARATORS = ("/", "|")
+ALTERNATIVES = "expected one term, found what may be alternatives: it is taken as it stands"
 ADVICE = {
+    ALTERNATIVES: "write targets as forms in the fourth column of a TSV, parted by |, and a row for each source",
     UNKNOWN: "give forms with --term-forms, as in training, or in the fourth column of a TSV",
     OTHER_KIND: "fix the part of speech, or leave it out",
     CUT: "give the forms that may be needed in the fourth column of a TSV",
 }
+
+
+def _may_be_alternatives(word: str, index: Container[str]) -> bool:
+    """Whether a dictionary lacks `maison/domicile`, and has both."""
+    parts = word.split("/")
+    return len(parts) > 1 and word not in index and all(part in index and len(part) > 1 for part in parts)
 
 
 class Terms:
@@ -135,6 +144,12 @@ class Terms:
         """Raise DataError for a part of speech among the words, and for pieces."""
         for refuse in (refuse_misplaced_kinds, refuse_lists):
             refuse(entry, self.table.source.word_index, self.table.target.word_index)
+        for words, index in (
+            (entry.source, self.table.source.word_index),
+            (entry.target.split(), self.table.target.word_index),
+        ):
+            if any(word in SEPARATORS or _may_be_alternatives(word, index) for word in words):
+                self._note(ALTERNATIVES, " ".join(words), entry.where)
         pieces = self.table.target_words.convention
         if pieces is None:
             return

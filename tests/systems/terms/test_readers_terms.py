@@ -7,7 +7,7 @@ import pytest
 from lexicons import BLANKS, ENDS, WITHOUT_WIDTH
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
 from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms, refuse_misplaced_kinds
 
 
@@ -102,6 +102,48 @@ def test_tbx_gives_preferred_terms_of_two_languages(tmp_path: Path) -> None:
     assert read_xml(tmp_path, TBX, "de") == [("truck & trailer", "Lastzug", None)]
     old = TBX.replace("conceptEntry", "termEntry").replace("langSec", "langSet").replace("termSec", "tig")
     assert read_xml(tmp_path, old) == read_xml(tmp_path, TBX)
+
+
+MIN = """<?xml version="1.0"?>
+<TBX dialect="TBX-Min"><header><id>a</id><languages source="en" target="cs"/></header><body>
+<entry id="1"><langGroup xml:lang="en"><termGroup><term>fire truck</term></termGroup></langGroup>
+ <langGroup xml:lang="cs"><termGroup><term>stříkačka</term><termStatus>notRecommended</termStatus></termGroup>
+  <termGroup><term>hasičský vůz</term><partOfSpeech>noun</partOfSpeech><termStatus>preferred</termStatus></termGroup>
+ </langGroup></entry></body></TBX>"""
+
+
+def test_tbx_min(tmp_path: Path) -> None:
+    assert read_xml(tmp_path, MIN) == [("fire truck", "hasičský vůz", "NOUN")]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('<tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>', "TMX, a translation"),
+        ('<rdf:RDF xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept/></rdf:RDF>', "RDF, as of SKOS; w"),
+        ('<xliff version="1.2"><file/></xliff>', "XLIFF; write a TSV with a row `source<TAB>target` of each unit,"),
+        ("<mtf><conceptGrp/></mtf>", "the XML of MultiTerm; write a TSV"),
+        ("@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n", "RDF, as of SKOS; write a TSV with a row"),
+        ('{ "@context": {} }\n', "RDF, as of SKOS; write a TSV"),
+    ],
+)
+def test_other_formats_are_named(text: str, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "terms"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        assert is_xml(path) and read_tbx(path, ("en", "cs"))
+    assert str(raised.value).startswith(f"{path}, line 1: expected terms as TBX or TSV, found {found}")
+
+
+def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
+    others = ("<b>\tx\n", "< 5\t< 6\n", "a\tb", "")
+    for text, expected in (*((text, True) for text in (TBX, MIN)), *((text, False) for text in others)):
+        for encoding in ("utf-8", "utf-8-sig", *(["utf-16"] if expected else [])):
+            (tmp_path / "a").write_text(text, encoding=encoding)
+            assert is_xml(tmp_path / "a") == expected, (text, encoding)
+    utf16 = MIN.replace("?>", ' encoding="UTF-16"?>')
+    (tmp_path / "a").write_text(utf16, encoding="utf-16")
+    assert [entry.target for entry in read_tbx(tmp_path / "a", ("en", "cs"))] == ["hasičský vůz"]
 
 
 def test_of_two_entries_of_a_term_the_first_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -396,6 +396,28 @@ def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.
     assert "1 of 1 targets (grand chien in terms.tsv, line 1): expected known forms, found none: the" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "named"),
+    [
+        ("dog", "chien / toutou", "chien / toutou"),
+        ("dog", "chien | toutou", "chien | toutou"),
+        ("dog / two", "chien", "dog / two"),
+        ("dog", "chien/deux", "chien/deux"),
+        ("dog", "km/h", ""),
+        ("dog", "spare|part", ""),
+    ],
+)
+def test_alternatives_are_said(source: str, target: str, named: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        make(TermEntry(tuple(source.split()), target, where="terms.tsv, line 1"))
+    said = [text for text in caplog.messages if "alternatives" in text]
+    assert said == [
+        f"terms: 1 of 1 targets ({named} in terms.tsv, line 1): expected one term, found what may be alternatives: it "
+        "is taken as it stands; write targets as forms in the fourth column of a TSV, parted by |, and a row for each "
+        "source"
+    ] * bool(named)
+
+
 def test_a_warning_of_many_terms_names_the_first_ones_and_their_lines(caplog: pytest.LogCaptureFixture) -> None:
     rows = [TermEntry((word,), word, where=f"terms.tsv, line {i}") for i, word in enumerate("abcdef", 1)]
     with caplog.at_level(logging.WARNING):

@@ -24,7 +24,7 @@ class TermOptions(FairseqDataclass):
     terms: Optional[str] = field(
         default=None,
         metadata={
-            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or *.tbx; where a source "
+            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or TBX; where a source "
             "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
             "`--evidence terms`)"
         },

@@ -23,12 +23,11 @@ from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedT
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
 from fairseq_llrnn.systems.terms.plugin import MUST
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
-from fairseq_llrnn.systems.terms.tbx_file import read_tbx
+from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
 from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms
 
 logger = logging.getLogger(__name__)
-TBX = (".tbx", ".tbx.gz")
 
 
 class Terminology(TaskExtension):
@@ -151,7 +150,7 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
 
 
 def _read(path: str, languages: Sequence[str]) -> Sequence[TermEntry]:
-    return read_tbx(path, languages) if path.lower().endswith(TBX) else read_terms(path)
+    return read_tbx(path, languages) if is_xml(path) else read_terms(path, languages)
 
 
 def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None) -> Mapping[str, Sequence[str]]:
