@@ -28,7 +28,7 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import LONGEST_CHAIN, ROOT, Automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS, EOS, UNK, WordList
-from fairseq_llrnn.files.text_lines import warn_of_forms
+from fairseq_llrnn.files.text_lines import form_hint, warn_of_forms
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams
 
 NO_STATE = -1
@@ -113,7 +113,8 @@ def _match_words(model: NGrams, words: WordList, source: str) -> _Match:
     if not (covered & ordinary).any():
         example = next((name for name in names if name not in (BOS, EOS, UNK)), UNK)
         raise DataError(
-            f"{source}: expected n-grams of words of the dictionary, found no word of it (but e.g. {example!r}); "
+            f"{source}: expected n-grams of words of the dictionary, found no word of it (but e.g. {example!r}"
+            f"{form_hint(example, words.symbols)}); "
             "give n-grams of the same language, tokenised and cased as the training text"
         )
     return _Match(symbols, np.flatnonzero(predictable & ~covered), index[UNK], names.index(UNK))

@@ -21,7 +21,7 @@ from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.files.text_lines import warn_of_forms
+from fairseq_llrnn.files.text_lines import other_forms, warn_of_forms
 from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.gather import gather
@@ -280,6 +280,9 @@ def _both_counts(
         ordinary = zip(words.symbols, vocabulary_counts.tolist(), words.specials, strict=True)
         all_counts = Counter({symbol: count for symbol, count, special in ordinary if not special})
     if texts and counts is not None and not counts[~words.specials].any():
+        reason = other_forms(", ".join(map(str, texts)), check.lacking, words.symbols)  # Korean in NFD
+        if reason is not None:
+            raise DataError(reason)
         raise DataError(
             f"{', '.join(texts)}: expected counts, found none for any word of the dictionary; give the text that the "
             "dictionary was made from, tokenised in the same way"

@@ -94,7 +94,7 @@ def test_the_other_form_than_that_of_the_text_is_noticed(tmp_path: Path) -> None
     assert any("the text is not in NFC throughout; bring it into that form (`uconv -x any-nfc`)" in n for n in notes)
 
 
-@pytest.mark.parametrize("more", [(), ("--background", "ngram:2")])
+@pytest.mark.parametrize("more", [(), ("--background", "ngram:2"), ("--open-vocabulary", "characters")])
 def test_a_text_in_another_form_than_its_dictionary_is_noticed(
     more: tuple[str, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -103,6 +103,28 @@ def test_a_text_in_another_form_than_its_dictionary_is_noticed(
     made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
     main(made)
     assert f"{text}: 2 words that the dictionary has in another Unicode form only, such as" in caplog.text
+
+
+@pytest.mark.parametrize("more", [(), ("--open-vocabulary", "characters")])
+def test_a_text_all_of_whose_words_have_another_form(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words of Korean have no letter that is the same in both forms."""
+    for form, other in (FORMS, FORMS[::-1]):
+        dictionary = written(tmp_path, "dict", "한국어 3\n고양이 2\n", form)
+        text = written(tmp_path, "text", "고양이 한국어\n", other)
+        made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
+        assert main(made) == 2
+        assert capsys.readouterr().err == (
+            f"llrnn: error: {text}: 2 words that the dictionary has in another Unicode form only, such as "
+            f"{in_form('고양이', other)!r}, in {form.upper()}: bring the file into that form (`uconv -x any-{form}`)\n"
+        )
+    arpa = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t</s>\n-1\t<unk>\n-1\t고양이\n\n\\end\\\n"
+    background = f"ngram:{written(tmp_path, 'a.arpa', arpa, form)}"
+    text = written(tmp_path, "text", "고양이 한국어\n", other)
+    dictionary = written(tmp_path, "dict", "한국어 3\n고양이 2\n", other)
+    main(["prior", "--dict", str(dictionary), "--background", background, "--out", str(tmp_path / "out")])
+    assert "(but in another Unicode form: NFC and NFD look alike)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["conllu", "lexicon"])
