@@ -35,7 +35,7 @@ from fairseq_llrnn.automata.symbols import LACKED, Symbols, log_weight
 from fairseq_llrnn.automata.text_format import read_text
 from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.files.reading import open_file, path_of_content
+from fairseq_llrnn.files.reading import is_pipe, open_file, path_of_content
 from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 MAGIC = (2125659606).to_bytes(4, "little")
@@ -197,6 +197,11 @@ def read_automaton(
         automaton = read(path, symbols)
         symbols.refuse_unknown()  # where the reader has not yet done so
         automaton.check(log_weights)
+    except DataError as error:
+        if not is_pipe(path):
+            raise
+        advice = "the file's name tells other formats: give a file *.regex, *.grammar or *.words, and no pipe"
+        raise DataError(f"{error} (automata of OpenFst may come through a pipe; {advice})") from None
     except InfiniteMassError as error:
         raise DataError(f"{path}: {error.described(symbols.names)}") from None
     except ValueError as error:

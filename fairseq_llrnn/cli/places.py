@@ -59,14 +59,14 @@ STDOUT = "-"
 
 def expanded(words: Sequence[str]) -> list[str]:
     """Expand `~` where the value of an option begins with it: shells do so in `--out ~/x`, but not in `--out=~/x`."""
-    found: list[str] = []
+    arguments: list[str] = []
     for word in words:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        is_value = equals or (found and found[-1].startswith("--") and "=" not in found[-1])
+        is_value = equals or (arguments and arguments[-1].startswith("--") and "=" not in arguments[-1])
         if is_value and value.startswith("~") and ("/" in value or value == "~"):
             word = f"{option}{equals}{os.path.expanduser(value)}"
-        found.append(word)
-    return found
+        arguments.append(word)
+    return arguments
 
 
 def check_folder(option: str, value: object) -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.reading import read_whole, reading
+from fairseq_llrnn.files.reading import is_pipe, read_whole, reading
 from fairseq_llrnn.files.toml import LONGEST, read_toml
 from fairseq_llrnn.prior.directory import RECIPE_FILE
 from fairseq_llrnn.prior.expression import with_atoms
@@ -43,7 +43,8 @@ def read_recipe(path: str | Path) -> Recipe:
     except ValueError as error:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
-    return _moved(recipe, lambda relative: os.path.join(os.path.dirname(path), relative))
+    folder = "" if is_pipe(path) else os.path.dirname(path)
+    return _moved(recipe, lambda relative: os.path.join(folder, relative))
 
 
 def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path | None) -> str:

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pytest
 from shell import script
 from small_corpus import Build, Corpus, files
@@ -47,7 +48,6 @@ def test_a_file_that_cannot_be_used(
 
 
 def test_a_dictionary_through_a_pipe(build: Build, corpus: Corpus) -> None:
-    """Which nobody can read twice."""
     assert build().code == 0
     expected, pipe = Prior.load(corpus.out), corpus.place / "pipe"
     os.mkfifo(pipe)
@@ -57,6 +57,59 @@ def test_a_dictionary_through_a_pipe(build: Build, corpus: Corpus) -> None:
     assert build("--dict", pipe, "--shapes", "--count-text", corpus.write("text", "le la\n")).code == 0
     writer.join()
     assert Prior.load(corpus.out).symbols == expected.symbols
+
+
+ARPA = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1\t</s>\n-1\t<unk>\n-0.5\tle\n-0.7\tchat\n\n\\end\\\n"
+# files of backgrounds and of other options, some of which are opened more than once
+PIPED: dict[str, tuple[list[str], str]] = {
+    "n-grams": (["--background", "ngram:@"], ARPA),
+    "n-grams in an expression": (["--background", "0.5 ngram(@) plus 0.5 unigram"], ARPA),
+    "n-grams of a text": (["--background", "ngram(2, folds=0, text=@)"], "le chat\nla table\n"),
+    "automaton": (["--background", "automaton:@"], "0 1 le\n0 1 la\n1 2 chat\n2\n"),
+    "weights": (["--background", "@"], "le\t3\nchat\t1\n"),
+    "text": (["--count-text", "@", "--background", "ngram(2, folds=0)"], "le chat\nla table\n"),
+    "text of an automaton": (["--count-text", "@", "--background", "automaton(FILE, on_zero=skip)"], "le\nla\n"),
+    "lexicon": (["--lexicon", "@"], "le\tle\tDET\t_\n"),
+    "values": (["--set", "words.values=@"], "le\tSize:Log\t2\n"),
+    "recipe": (["--recipe", "@"], 'suffixes = 2\nbackground = "unigram"\n'),
+}
+
+
+@pytest.mark.parametrize("kind", PIPED)
+def test_what_comes_through_a_pipe_is_as_a_file(
+    kind: str, build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, text = PIPED[kind]
+    automaton, file, pipe = corpus.write("a.txt", "0 1 le\n1\n"), corpus.write("file", text), corpus.place / "pipe"
+    monkeypatch.chdir(corpus.place)
+    os.mkfifo(pipe)
+    priors, notes = list[Prior](), list[list[str]]()
+    for path in (file, pipe):
+        writer = threading.Thread(target=pipe.write_bytes, args=[text.encode()], daemon=True)
+        if path == pipe:
+            writer.start()
+        done = build(*(option.replace("@", str(path)).replace("FILE", str(automaton)) for option in options))
+        assert done.code == 0, done.err
+        priors.append(Prior.load(corpus.out))
+        notes.append([line.replace(str(path), "@") for line in done.err.splitlines() if "another prior" not in line])
+    writer.join()
+    assert np.array_equal(priors[0].log_weights, priors[1].log_weights)
+    assert priors[0].names == priors[1].names and notes[0] == notes[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "says"),
+    [
+        ("model:@", "x", "--background model:@: expected a checkpoint behind the name, found a pipe, which"),
+        ("automaton:@", "(le|la) chat", "@, line 1: … (automata of OpenFst may come through a pipe; the file's name…"),
+    ],
+)
+def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build: Build, corpus: Corpus) -> None:
+    pipe = corpus.place / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[text.encode()], daemon=True)
+    writer.start()
+    build("--background", option.replace("@", str(pipe))).refuses(says.replace("@", str(pipe)) + "…")
 
 
 # ---- where it writes ------------------------------------------------------------------------------------------------

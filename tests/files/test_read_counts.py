@@ -26,6 +26,7 @@ OTHERS = {
     "prior.automata:_what_is_wrong": "a line for a message",
     # what no file of text is; tested where they are
     "automata.reading:read_openfst": "a binary file",
+    "systems.terms.tbx_file:is_xml": "looks at the beginning of a file",
     "lexicon.languages.base:lookup": "a package",
     "lexicon.readers.apertium:apertium_rows": "a program",
 }
