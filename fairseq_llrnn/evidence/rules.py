@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -251,12 +251,15 @@ def _are_strings(values: object) -> TypeGuard[list[str]]:
 REPEATED = "repeated"
 # what the columns of a table are called in its first row: so, or by their languages
 SOURCE_NAMES, TARGET_NAMES = ("source", "src", "term", "token"), ("target", "tgt", "trg", "translation")
+HEADER = {*SOURCE_NAMES, *CODES}, {*TARGET_NAMES, *CODES}
 
 
-def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tuple[str, ...]]:
-    """source token -> target words; a row that repeats an earlier one is left out.
+def read_evidence_map(
+    path: Path | str, form: str | None = None, header: Sequence[Container[str]] = HEADER
+) -> dict[str, tuple[str, ...]]:
+    """source token -> target words; a row that repeats an earlier one is left out, and a first one that is a header.
 
-    `form`: of files/text_lines.py.
+    `form`, `header`: of files/text_lines.py; () for a file that has no header.
 
     Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
     special symbol, a source given twice with different targets, and a file without rows.
@@ -264,7 +267,6 @@ def read_evidence_map(path: Path | str, form: str | None = None) -> dict[str, tu
     mapping: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     count = ReadCount(path, "rows", form)
-    header = {*SOURCE_NAMES, *CODES}, {*TARGET_NAMES, *CODES}
     for number, (source, text) in count.rows({2}, "`source token<TAB>target words`", header=header):
         where, target = place(path, number), tuple(text.split())
         refuse_blank(source, where, "the source side")

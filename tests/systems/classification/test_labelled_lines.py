@@ -27,6 +27,13 @@ def test_both_kinds_of_lines(tmp_path: Path) -> None:
     assert list(read_labelled(tmp_path / "b.gz")) == found
 
 
+def test_cells_are_clean_and_a_header_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    path = write(tmp_path / "a", "\ufeffText\tIntent label\r\nsalt ?\t x\u00a0\ty \t\t\r\ntext\tlabel\r\n")
+    assert [tuple(line) for line in read_labelled(path)] == [("salt ?", ("x", "y")), ("text", ("label",))]
+    assert caplog.messages == [f"{path}: 2 of 3 lines read; left out: 1 as header"]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -35,7 +42,7 @@ def test_both_kinds_of_lines(tmp_path: Path) -> None:
         ("salt\t", "found no label"),
         ("salt\tNew York", "expected a label without blanks, found 'New York'; write _"),
         ("salt\tfood\tNew York ", "a label without blanks"),
-        ("salt\t ", "a label without blanks"),
+        ("salt\t ", "found no label"),
         ("__label__ salt", "a label without blanks, found ''"),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +20,7 @@ from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_line
 from fairseq_llrnn.cli.tables import many, note
 from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
 from fairseq_llrnn.files.atomic_write import whole_file, writing
-from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, shown
+from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, clean_cells, is_header, iter_lines, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 PREFIX = "__label__"
+HEADER = ("text", "texts", "sentence", "utterance"), ("label", "labels", "class", "category", "intent")
 MAX_TOKENS = 4096  # of a batch
 
 
@@ -40,11 +42,17 @@ class LabelledLine(NamedTuple):
 def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
     """The texts of a file with their labels; a line with a tab has columns, if it does not begin with a label.
 
+    A first line that names the columns is left out.
+
     Raises:
-        DataError: as `iter_sentences`; a line without labels, a label that is empty or has blanks in it.
+        DataError: as `iter_lines`; a line without labels, a label that is empty or has blanks in it.
     """
-    for number, line in iter_sentences(path):
-        text, *columns = line.split("\t")
+    count = ReadCount(path, "lines", later=True)
+    for number, line in count.lines(lambda _: True):
+        text, *columns = clean_cells(line)
+        if count.entries == 1 and is_header((text, *columns), HEADER, place(path, number)):
+            count.left_out[AS_HEADER] += 1
+            continue
         labels = [column for column in columns if column]
         if not columns or line.lstrip().startswith(PREFIX):  # fastText's words may be behind tabs as well
             words = line.split()
@@ -61,7 +69,9 @@ def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
                     f"{place(path, number)}: expected a label without blanks, found {shown(label)}; write _ in their "
                     "place, or give several labels in columns of their own"
                 )
+        count.read += 1
         yield LabelledLine(" ".join(text.split()), tuple(labels))
+    count.done(logging.INFO if count.left_out else logging.DEBUG)
 
 
 NAME = "classify"

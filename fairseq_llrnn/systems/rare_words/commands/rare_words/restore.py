@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         )
     vocabulary = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
     rows = any(line.strip() for _, line in iter_sentences(folder / TRANSLATIONS))  # a text may have no translations
-    translations = read_evidence_map(folder / TRANSLATIONS) if rows else {}
+    translations = read_evidence_map(folder / TRANSLATIONS, header=()) if rows else {}
     sources = [line.split() for _, line in iter_sentences(args.source)]
     outputs = [line.split() for line in stdin_lines()]
     if len(outputs) != len(sources):
