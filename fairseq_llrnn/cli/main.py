@@ -7,6 +7,7 @@ reader of our output went away.
 
 import argparse
 import difflib
+import errno
 import itertools
 import signal
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
 from fairseq_llrnn.cli.places import check_folder, expanded
-from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_output, output_error, plain_warnings
+from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
-    open_output()
+    open_streams()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
@@ -199,8 +200,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None:  # else it is of stdout
             print(as_one_line(f"llrnn: error: {error.filename}: {error.strerror or error}"), file=sys.stderr)
         else:
-            reason = error.strerror or error
-            print(f"llrnn: error: the output cannot be written: {reason}; make room, or give another", file=sys.stderr)
+            reason, fix = error.strerror or str(error), "make room, or give another"
+            if error.errno == errno.EBADF:
+                reason, fix = "stdout is closed", "redirect it to a file, a pipe or /dev/null"
+            print(f"llrnn: error: the output cannot be written: {reason}; {fix}", file=sys.stderr)
             drop_output()
         return 1
 

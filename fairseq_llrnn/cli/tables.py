@@ -116,22 +116,30 @@ def warn(text: str) -> None:
     print(f"warning: {as_one_line(text)}", file=sys.stderr)
 
 
-def open_output() -> None:
-    """Make stdout take UTF-8, whatever the terminal's own encoding is; nothing where it is closed, as by `>&-`.
+def open_streams() -> None:
+    """Make stdout take UTF-8, whatever the terminal's own encoding is, and give closed streams (`>&-`) a file.
 
-    Names of files that are no UTF-8 keep their bytes.
+    Otherwise a file that is opened later takes the place of the closed stream, and messages are written into it.
+    Results for a closed stdout are an error when they are written; messages for a closed stderr are dropped. Names of
+    files that are not UTF-8 keep their bytes.
     """
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    elif isinstance(sys.stdout, io.TextIOWrapper):
+    for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, flags), True)  # open takes the lowest free number, which is this one
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    elif sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def output_error() -> OSError | None:
-    """The error with which stdout refuses its buffer; None where it takes it."""
+    """Return the error with which stdout rejects its buffer, or None."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         return error
     return None

@@ -401,10 +401,39 @@ def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: 
     assert capsys.readouterr().err == "llrnn: error: table.tsv: Permission denied\n"
 
 
-@pytest.mark.parametrize("redirected", ["> /dev/full", ">&-"])
-def test_as_a_shell_redirects_it(redirected: str, root: Path) -> None:
+CLOSED = "llrnn: error: the output cannot be written: stdout is closed; redirect it to a file, a pipe or /dev/null\n"
+
+
+@pytest.mark.parametrize(("redirected", "said"), [("> /dev/full", FULL), (">&-", CLOSED)])
+@pytest.mark.parametrize("command", ["user-dir", "--help", "completion bash"])
+def test_as_a_shell_redirects_it(command: str, redirected: str, said: str, root: Path) -> None:
     done = subprocess.run(
-        f"'{sys.executable}' -m fairseq_llrnn.cli.main user-dir {redirected}", shell=True, cwd=root,
+        f"'{sys.executable}' -m fairseq_llrnn.cli.main {command} {redirected}", shell=True, cwd=root,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == ((1, FULL) if "full" in redirected else (0, ""))
+    assert done.returncode == 1 and done.stderr.endswith(said)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+def test_messages_for_a_closed_stderr_are_dropped(closed: str, root: Path, tmp_path: Path) -> None:
+    """Neither on stdout nor in a file that takes the place of stderr."""
+    (tmp_path / "lexicon.tsv").write_text("chat\tchat\tNOUN\t_\n", encoding="utf-8")
+    given = f"'{sys.executable}' -m fairseq_llrnn.cli.main lexicon --lexicon lexicon.tsv --out"
+    variables = {**os.environ, "PYTHONPATH": str(root)}
+    tables = {}
+    for place in ("-", "table.tsv"):
+        done = subprocess.run(
+            f"{given} {place} {closed}", shell=True, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=variables
+        )
+        assert done.returncode == 0
+        tables[place] = done.stdout if place == "-" else (tmp_path / place).read_text(encoding="utf-8")
+    assert tables["-"] == tables["table.tsv"] and tables["-"].count("\n") == 2
+
+
+def test_output_that_a_closed_stdin_cannot_take(root: Path, tmp_path: Path) -> None:
+    """A file must not be opened in the place of stdin, and be read as the text."""
+    done = subprocess.run(
+        f"'{sys.executable}' -m fairseq_llrnn.cli.main dictionary --text - --out - <&-", shell=True, cwd=root,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "") and "found it closed" in done.stderr
