@@ -37,6 +37,7 @@ from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
+GRACE = 2  # seconds that an interrupted process of another GPU has to end
 ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8
 BATCHES = ("--max-tokens 2048", "--batch-size", "--max-sentences")
 
@@ -79,9 +80,12 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
             if name == "generate":
                 report_written()
     except KeyboardInterrupt as stop:  # SIGTERM and SIGHUP, too (cli/main.py)
-        for process in multiprocessing.active_children():
-            if not process.daemon:  # of another GPU: Python would wait for its end
-                process.terminate()
+        others = [process for process in multiprocessing.active_children() if not process.daemon]  # of other GPUs
+        for process in others:
+            process.terminate()
+        for process in others:  # Python would wait for the end of each; a signal during its start is lost
+            process.join(GRACE)
+            process.kill()
         status = 128 + (stop.args[0] if stop.args else signal.SIGINT)
         print(f"llrnn {name}: {report.stopped() if report else 'interrupted'}", file=sys.stderr)
         leave_if_others_run(status)
