@@ -6,14 +6,18 @@ reader of our output went away.
 """
 
 import argparse
+import atexit
 import difflib
 import errno
 import itertools
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import __version__, registry
@@ -29,7 +33,8 @@ if TYPE_CHECKING:
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 FOLDERS = ("prior", "show", "explain", "rescore", "report")
 FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # options of folders that it makes
-AGAIN_AFTER = 0.1  # seconds, after which an interruption that was forgotten is raised anew
+AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
+MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
     *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
     *("export", "user-dir", "completion"),
@@ -230,29 +235,42 @@ def _run(argv: Sequence[str]) -> int:
 
 @contextmanager
 def _stopped_as_if_interrupted() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files go; what is ignored (nohup) stays so.
+    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files are removed.
 
-    Python prints and forgets what is raised in a destructor, as in that of a data loader, which waits there for its
-    processes to end. An interruption that meets one is raised anew a little later, until it is heard.
+    An ignored signal (nohup) stays ignored. The exception would be lost in two places, and is raised a little later:
+
+    - during an import: modules catch what is raised there, and numpy's C code drops it. After MOST_DELAY seconds the
+      process ends where it is;
+    - in a destructor: Python prints it and goes on. That of a data loader waits there for its processes to end.
     """
-    if threading.current_thread() is not threading.main_thread():  # which alone may say so
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    forgotten: list[tuple[object, ...]] = []
+    postponed, since = 0, 0.0  # the last signal, and when the first came
 
-    def stop(number: int, _: object) -> NoReturn:
-        raise KeyboardInterrupt(*(forgotten.pop() if forgotten else (number,)))
-
-    def hear(lost: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):
-            hook_before(lost)
-            return
-        forgotten[:] = [lost.exc_value.args if lost.exc_value else ()]
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal postponed, since
+        since = since or time.monotonic()
+        postponed = postponed if number == signal.SIGALRM and postponed else number
+        if not _is_importing(frame):
+            raise KeyboardInterrupt(postponed)
+        if time.monotonic() - since > MOST_DELAY:
+            os.write(2, b"llrnn: interrupted\n")  # a print may be under way
+            atexit._run_exitfuncs()
+            os._exit(128 + postponed)
         signal.setitimer(signal.ITIMER_REAL, AGAIN_AFTER)
 
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    def unraisable_hook(lost: "sys.UnraisableHookArgs") -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_AFTER)
+        else:
+            hook_before(lost)
+
+    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ours = [number for number in stops if signal.getsignal(number) in defaults]
     before = {number: signal.signal(number, stop) for number in (*ours, signal.SIGALRM)}
-    hook_before, sys.unraisablehook = sys.unraisablehook, hear
+    hook_before, sys.unraisablehook = sys.unraisablehook, unraisable_hook
     try:
         yield
     finally:
@@ -260,6 +278,13 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
         sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported where the program is."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 if __name__ == "__main__":

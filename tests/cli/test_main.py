@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -285,6 +286,59 @@ def test_a_signal_is_heard_while_an_object_is_destroyed(
     assert llrnn.main(["probe", "elle"]) == status
     assert capsys.readouterr().err == "llrnn: interrupted\n"
     assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
+
+
+SWALLOWING = """
+import signal, time
+try:
+    signal.raise_signal({number})
+    time.sleep({seconds})
+except BaseException:
+    pass
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_heard_after_an_import_that_catches_everything(
+    number: signal.Signals, status: int, command: Install, capsys: Streams, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / f"swallowing_{status}.py").write_text(SWALLOWING.format(number=int(number), seconds=0))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def run(args: argparse.Namespace) -> int:
+        importlib.import_module(f"swallowing_{status}")
+        time.sleep(5)
+        raise AssertionError("it went on")
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == status
+    assert capsys.readouterr().err == "llrnn: interrupted\n"
+
+
+AT_IMPORT = """
+import atexit, importlib.abc, signal, sys
+from fairseq_llrnn.cli import main
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+main.MOST_DELAY = float(sys.argv[2])
+atexit.register(print, "tidied")
+sys.exit(main.main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy.core.getlimits", "numpy.core._multiarray_umath", "numpy.ma"])
+@pytest.mark.parametrize("most_delay", [0, 1000])
+def test_a_signal_while_numpy_is_imported(module: str, most_delay: int, root: Path) -> None:
+    """Where the exception was lost, or left half of numpy."""
+    given = [module, str(most_delay), "prior", "--dict", "none", "--out", "none"]
+    done = subprocess.run([sys.executable, "-c", AT_IMPORT, *given], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "llrnn: interrupted\n", "tidied\n")
 
 
 def test_a_signal_that_is_ignored_stays_so(command: Install, monkeypatch: pytest.MonkeyPatch) -> None:
