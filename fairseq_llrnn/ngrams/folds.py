@@ -171,7 +171,7 @@ def _laid_out(fold: Automaton, places: np.ndarray, size: int) -> Automaton:
     counts, back_off, fail = np.zeros(size, dtype=np.int64), np.zeros(size), np.full(size, ROOT, dtype=np.int64)
     counts[places] = np.diff(fold.offsets)
     back_off[places] = fold.back_off
-    fail[places] = np.where(fold.fail >= 0, places[fold.fail], ROOT)
+    fail[places] = np.where(fold.fail >= 0, places[np.maximum(fold.fail, 0)], ROOT)  # places may be one
     order = np.argsort(places[fold.arc_states], kind="stable")
     return replace(
         fold,
