@@ -20,6 +20,8 @@ VALUES = [
     *[(f"--{name}", "0") for name in ("required-batch-size-multiple", "log-interval", "validate-interval", "patience")],
     *[(f"--{name}", "-1") for name in ("max-len-a", "max-len-b", "min-len", "prefix-size", "num-workers", "seed")],
     *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
+    *[(f"--{name}", "1e300") for name in ("lenpen", "unkpen", "temperature", "diversity-rate", "lm-weight")],
+    ("--diverse-beam-strength", "-inf"),
     ("--temperature", "0"),
     ("--temperature", "-1"),
     ("--lr", "-1"),
@@ -46,12 +48,18 @@ VALUES = [
     ("--save-dir", f"{__file__}/checkpoints"),
     ("--log-file", "none/log"),
 ]
+ONE = ["--beam", "1", "--nbest", "1"]
 TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
     ("--nbest 6", ["--nbest", "6"], "expected at most --beam 5, as many as a search keeps"),
     ("--nbest 1", ["--sampling"], "expected as many as --beam 5 with --sampling"),
     ("--sampling-topk 3", ["--sampling-topk", "3"], "expected --sampling beside it"),
     ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),
+    ("--sampling and --diverse-beam-groups", [*ONE, "--sampling", "--diverse-beam-groups", "1"], "one kind of search"),
+    ("--diverse-beam-groups and --diversity-rate", ["--diverse-beam-groups", "5", "--diversity-rate", "1"], "found 2"),
+    ("--match-source-len and --constraints", ["--constraints", "--match-source-len"], "found 2; choose one"),
+    ("--print-step", ["--print-step"], "expected a decoder that refines its output in steps"),
+    ("--retain-iter-history", ["--retain-iter-history"], "leave it out"),
     ("--batch-size 3", ["--batch-size", "3", "--buffer-size", "2"], "at most --buffer-size 2"),
 ]
 
@@ -114,7 +122,7 @@ BLEU = [
     ("args", '{"beam": true}', "--eval-bleu-args beam: expected a whole number, found true"),
     ("args", '{"beam": 0}', "--eval-bleu-args beam: expected a number of at least 1, found 0"),
     ("args", '{"lenpen": null}', "--eval-bleu-args lenpen: expected a number, found null"),
-    ("args", '{"lenpen": NaN}', "--eval-bleu-args lenpen: expected a finite number, found NaN"),
+    ("args", '{"lenpen": NaN}', "--eval-bleu-args lenpen: expected a number from -50 to 50, found NaN"),
     ("args", '{"sampling": 1}', "--eval-bleu-args sampling: expected true or false, found 1"),
     ("detok-args", "fr", "--eval-bleu-detok-args: expected a dictionary of JSON, such as .*, found 'fr'; correct it"),
     ("detok", "mosse", r"--eval-bleu-detok: expected one of moses, .*, found 'mosse'; did you mean moses\?$"),

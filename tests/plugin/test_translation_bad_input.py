@@ -93,7 +93,7 @@ def test_nothing_is_forced_where_the_target_is_empty(
             4000, "--max-len-b", 8, "--beam", 2, "--prefix-size", 2, "--num-workers", 0, *EVERY_SENTENCE, *options,
         )  # fmt: skip
         assert result.out.count("WARNING") == 1
-        assert "--prefix-size: 2 targets of a batch are empty; their sentences are translated without" in result.out
+        assert "--prefix-size: 2 targets of a batch are empty; their hypotheses have no forced" in result.out
         words = result.best()
         assert len(words) == 19 and all(words.values())
         for number, line in enumerate(evidence.text("test", "tgt")):

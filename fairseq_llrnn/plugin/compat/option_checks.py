@@ -30,6 +30,10 @@ def _at_least(least: int) -> Check:
     return lambda value: _whole(value) >= least, f"a number of at least {least}"
 
 
+def _between(least: float, most: float) -> Check:
+    return lambda value: least <= value <= most, f"a number from {least:g} to {most:g}"
+
+
 def _whole(value: float | str) -> float:
     """The number, also where fairseq's parser leaves it as text, as of --max-tokens-valid; nan where it is none."""
     if isinstance(value, str):
@@ -91,7 +95,7 @@ def _has_folder(path: str) -> bool:
 
 
 POSITIVE, NOT_NEGATIVE = _at_least(1), _at_least(0)
-FINITE: Check = (lambda value: math.isfinite(value), "a finite number")
+PENALTY = _between(-1e6, 1e6)  # an addend of log-probabilities
 ABOVE_ZERO: Check = (lambda value: math.isfinite(value) and value > 0, "a finite number above 0")
 NOT_BELOW_ZERO: Check = (lambda value: math.isfinite(value) and value >= 0, "a finite number of at least 0")
 FILE: Check = (_is_file, "a file that is there")
@@ -103,20 +107,17 @@ CHECKS: dict[str, Check] = {
     "max_len_a": NOT_BELOW_ZERO,
     "max_len_b": NOT_NEGATIVE,
     "min_len": NOT_NEGATIVE,
-    "lenpen": FINITE,
-    "unkpen": FINITE,
-    "temperature": (
-        lambda value: SCORE_TEMPERATURES[0] <= value <= SCORE_TEMPERATURES[1],
-        "a number from {:g} to {:g}".format(*SCORE_TEMPERATURES),
-    ),
+    "lenpen": _between(-50, 50),  # an exponent of the length
+    "unkpen": PENALTY,
+    "temperature": _between(*SCORE_TEMPERATURES),
     "prefix_size": NOT_NEGATIVE,
     "no_repeat_ngram_size": NOT_NEGATIVE,
     "sampling_topk": _off_or(1),
     "sampling_topp": _off_or(0, 1),
     "diverse_beam_groups": _off_or(1),
-    "diverse_beam_strength": FINITE,
-    "diversity_rate": _off_or(0),
-    "lm_weight": FINITE,
+    "diverse_beam_strength": PENALTY,
+    "diversity_rate": (lambda value: value == -1 or 0 <= value <= 1e6, "-1 (off) or a number from 0 to 1e+06"),
+    "lm_weight": PENALTY,
     "path": (
         _are_files,
         f"checkpoints (files, not folders) that are there, several with {os.pathsep} between them",
@@ -253,6 +254,17 @@ def _check_together(values: dict[str, Any]) -> None:
         sizes = {name: values.get(name) for name in ("sampling_topk", "sampling_topp")}
         positive = {name: value for name, value in sizes.items() if (value or -1) > 0}
         refuse_idle(positive, "expected --sampling beside it; add that, or leave both out")
+    searches = {name: values.get(name) for name in ("sampling", "match_source_len", "constraints")}
+    searches |= {name: max(values.get(name) or 0, 0) for name in ("diverse_beam_groups", "diversity_rate")}
+    chosen = [f"--{name.replace('_', '-')}" for name, value in searches.items() if value]
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)}: expected one kind of search, found {len(chosen)}; choose one")
+    for name in ("print_step", "retain_iter_history"):
+        if values.get(name):
+            raise OptionError(
+                f"--{name.replace('_', '-')}: expected a decoder that refines its output in steps, which no model of "
+                "ours does; leave it out"
+            )
     if beam is not None and groups > 0 and beam % groups:
         raise OptionError(f"--diverse-beam-groups {groups}: expected a divisor of --beam {beam}; change one of them")
     if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):

@@ -128,6 +128,7 @@ class PriorTask(PluginTask):
     prior: Prior
     log_linear: bool | None = None  # whether the last model that was built is; None before there is one
     adds_to_loss = False  # whether its network has terms for our criterion
+    warned_of_empty = False  # targets under --prefix-size
     counts = ""  # the option of a normaliser that learns from what our criterion asks
 
     @cached_property
@@ -218,6 +219,13 @@ class PriorTask(PluginTask):
         beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
         if beam > words:
             raise OptionError(f"--beam {beam}: expected at most the {words:,} words of the dictionary; 5 is usual")
+        top = getattr(args, "sampling_topk", -1)
+        if top > words:
+            raise OptionError(f"--sampling-topk {top}: expected at most the {words:,} words of the dictionary")
+        if getattr(args, "constraints", None) and not any(hasattr(one, "encoder") for one in models):
+            raise OptionError(
+                "--constraints: expected a translation model, found a language model; leave it out, or use a grammar"
+            )
         aligns = any(hasattr(one, "encoder") and getattr(one.decoder, "attends", True) for one in models)
         if getattr(args, "print_alignment", None) and not aligns:
             raise OptionError(
@@ -269,11 +277,27 @@ class PriorTask(PluginTask):
     ) -> list[list[dict[str, Tensor]]]:
         """As fairseq's, but a prefix that the background forbids is said to be one: no search could go on from it.
 
+        Likewise from a prefix that begins with `</s>`: nothing is forced on a sentence whose target is empty.
         With an open vocabulary, unknown words are spelled (plugin/search/spell_unknown.py).
 
         Raises:
             DataError: with the word, its place, and the sentence's number where it is known.
+            OptionError: the least length is above the greatest, or a constrained search has no constraints.
         """
+        if constraints is None and getattr(getattr(generator, "search", None), "supports_constraints", False):
+            raise OptionError(
+                "--constraints: expected constraints with each sentence, found none in the data; use llrnn "
+                "interactive, which reads them behind tabs in each line, or leave the option out"
+            )
+        if prefix_tokens is not None and prefix_tokens.size(1) > 0:
+            empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
+            if bool(empty.any()) and not self.warned_of_empty:
+                self.warned_of_empty = True
+                logger.warning(
+                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their hypotheses have no forced "
+                    "beginning (one warning)"
+                )
+            prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
         prefix, source = self.forced(sample, prefix_tokens)
         written = prefix
         if self.prior.open_words is not None and not any(map(has_slots, models)):
@@ -281,7 +305,7 @@ class PriorTask(PluginTask):
             prefix = prefix_tokens = None if prefix is None else with_unk(prefix, self.target_dictionary)
             if sample.get("target") is not None:
                 sample = sample | {"target": with_unk(sample["target"], self.target_dictionary)}
-        if prefix is not None:
+        if prefix is not None and prefix.size(1) > 0:
             ids = sample.get("id")  # of typed sentences, fairseq keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
@@ -291,9 +315,18 @@ class PriorTask(PluginTask):
                     refuse_forbidden(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:
                     refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
-        hypotheses: list[list[dict[str, Tensor]]] = super().inference_step(
-            generator, models, sample, prefix_tokens, constraints
-        )
+        try:
+            hypotheses: list[list[dict[str, Tensor]]] = super().inference_step(
+                generator, models, sample, prefix_tokens, constraints
+            )
+        except AssertionError as error:
+            if "min_len cannot be larger" not in str(error):
+                raise
+            raise OptionError(
+                f"--min-len {generator.min_len}: expected at most the greatest length of a hypothesis, which is "
+                f"--max-len-a {generator.max_len_a:g} times the length of the source plus --max-len-b "
+                f"{generator.max_len_b}, found less; raise --max-len-b, or lower --min-len"
+            ) from None
         if self.prior.open_words is not None and not isinstance(generator, SequenceScorer):
             from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown
 

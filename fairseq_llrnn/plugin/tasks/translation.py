@@ -64,7 +64,6 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TranslationConfig):
 class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 
-    warned = False  # that some targets are empty
     warned_of: set[tuple[str, int]]  # data sets, and which part of them
     offered: "OfferedStrings | None" = None  # what the prior's evidence has the task do
     lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
@@ -195,10 +194,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As every task's of ours, but an empty source has an empty translation.
-
-        Nothing is forced on a sentence whose target is empty: no search could go on.
-        """
+        """As every task's of ours, but an empty source has an empty translation."""
         whole = super().inference_step
         ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
         if not ours and not self.prior.brings_strings:
@@ -206,15 +202,6 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             net_input = sample["net_input"]
             read = with_unk(net_input["src_tokens"], self.source_dictionary)
             sample = sample | {"net_input": net_input | {"src_tokens": read}}
-        if prefix_tokens is not None and prefix_tokens.size(1) > 0:
-            empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
-            if bool(empty.any()) and not self.warned:
-                self.warned = True
-                logger.warning(
-                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their sentences are translated "
-                    "without a forced beginning (one warning)"
-                )
-            prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
         if isinstance(generator, SequenceScorer):  # nothing is searched for
             return whole(generator, models, sample, prefix_tokens, constraints)
         with counted_in_search(self.cfg, self.prior):
