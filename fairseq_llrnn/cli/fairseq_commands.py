@@ -27,7 +27,7 @@ OPTIONS = {
     "--beam": ("N", "hypotheses that a search keeps (default: 5)"),
     "--nbest": ("N", "hypotheses that it prints (default: 1)"),
     "--max-len-b": ("N", "words of a hypothesis at most (default: 200)"),
-    "--prefix-size": ("N", "words of the text that each hypothesis begins with (default: 0)"),
+    "--prefix-size": ("N", "words of the text that each hypothesis begins with (0: a language model draws sentences)"),
     "--input": ("FILE", "what is read (default: stdin)"),
 }
 
@@ -81,7 +81,7 @@ EVAL_LM = FairseqCommand(
 )
 GENERATE = FairseqCommand(
     "generate",
-    "translate a text of the data folder, or go on from the beginnings of its sentences",
+    "translate a text of the data folder; with a language model, draw sentences or continue those of the text",
     (f"llrnn generate data-bin {_TRAINED} --gen-subset test --prefix-size 2 --max-len-b 20",),
     (*_SEARCH, "--gen-subset", "--prefix-size"),
 )

@@ -17,6 +17,7 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -28,6 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
 from fairseq_llrnn.plugin.announced import find_task, name_of
 from fairseq_llrnn.plugin.command_lines import Report, output_of
+from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
@@ -91,7 +93,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         leave_if_others_run(status)
         return status
     except Exception as error:
-        mistake = what_users_did(error)
+        mistake = what_users_did(error) or (None if verbose else _said_by_fairseq(error))
         if mistake is None:
             raise
         print(f"llrnn {name}: error: {mistake}", file=sys.stderr)
@@ -102,11 +104,20 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     return 0 if report is None else report.end(verbose)
 
 
+def _said_by_fairseq(error: Exception) -> str | None:
+    """Return the message for an exception that fairseq raised, as for options that exclude each other; or None."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    if frame.f_globals["__name__"].partition(".")[0] not in ("fairseq", "fairseq_cli"):
+        return None
+    place = f"{os.path.basename(frame.f_code.co_filename)}, line {line}"
+    return f"fairseq stopped in {place}, with {in_one_line(error)}; check the options (-v shows the trace)"
+
+
 def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     """The options that are put before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task tell the task; a command for other models; several for eval-lm.
+        OptionError: neither data nor --task tell the task; a command for other models; several where one is measured.
         DataError: the checkpoint is none of ours, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
@@ -114,7 +125,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     if task is not None and not _is_ours(task):
         return prepended
     prepended.append(ANY_SIZE)
-    if name == "eval-lm" and len(utils.split_paths(path or "")) > 1:
+    if name in ("eval-lm", "validate") and len(utils.split_paths(path or "")) > 1:
         raise OptionError(f"--path {path}: expected one checkpoint, found several; measure each by itself")
     if name != "train" and path:
         prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
@@ -217,6 +228,8 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
             if value is not None and value is not False:
                 word = f"--{option.replace('_', '-')}"
                 prepended.append(word if value is True else f"{word}={value}")
+        if name == "generate" and kind is not None:
+            prepended += _defaults(arguments, kind.search)
         if hasattr(options, "prior") and _value_of(arguments, "--prior") is None:
             prepended.append(f"--prior={prior_of_state(path, state, data or '')}")
     except OmegaConfBaseException as error:

@@ -14,6 +14,7 @@ class Kind:
         refused: commands that cannot take such a model, and what can.
         next: what to type after training.
         of_setting: a setting that priors for this task alone have.
+        search: what is added to `llrnn generate`, in the form of `training`.
     """
 
     arch: str
@@ -22,6 +23,7 @@ class Kind:
     refused: dict[str, str]
     next: str
     of_setting: str | None = None
+    search: tuple[tuple[str, ...], ...] = ()
 
 
 KINDS = {
@@ -31,6 +33,7 @@ KINDS = {
         ("sample_break_mode", "tokens_per_sample"),
         {},
         "llrnn eval-lm {data} --path {path} --gen-subset {subset}",
+        search=(("--sampling --beam 1", "--prefix-size", "--beam", "--nbest"), ("--sample-break-mode eos",)),
     ),
     "llrnn_translation": Kind(
         "llrnn_lstm",

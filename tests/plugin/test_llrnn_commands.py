@@ -435,10 +435,109 @@ def test_a_checkpoint_that_is_none_of_ours(
         fails(done, f"llrnn {command}: error: --path {path}: ", *words)
 
 
-def test_several_models_for_a_command_of_one(shell: Shell, world: World, model: Path) -> None:
+STOPS = """
+import runpy, sys
+import fairseq.tasks.fairseq_task
+from fairseq_llrnn.cli.main import main
+
+def cli_main():
+    fairseq.tasks.fairseq_task.FairseqTask.dataset(fairseq.tasks.fairseq_task.FairseqTask(None), "x")
+
+import fairseq_cli.train
+fairseq_cli.train.cli_main = cli_main
+sys.exit(main())
+"""
+
+
+def test_what_fairseq_itself_raises_is_a_line(shell: Shell, world: World) -> None:
+    done = shell.run("python", "-c", STOPS, "train", world.data, code=2)
+    fails(done, "llrnn train: error: fairseq stopped in fairseq_task.py, line ", "KeyError: ", "(-v shows the trace)")
+    assert "Traceback" in shell.run("python", "-c", STOPS, "train", world.data, "-v", code=1).err
+
+
+@pytest.mark.parametrize("command", ["eval-lm", "validate"])
+def test_several_models_for_a_command_of_one(command: str, shell: Shell, world: World, model: Path) -> None:
     both = f"{model}:{model}"
-    done = shell.run("llrnn", "eval-lm", world.data, "--path", both, code=2)
-    fails(done, f"llrnn eval-lm: error: --path {both}: expected one checkpoint, found several; measure each by itself")
+    done = shell.run("llrnn", command, world.data, "--path", both, code=2)
+    said = f"--path {both}: expected one checkpoint, found several; measure each by itself"
+    fails(done, f"llrnn {command}: error: {said}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--max-len-b", "0"], "--min-len 1: expected at most the greatest length of a hypothesis, which is "),
+        (["--min-len", "9"], "plus --max-len-b 8, found less; raise --max-len-b, or lower --min-len"),
+        (["--max-len-a", "0.1", "--max-len-b", "0"], "which is --max-len-a 0.1 times the length of the source plus"),
+    ],
+)
+def test_a_search_that_no_hypothesis_can_satisfy(
+    words: list[str], said: str, shell: Shell, world: World, translation: TranslationWorld, model: Path,
+    translator: Path,
+) -> None:  # fmt: skip
+    for data, path in ((world.data, model), (translation.data, translator)):
+        begin = ["--prefix-size", "1"] if path == model else []
+        done = shell.run("llrnn", "generate", data, "--path", path, *SEARCH, *begin, *words, code=2)
+        assert done.err.splitlines()[-1].startswith("llrnn generate: error: ") and said in done.err.splitlines()[-1]
+        assert "Traceback" not in done.err and not lines(done)
+
+
+def test_constraints_that_no_search_has(
+    shell: Shell, world: World, translation: TranslationWorld, model: Path, translator: Path
+) -> None:
+    """Not in a data set, and not for a language model."""
+    with_them = ["--constraints", *SEARCH]
+    for command in ("generate", "interactive"):
+        done = shell.run("llrnn", command, world.data, "--path", model, *with_them, stdin="le\tchat\n", code=2)
+        assert done.err.splitlines()[-1].endswith("found a language model; leave it out, or use a grammar")
+    done = shell.run("llrnn", "generate", translation.data, "--path", translator, *with_them, code=2)
+    said = "--constraints: expected constraints with each sentence, found none in the data; use llrnn interactive"
+    assert said in done.err.splitlines()[-1]
+    done = shell.run("llrnn", "interactive", translation.data, "--path", translator, *with_them, stdin="el tahc\tle\n")
+    assert "le" in done.best()[0].split()
+
+
+# ---- what a language model generates --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model_of_blocks(shell: Shell, world: World) -> Path:
+    place = world.place / "of-blocks"
+    blocks = ["--sample-break-mode", "none", "--tokens-per-sample", 16]
+    shell.run("llrnn", "train", world.data, *SMALL, *TRAINING, *blocks, "--max-epoch", 1, "--save-dir", place)
+    return place / "checkpoint_best.pt"
+
+
+@pytest.mark.parametrize("trained", ["model", "model_of_blocks"])
+def test_a_language_model_draws_or_continues_sentences(
+    trained: str, shell: Shell, world: World, request: pytest.FixtureRequest
+) -> None:
+    """It never repeats the sentences of the text, and is not compared with them."""
+    path = request.getfixturevalue(trained)
+    common = [world.data, "--path", path, "--gen-subset", "test1", "--max-len-b", 12, "--cpu"]
+    text = world.text("test1")
+    drawn = shell.run("llrnn", "generate", *common)
+    assert len(set(drawn.best().values())) > 1 and not {*drawn.best().values()} & {*text}
+    again = shell.run("llrnn", "generate", *common, "--seed", 2)
+    assert again.best() != drawn.best()
+    same = shell.run("llrnn", "generate", *common, "--prefix-size", 0, "--beam", 3)
+    assert len(set(same.best().values())) == 1 and len(same.best()) == len(text)
+    warned = "warning: without --prefix-size, every sentence begins alike and has the same hypotheses; give"
+    assert warned in same.err and warned not in drawn.err
+    continued = shell.run("llrnn", "generate", *common, "--prefix-size", 2, "--beam", 3)
+    assert warned not in continued.err
+    for number, sentence in continued.best().items():
+        assert sentence.split()[:2] == text[number].split()[:2]
+    for done in (drawn, same, continued):
+        assert "BLEU" not in done.out and not lines(done, "T-")
+
+
+@pytest.mark.parametrize("words", [[], ["--prefix-size", "3"], ["--prefix-size", "3", "--beam", "2"]])
+def test_a_language_model_in_blocks_of_the_text(words: list[str], shell: Shell, world: World, model: Path) -> None:
+    """A block may begin with the end of a sentence, and have several in what is forced."""
+    blocks = ["--sample-break-mode", "none", "--tokens-per-sample", "5", "--max-len-b", "12", "--cpu"]
+    done = shell.run("llrnn", "generate", world.data, "--path", model, "--gen-subset", "test", *blocks, *words)
+    assert len(lines(done, "H-")) > len(world.text("test")) and "Traceback" not in done.err
 
 
 def test_a_translator_and_data_of_one_language(shell: Shell, world: World, translator: Path) -> None:

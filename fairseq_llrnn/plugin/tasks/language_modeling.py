@@ -1,10 +1,15 @@
 """fairseq's language-modelling task with a prior."""
 
+import logging
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
 from fairseq.data import FairseqDataset
+from fairseq.models import BaseFairseqModel
+from fairseq.search import Sampling
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 from omegaconf import II
@@ -17,6 +22,8 @@ from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+
+logger = logging.getLogger(__name__)
 
 NAME = "llrnn_language_modeling"
 
@@ -33,6 +40,7 @@ class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
 class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     """Language modelling over words that have features and a background."""
 
+    warned_of_equal = False  # hypotheses of a data set
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
         """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
@@ -78,6 +86,30 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
 
             dataset = WithUnk(dataset, self.dictionary)
         return super().eval_lm_dataloader(dataset, *args, **kwargs)
+
+    def inference_step(
+        self,
+        generator: SequenceGenerator,
+        models: list[BaseFairseqModel],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """As every task's of ours; a data set gives a search the words of --prefix-size only.
+
+        fairseq would begin each hypothesis with its whole sentence, and compare both (BLEU).
+        """
+        if self.datasets and not isinstance(generator, SequenceScorer):
+            prefix_tokens = sample["target"][:, :0] if prefix_tokens is None else prefix_tokens
+            sample["target"] = None
+            is_random = isinstance(getattr(generator.search, "search", generator.search), Sampling)
+            if prefix_tokens.size(1) == 0 and not is_random and not self.warned_of_equal:
+                self.warned_of_equal = True
+                logger.warning(
+                    "without --prefix-size, every sentence begins alike and has the same hypotheses; give "
+                    "--prefix-size N to continue the first N words of each, or --sampling --beam 1 to draw sentences"
+                )
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens
