@@ -5,8 +5,8 @@ With the last L words x₁ … x_L of the row (the latest has age 0), 0 < λ < 1
 
     b(K, x)  =  (1−λ) b₀(x)  +  λ · Σ_i δ^age(i) [x = x_i] / Σ_i δ^age(i)                  (b₀ where the cache is empty)
 
-</s> and words that b₀ forbids are not kept. Sentences of one row share the cache: a row is a document. b is as
-normalised as b₀, and listed are the words of the cache. Cost: O(N L log(N L)).
+</s> and words that b₀ forbids are not kept: they take no place and age no word. Sentences of one row share the cache: a
+row is a document. b is as normalised as b₀, and listed are the words of the cache. Cost: O(N L log(N L)).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_cache(size: int, weight: float, decay: float, learned: bool) -> None:
 
 
 class Cache(ExplicitBackground):
-    """b(K, x) (module docstring). A state is the last L tokens of each row, (N, L), −1 where there were fewer."""
+    """b(K, x) (module docstring). A state is the last L words of each row, (N, L), −1 where there were fewer."""
 
     kept: Tensor  # (V,) bool, the words that enter the cache
     weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where it is learned
@@ -78,16 +78,22 @@ class Cache(ExplicitBackground):
         return self.class_of.new_full((n, self.size), NO_WORD)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return torch.cat([state[:, 1:], tokens.unsqueeze(1)], dim=1)
+        after = torch.cat([state[:, 1:], tokens.unsqueeze(1)], dim=1)
+        return torch.where(self.kept[tokens].unsqueeze(1), after, state)
 
     def flat_states(self, previous: Tensor) -> Tensor:
-        padded = functional.pad(previous[:, 1:], (self.size, 0), value=NO_WORD)
-        return padded.unfold(1, self.size, 1).flatten(0, 1)
+        read = previous[:, 1:]
+        before = functional.pad(self.kept[read].cumsum(1), (1, 0))  # shape: (B, T), words kept before each position
+        # the words that are kept, side by side behind L empty places; all others on top of each other behind them
+        place = torch.where(self.kept[read], before[:, 1:] - 1, read.size(1)) + self.size
+        words = previous.new_full((len(previous), self.size + previous.size(1)), NO_WORD).scatter(1, place, read)
+        windows = words[:, :-1].unfold(1, self.size, 1)  # shape: (B, T, L)
+        return windows.gather(1, before.unsqueeze(2).expand(-1, -1, self.size)).flatten(0, 1)
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         assert self.root is not None
         b0 = self.root.word_log_weight
-        filled = (state >= 0) & self.kept[state.clamp_min(0)]  # shape: (N, L)
+        filled = state >= 0  # shape: (N, L)
         some = filled.any(1)
         rows, places = filled.nonzero(as_tuple=True)
         keys, order = (rows * len(self.class_of) + state[rows, places]).sort()

@@ -20,7 +20,8 @@ def cache(size: int = 3, weight: float = 0.3, decay: float = 0.8, learned: bool 
 def by_hand(words: list[int], size: int, weight: Tensor, decay: Tensor) -> Tensor:
     """b(K, x) of all words by the formula: (V,)."""
     b0 = root().exp()
-    last = [(age, x) for age, x in enumerate(reversed(words[-size:])) if x != 2 and b0[x] > 0]
+    kept = [x for x in words if x != 2 and b0[x] > 0]
+    last = list(enumerate(reversed(kept[-size:])))
     if not last:
         return b0
     total = sum((decay**age for age, _ in last), torch.zeros(()).double())
@@ -73,6 +74,19 @@ def test_only_the_last_words_count() -> None:
     background = cache(2)
     assert torch.equal(state_after(background, [4, 5, 6]), state_after(background, [9, 5, 6]))
     assert not torch.equal(state_after(background, [4, 5, 6]), state_after(background, [4, 6, 5]))
+
+
+@pytest.mark.parametrize("between", [[2], [2, 2, 2], [1], [0, 1], [1, 2, 0]])
+def test_what_is_not_kept_takes_no_place(between: list[int]) -> None:
+    """The end of a sentence and words that b₀ forbids, wherever they stand, at a step and in a batch."""
+    background = cache(2)
+    expected = state_after(background, [4, 5])
+    for words in ([4, *between, 5], [4, 5, *between], [*between, 4, *between, 5, *between]):
+        assert torch.equal(state_after(background, words), expected)
+        along = background.flat_states(torch.tensor([[2, *words, 9]]))
+        assert torch.equal(along[len(words)], expected[0])
+        steps = [state_after(background, words[:many]) for many in range(len(words) + 1)]
+        assert torch.equal(along[: len(steps)], torch.cat(steps))
 
 
 def test_a_decay_of_one_counts_words() -> None:
