@@ -126,15 +126,19 @@ class Combined(ExplicitBackground):
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
 
     def within(self, remaining: int) -> Background:
-        if self.unlimited([part.within(remaining) is part for part in self.each()]):
+        if self.unlimited(remaining):
             return self
         limited = self.copied()
         limited.remaining = remaining
         return limited
 
-    def unlimited(self, parts: Sequence[bool]) -> bool:
-        """Whether a limit changes nothing, where it changes nothing of these parts."""
-        return all(parts)
+    def unlimited(self, remaining: int) -> bool:
+        """Whether this limit changes nothing."""
+        return all(part.within(remaining) is part for part in self.each())
+
+    @property
+    def closes(self) -> bool:
+        return any(part.closes for part in self.each())
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -303,3 +307,7 @@ class BySource(Background):
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(state)
+
+    @property
+    def closes(self) -> bool:
+        return self.base.closes

@@ -19,14 +19,12 @@ from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
-from fairseq_llrnn.backgrounds.automaton_tables import AutomatonTables
+from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
 from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
-from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
-PADDING = SPECIALS.index(PAD)
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
@@ -164,7 +162,7 @@ class AutomatonBackground(AutomatonTables):
     def _all_nexts(self, states: Tensor) -> Tensor:
         """The states after all words, somewhere for those that neither an arc nor the root has: (N, V)."""
         words = torch.arange(len(self.class_of), device=states.device)
-        after = self.after_root(states.unsqueeze(1), words).clone()
+        after = self.after_no_arc(states.unsqueeze(1), words)
         for level in reversed(range(self.chain.size(1))):
             rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
             after[rows, self.arc_tokens[arcs]] = self.arc_nexts[arcs]

@@ -17,8 +17,9 @@ little is left of it, its digits are gone, and the members without an arc are su
 one binary search over the keys state · V + token; a class likewise, over the keys state · S + class.
 
 Where a word leads does not depend on its weight: an arc of weight −inf, of a word that a factor forbids in every state,
-counts in no mass, but the word may come by another part of a mixture, or as a slot. A word that neither an arc nor the
-root has leads to the start of the same of the F models.
+counts in no mass, but the word may come by another part of a mixture, or as a slot. A word without an arc, in a state
+whose chain ends in NOTHING, leads to a state of no weight until the sentence ends, the last one: no string of the
+language begins so.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums, expanded, log_difference
+from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 
+PADDING = SPECIALS.index(PAD)
 LITTLE = 1e-4  # a share that is summed from its members: as 1 − Σ it would have lost four of its sixteen digits
 AT_ONCE = 1 << 22  # entries, or members that are summed, in one go
 
 
 def _chains(automaton: Automaton) -> tuple[np.ndarray, np.ndarray]:
+    """`chain` and `costs`, without the state of no weight."""
     steps = int(automaton.depth.max())
     chain = np.full((automaton.num_states, steps), -1, dtype=np.int64)
     costs = np.zeros((automaton.num_states, steps + 1))
@@ -53,7 +57,10 @@ LAST_KEY = np.iinfo(np.int64).max  # behind all keys, so that what is looked up 
 
 
 class AutomatonTables(Background):
-    """b(q, x) of an automaton over the static weights b₀. All tables are float64."""
+    """b(q, x) of an automaton over the static weights b₀. All tables are float64.
+
+    The Q states are those of the automaton and, unless all are rooted, that of no weight as the last one.
+    """
 
     chain: Tensor  # (Q, D) the state, what it fails to, …; −1 behind the last
     costs: Tensor  # (Q, D + 1) log cost of the failures before each, and of all
@@ -90,31 +97,39 @@ class AutomatonTables(Background):
             steps = steps_to_end(automaton, exact)
         self.forbids = weighed is not automaton  # whether an arc has no weight
         root_next = np.where(automaton.root_next >= 0, automaton.root_next, automaton.starts[0])
+        rooted = automaton.chain_end == ROOT
+        self.all_rooted = bool(rooted.all())
+        more = 0 if self.all_rooted else 1
+        chain = np.pad(chain, ((0, more), (0, 0)), constant_values=-1)
+        chain[automaton.num_states :, 0] = automaton.num_states
         arrays = {
             "chain": chain,
-            "costs": costs,
-            "rooted": automaton.chain_end == ROOT,
+            "costs": np.pad(costs, ((0, more), (0, 0))),
+            "rooted": np.pad(rooted, (0, more)),
             "starts": automaton.starts.copy(),
             "arc_keys": np.append(automaton.keys, LAST_KEY),
             "arc_tokens": np.append(automaton.tokens, 0),
             "arc_weights": np.append(automaton.log_weights, 0.0),
             "arc_nexts": np.append(automaton.nexts, 0),
-            "arc_offsets": automaton.offsets.copy(),
+            "arc_offsets": np.pad(automaton.offsets, (0, more), mode="edge"),
             "root_next": root_next,
             "entry_keys": np.append(entry_keys, LAST_KEY),
             "entry_classes": np.append(entry_keys % num_classes, 0),
             "added": np.zeros(len(entry_keys) + 1),
-            "entry_offsets": np.searchsorted(entry_keys, np.arange(automaton.num_states + 1) * np.int64(num_classes)),
+            "entry_offsets": np.searchsorted(entry_keys, np.arange(len(chain) + 1) * np.int64(num_classes)),
             "entry_arcs": np.append(entry_arcs, [len(owner)] * 2),
             "by_class": np.append(np.flatnonzero(allowed)[by_class], automaton.num_arcs),
-            "steps": steps,
+            "steps": np.pad(steps, (0, more), constant_values=NO_END),
         }
         self.keep(**{name: torch.from_numpy(array) for name, array in arrays.items()})
-        self.all_rooted = bool(self.rooted.all())
         self.farthest = int(steps.max())
         self.remaining: int | None = None  # the limit of a search step (`within`)
         if len(entry_keys):
             self._fill_added()
+
+    @property
+    def closes(self) -> bool:
+        return not self.all_rooted
 
     # ---- what the entries add ---------------------------------------------------------------------------------------
 
@@ -177,9 +192,7 @@ class AutomatonTables(Background):
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
         weight, arc, some = self._look_up(states, tokens)
-        begin = self.starts[states // self.block_size]
-        after = torch.where(self.rooted[states], self.after_root(states, tokens), begin)
-        return weight, torch.where(some, self.arc_nexts[arc], after)
+        return weight, torch.where(some, self.arc_nexts[arc], self.after_no_arc(states, tokens))
 
     def _look_up(self, states: Tensor, tokens: Tensor, failing: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """log b(q, x), the arc that says so, and whether there is one: (M,) each.
@@ -197,10 +210,17 @@ class AutomatonTables(Background):
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
         return torch.where(some, by_arc, by_root), arc, some
 
-    def after_root(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """The state after a word that the root gave: in the same of the F models, but behind </s>."""
+    def after_no_arc(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """The states after words that no arc reads: (…), (…) -> (…).
+
+        One that the root gave leads on in the same of the F models, any other to the state of no weight. Whatever
+        forbids </s>, a sentence begins after it, and after padding.
+        """
         block = states // self.block_size * self.block_size
-        return self.root_next[tokens] + block.masked_fill(tokens == END, 0)
+        by_root = self.root_next[tokens] + block.masked_fill(tokens == END, 0)
+        begins = (tokens == END) | (tokens == PADDING)
+        closed = torch.where(begins, self.starts[0], len(self.chain) - 1)
+        return torch.where(self.rooted[states], by_root, closed)
 
     def mass(self, states: Tensor, classes: Tensor) -> Tensor:
         """log B_q(σ) of pairs: (M,), (M,) -> (M,)."""

@@ -167,6 +167,11 @@ class Background(ExactBuffers):
         """The least number of tokens, `</s>` included, that complete the string: (N,) int64; huge where none does."""
         return self.class_of.new_ones(len(state))
 
+    @property
+    def closes(self) -> bool:
+        """Whether it may have no weight until the sentence ends, after a word that it forbids and another one gives."""
+        return False
+
     # ---- what only context classes override (output/context_classes.py) ---------------------------------------------
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:

@@ -215,8 +215,13 @@ class Mixture(Combined):
     def steps_to_end(self, state: Tensor) -> Tensor:
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
 
-    def unlimited(self, parts: Sequence[bool]) -> bool:
-        return any(parts)  # an end is in reach by this part, whatever came before
+    def unlimited(self, remaining: int) -> bool:
+        # an end is in reach by one of these parts, whatever came before
+        return any(part.within(remaining) is part and not part.closes for part in self.each())
+
+    @property
+    def closes(self) -> bool:
+        return all(part.closes for part in self.each())
 
 
 def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:

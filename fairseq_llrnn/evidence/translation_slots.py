@@ -21,9 +21,8 @@ b₁ the background without evidence and ε the weight of all slots of a sentenc
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
 Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
-string, so that every string has one class and one score (paper, §4: condition-based priming). Where a slot stands for
-an unknown word of the source, <unk> keeps only a thousandth of its weight: the slot's string is the better name of what
-is in no dictionary.
+string, so that every string has one class and one score (paper, §4: condition-based priming). Where neither dictionary
+has a slot's string, <unk> keeps only a thousandth of its weight: the string is the better name of the unknown word.
 
 Tokens are ids of the open target vocabulary: below V the dictionary's, above it strings. A string that no slot of the
 sentence offers is <unk>. Answers about all words have V + J *columns*: V words, then the slots' strings outside the
@@ -207,6 +206,6 @@ class EvidenceBackground(BySource):
         return next(part for part in self.base.modules() if isinstance(part, LexicalBackground))
 
     def within(self, remaining: int) -> Background:
-        """Another one where strings must be said: without a source it says only that there may be a limit."""
+        """Another one where strings must be said, or a grammar may forbid some: without a source it says no more."""
         limited = super().within(remaining)
-        return copy.copy(self) if limited is self and self.table.groups.required else limited
+        return copy.copy(self) if limited is self and (self.table.groups.required or self.closes) else limited

@@ -222,7 +222,7 @@ class ContextClasses(Background):
 
     def within(self, remaining: int) -> Background:
         base = self.base.within(remaining)
-        if base is self.base:
+        if base is self.base and (self.source.unk is None or not self.base.closes):
             return self
         limited = copy.copy(self)
         limited._reach, limited._remaining = (base,), remaining
@@ -231,6 +231,10 @@ class ContextClasses(Background):
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(self.below(state))
+
+    @property
+    def closes(self) -> bool:
+        return self.base.closes
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -505,7 +509,7 @@ class ContextClasses(Background):
         """The log share of the only member of each context class, (N, J): 0, or −inf without mass or out of reach."""
         mass = self.class_masses(here).mass
         shares = mass.masked_fill(~mass.isneginf(), 0.0)
-        if self._remaining is None or self._reach[0] is self.base:
+        if self._remaining is None or (self._reach[0] is self.base and not self.base.closes):
             return shares
         below, words = self._below(here), self.class_words(here).words_below
         lost = _each(self._reach[0], below, words).isneginf()

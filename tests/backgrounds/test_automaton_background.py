@@ -13,7 +13,7 @@ from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
+from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
@@ -41,15 +41,20 @@ def background_of(
     return AutomatonBackground(class_of, CLASSES, torch.from_numpy(root).to(dtype), automaton)
 
 
+def states_of(automaton: Automaton) -> range:
+    """Those of a background: where some state forbids what it has no arc for, one more, in which all is forbidden."""
+    return range(automaton.num_states + int((automaton.chain_end == NOTHING).any()))
+
+
 def all_states(background: AutomatonBackground) -> torch.Tensor:
     return torch.arange(len(background.chain)).unsqueeze(1)
 
 
 def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
-    """log b of every state and word: (Q, V)."""
-    pairs = itertools.product(range(automaton.num_states), range(automaton.num_symbols))
+    """log b of every state and word, that of no weight the last one: (Q, V)."""
+    pairs = itertools.product(states_of(automaton), range(automaton.num_symbols))
     flat = [log_weight_by_hand(automaton, root, q, x)[0] for q, x in pairs]
-    return torch.tensor(flat, dtype=torch.float64).view(automaton.num_states, -1)
+    return torch.tensor(flat, dtype=torch.float64).view(len(states_of(automaton)), -1)
 
 
 @MAKERS
@@ -70,7 +75,7 @@ def test_weights_and_steps_are_those_of_the_definition(make: Make, seed: int) ->
     torch.testing.assert_close(background.log_weights(all_states(background)), expected)
     mass = class_log_sums(expected, background.class_of, CLASSES)
     torch.testing.assert_close(background.log_mass(all_states(background)), mass)
-    for state, word in itertools.product(range(automaton.num_states), range(automaton.num_symbols)):
+    for state, word in itertools.product(states_of(automaton), range(automaton.num_symbols)):
         weight, after = log_weight_by_hand(automaton, root, state, word)
         moved = background.advance(torch.tensor([[state]]), torch.tensor([word]))
         assert moved.tolist() == [[after]]
@@ -129,7 +134,7 @@ def test_distance_to_the_end_by_search(seed: int) -> None:
             steps[q] = min([*lengths, NO_END])
     assert steps_to_end(automaton, root).tolist() == steps
     background = background_of(automaton, root)
-    assert background.steps_to_end(all_states(background)).tolist() == steps
+    assert background.steps_to_end(all_states(background)).tolist() == [*steps, NO_END]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -147,7 +152,7 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
 
     for remaining in range(1, 5):
         shares = background.within(remaining).log_shares(all_states(background))
-        expected = [[going_on(q, x, remaining) for x in range(6)] for q in range(automaton.num_states)]
+        expected = [[going_on(q, x, remaining) for x in range(6)] for q in states_of(automaton)]
         assert (~shares.isneginf()).tolist() == expected
 
 
@@ -158,7 +163,8 @@ def test_folds_obey_the_laws(seed: int) -> None:
     automaton.check(root)
     background = background_of(automaton, root, seed)
     check_background(background, seed=seed)
-    assert len(background.chain) == 3 and len(background._all_models.chain) == 9
+    assert len(background.chain) == len(states_of(automaton.in_use))
+    assert len(background._all_models.chain) == len(states_of(automaton))
     # what is not cross-fitted is as if there were no folds
     alone = background_of(automaton.in_use, root, seed)
     assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))

@@ -9,6 +9,7 @@ import numpy as np
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 
 WORDS = 12  # 0 and 1 are never predicted, 2 is </s>
+PADDING = 1
 
 
 def from_states(
@@ -120,8 +121,13 @@ def ngram_like(seed: int, num_words: int = 8, order: int = 3) -> tuple[Automaton
 
 
 def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token: int) -> tuple[float, int]:
-    """log b(q, x) and the next state, by the definition; −inf and the model's start where nothing gives the word."""
+    """log b(q, x) and the next state, by the definition; −inf where nothing gives the word.
+
+    After such a word, the state is a further one, which gives none until the sentence ends.
+    """
     cost, model = 0.0, state // automaton.block_size
+    if state == automaton.num_states:
+        state = NOTHING
     while state >= 0:
         row = automaton.row(state)
         if token in row:
@@ -129,7 +135,7 @@ def log_weight_by_hand(automaton: Automaton, root: np.ndarray, state: int, token
         cost += float(automaton.back_off[state])
         state = int(automaton.fail[state])
     if state == NOTHING:
-        return -math.inf, int(automaton.starts[model])
+        return -math.inf, int(automaton.starts[0]) if token in (PADDING, END) else automaton.num_states
     after = int(automaton.root_next[token])
     after = int(automaton.starts[0]) if after < 0 else after
     return cost + float(root[token]), after + (0 if token == END else model * automaton.block_size)
