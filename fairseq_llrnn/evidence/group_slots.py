@@ -35,7 +35,7 @@ class SentenceSlot:
     row: int
     unknown: bool  # a word that a network does not know
     read_as: int  # the target id that it reads in its place
-    names_unknown: bool  # the string of a source word that no dictionary has
+    names_unknown: bool  # a string that no dictionary has
     places: tuple[int, ...]
     log_part: float  # of the weight ε, as a logarithm
     times: int = 0  # how many words of the source offer it, as evidence
@@ -86,7 +86,9 @@ def sentence_slots(
     part = -math.log(max(1, len(kept)))
     at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
     slots = [
-        SentenceSlot(o.word, o.row, o.unknown, unk if o.unknown else o.word, o.unknown, at[o.word], part, len(words))
+        SentenceSlot(
+            o.word, o.row, o.unknown, unk if o.unknown else o.word, o.names_unknown, at[o.word], part, len(words)
+        )
         for o, words in kept
         if o.word not in grouped
     ]

@@ -47,7 +47,7 @@ class Slots:
     words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
     unknown: Tensor  # (B, J) bool, of words that a network does not know
     read_as: Tensor  # (B, J) target ids: what it reads in their place
-    names_unknown: Tensor  # (B, J) bool, the string of a source word that no dictionary has
+    names_unknown: Tensor  # (B, J) bool, a string that no dictionary has
     log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
     times: Tensor  # (B, J) how many words of the source offer each; 0 for strings of groups and translations
@@ -119,7 +119,9 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
                 merged[sentence][offer.word] = offer, [at]
             else:
                 first = min(before[0], offer, key=lambda one: one.rank)
-                first = replace(first, unknown=before[0].unknown or offer.unknown)
+                unknown = before[0].unknown or offer.unknown
+                names_unknown = before[0].names_unknown or offer.names_unknown
+                first = replace(first, unknown=unknown, names_unknown=names_unknown)
                 merged[sentence][offer.word] = first, [*before[1], at]
     kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in merged]
     for sentence, (one, rest) in enumerate(zip(merged, kept, strict=True)):

@@ -230,6 +230,7 @@ class Offer:
     word: int  # target id
     row: int  # of EvidenceTable.rows
     unknown: bool  # the model reads its source word as <unk>, and after it has written the slot, the slot too
+    names_unknown: bool  # no dictionary has its string, or training reads its word as if none had
 
 
 class EvidenceTable:
@@ -312,17 +313,26 @@ class EvidenceTable:
     def _find(self, index: int) -> tuple[Offer, ...]:
         word, unknown = self.source.symbols[index], index >= self.source.num_words
         vocabulary: Container[str] = _Without(self.source.word_index, word) if unknown else self.source.word_index
-        return self._offered_by(self.rules.find(word, vocabulary), unknown)
+        is_alias = unknown and word in self.source.word_index
+        return self._offered_by(self.rules.find(word, vocabulary), unknown, is_alias)
 
-    def _offered_by(self, evidence: Evidence | None, unknown: bool | None = None) -> tuple[Offer, ...]:
-        """Slots for evidence; unknown: whether its word is, None: those are which no token of the dictionary spells."""
+    def _offered_by(
+        self, evidence: Evidence | None, unknown: bool | None = None, is_alias: bool = False
+    ) -> tuple[Offer, ...]:
+        """Slots for evidence.
+
+        Args:
+            unknown: whether its word is; None: those are which no token of the dictionary spells. is_alias: whether
+                training reads a known word as unknown.
+        """
         offers = []
         for i, string in enumerate(() if evidence is None else evidence.words):
             assert evidence is not None
             target = self.target.index(self.written(string))
             is_unknown = target >= self.target.num_words if unknown is None else unknown
             row = self._row(string, evidence, is_unknown, first=i == 0)
-            offers.append(Offer(KINDS.index(evidence.kind), target, row, is_unknown))
+            names_unknown = is_unknown and (is_alias or target >= self.target.num_words)
+            offers.append(Offer(KINDS.index(evidence.kind), target, row, is_unknown, names_unknown))
         return tuple(offers)
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:

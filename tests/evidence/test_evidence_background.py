@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_llrnn.evidence.counted_slots import LOG_END_KEEPS
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, SlotScores, class_log_probs
@@ -41,13 +42,39 @@ def make(
 
 
 def strings_of(line: str) -> dict[str, bool]:
-    """By hand: the slots' strings of a sentence, and whether they are of unknown words."""
+    """By hand: the slots' strings of a sentence, and whether no dictionary has them."""
     found: dict[str, bool] = {}
     for word in line.split():
         evidence = RULES.find(word, SOURCE_WORDS)
         for string in evidence.words if evidence else ():
-            found.setdefault(string, word not in SOURCE_WORDS)
+            found.setdefault(string, word not in SOURCE_WORDS and string not in TARGET_WORDS)
     return found
+
+
+@pytest.mark.parametrize(
+    ("line", "is_alias", "unknown"),
+    [
+        ("dog 7 </s>", False, False),  # both dictionaries have 7
+        ("dog 99 </s>", False, False),  # the target's has 99
+        ("dog 99 Zoé </s>", False, True),
+        ("Zoé 7 </s>", False, True),
+        ("dog 31 </s>", False, True),
+        ("dog 12 </s>", True, True),  # training reads 12 as if no dictionary had it
+    ],
+)
+def test_unk_and_the_end_lose_weight_to_strings_that_no_dictionary_has(
+    line: str, is_alias: bool, unknown: bool
+) -> None:
+    table = new_table()
+    source = encode(table, (line,))
+    if is_alias:
+        source[0, 1] = table.alias_of(int(source[0, 1]))
+    plain_base = base("static").log_weights(torch.zeros(1, 0))[0]
+    table.once = True
+    bound = EvidenceBackground(base("static"), table, UNK, UNK).given(source)
+    weights = bound.log_weights(bound.start(1))[0]
+    lost = [float(plain_base[word] - weights[word]) for word in (UNK, EOS)]
+    assert lost == pytest.approx([-LOG_UNK_KEEPS, -LOG_END_KEEPS] if unknown else [0.0, 0.0], abs=1e-5)
 
 
 def plain(

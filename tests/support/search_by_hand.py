@@ -55,7 +55,7 @@ class ByHand:
         base = self.model.decoder.head.background.base.given(self.ids)
         words = base.log_weights(base.start(1))[0].double().exp()
         b = torch.cat([words, words.new_zeros(len(self.strings) - len(words))])
-        if any(slot.unknown for slot in self.slots.values()):
+        if any(slot.unknown and string not in self.of_target for string, slot in self.slots.items()):
             b[self.of_target["<unk>"]] *= math.exp(LOG_UNK_KEEPS)
         for string in self.slots:
             b[self.strings.index(string)] += self.prior.find(EvidencePart).rules.weight / len(self.slots)
