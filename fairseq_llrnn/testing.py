@@ -328,9 +328,11 @@ def weights_of(background: Background, state: Tensor, changes: Changes | None = 
         words, added = source.words(contexts).tolist(), source.log_added(contexts).double()
         for row, factor, weights in zip(range(len(state)), source.log_unk_factor(contexts), result, strict=True):
             weights[source.unk] = weights[source.unk] + factor
-            for word, more in zip(words[row], added[row], strict=True):
+            lift = source.log_lift(contexts)
+            lifts = torch.zeros_like(added[row]) if lift is None else lift[row].double()
+            for word, more, factor in zip(words[row], added[row], lifts, strict=True):
                 if word >= 0:
-                    weights[word] = torch.logaddexp(weights.get(word, NONE), more)
+                    weights[word] = torch.logaddexp(weights.get(word, NONE) + factor, more)
     if changes is not None:
         changes(background, state, result)
     return result

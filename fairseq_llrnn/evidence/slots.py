@@ -82,12 +82,15 @@ class Slots:
 class EvidenceSlots(SentenceClasses):
     """The slots of a batch as context classes."""
 
-    def __init__(self, slots: Slots, unk: int, weight: float) -> None:
-        """unk: alone in its class. weight: ε."""
+    def __init__(self, slots: Slots, unk: int, weight: float, lift: Tensor | None = None) -> None:
+        """unk: alone in its class. weight: ε. lift: (B, J) as of `log_lift`."""
         added = math.log(weight) + slots.log_part  # shape: (B, J)
         unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
         super().__init__(slots.words, unk, added, unk_keeps, slots.unknown)
-        self.slots = slots
+        self.slots, self._lift = slots, lift
+
+    def log_lift(self, contexts: Tensor) -> Tensor | None:
+        return None if self._lift is None else self._lift[contexts]
 
     def read_as(self, contexts: Tensor) -> Tensor:
         return self.slots.read_as[contexts]

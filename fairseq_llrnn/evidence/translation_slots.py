@@ -20,6 +20,9 @@ b₁ the background without evidence and ε the weight of all slots of a sentenc
 
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
+Where words of a kind weigh f times as much without evidence (`Unsupported`), b₁ of a slot's string is what it would be
+for f = 1. With f = 0, the string has the weight of its slot alone.
+
 Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
 string, so that every string has one class and one score (paper, §4: condition-based priming). Where neither dictionary
 has a slot's string, <unk> keeps only a thousandth of its weight: the string is the better name of the unknown word.
@@ -172,23 +175,57 @@ def _numbers(groups: Tensor) -> Tensor:
     return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)
 
 
+class Unsupported(nn.Module):
+    """The words that weigh less without evidence. Its buffer is in no checkpoint."""
+
+    log_factors: Tensor  # (V,) log f
+
+    def __init__(self, factors: np.ndarray, of_root: bool) -> None:
+        """factors: f, (V,) from 0 to 1. of_root: whether b₀ was multiplied, and not all of b₁."""
+        super().__init__()
+        with np.errstate(divide="ignore"):
+            self.register_buffer("log_factors", torch.from_numpy(np.log(factors)), persistent=False)
+        self.of_root = of_root
+
+    def lift(self, base: Background, slots: Slots) -> Tensor:
+        """What b₁ of each slot's string is multiplied by, so that it is as for f = 1: (B, J), as a logarithm.
+
+        Args:
+            base: b₁, of the batch; where b₀ was multiplied, it is b₀ or a mixture of b₀ with translations.
+        """
+        known = slots.exist & (slots.words < len(self.log_factors)) & ~slots.log_part.isneginf()
+        words = slots.words.masked_fill(~known, 0)
+        lost = self.log_factors[words].masked_fill(~known, 0.0)
+        lost = lost.masked_fill(lost.isneginf(), 0.0)
+        root, state = base.root_log_weights(), base.start(len(words))
+        weights = base.explicit(state) if self.of_root and root is not None else None
+        if weights is None or root is None:
+            return -lost
+        rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
+        whole = base.log_weights_at(state, rows, words.flatten()).view_as(lost)
+        share = (root[words] + weights.constant.unsqueeze(1) - whole).exp()  # of b₀ in b₁
+        return (share.masked_fill(lost == 0.0, 0.0) * torch.expm1(-lost)).log1p()
+
+
 class EvidenceBackground(BySource):
     """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
 
     def __init__(
         self, base: Background, table: EvidenceTable, unk: int, source_unk: int,
-        translations: TranslationSlots | None = None,
+        translations: TranslationSlots | None = None, unsupported: Unsupported | None = None,
     ) -> None:  # fmt: skip
         """base: b₁. unk: of the target, alone in its class. source_unk: of the source.
 
-        translations: slots that a lexical background, `base` or a part of it, offers.
+        Args:
+            translations: slots that a lexical background, `base` or a part of it, offers. unsupported: words that weigh
+                less in `base`.
         """
         super().__init__(base)
         if int((base.class_of == base.class_of[unk]).sum()) > 1:
             raise ValueError("<unk> must be alone in its class")
         self.table = table
         self.unk, self.source_unk = unk, source_unk
-        self.translations = translations
+        self.translations, self.unsupported = translations, unsupported
 
     def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
         tokens = plain(source)
@@ -197,9 +234,10 @@ class EvidenceBackground(BySource):
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, readable, leave_out)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
+        lift = None if self.unsupported is None else self.unsupported.lift(base, slots)
         if quotas is None:
-            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight))
-        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas))
+            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, lift))
+        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, lift))
 
     @property
     def _lexicon(self) -> LexicalBackground:

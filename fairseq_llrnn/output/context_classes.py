@@ -9,10 +9,10 @@ adds to a word (none, if it only singles it out),
 
     b(K, x)  =  b₁(K, x) + m(K, x)        mass of class C + j: b(K, x_j)        of σ: B₁(σ) − Σ_{x_j ∈ σ} b₁(K, x_j)
 
-One law for all sources: mass before + mass added = mass after, each word is in exactly one class, and the shares of a
-class sum to one (tests/support/context_class_laws.py). The mass that is left of a class is summed again without the
-words that leave (`Background.log_mass_without`): as a difference it would lose its digits. Those that stay share the
-gain, log B₁(σ) − log B(σ), in their log shares.
+A source may also multiply b₁ of its words (`log_lift`). One law for all sources: mass before + mass added = mass after,
+each word is in exactly one class, and the shares of a class sum to one (tests/support/context_class_laws.py). The mass
+that is left of a class is summed again without the words that leave (`Background.log_mass_without`): as a difference it
+would lose its digits. Those that stay share the gain, log B₁(σ) − log B(σ), in their log shares.
 
 A source says which words these are, by context; slots of evidence are one source. Which rows the
 output layer has for them is in class_source.py. Sources nest:
@@ -75,6 +75,10 @@ class ContextClassSource:
     def log_added(self, contexts: Tensor) -> Tensor:
         """log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
         raise NotImplementedError
+
+    def log_lift(self, contexts: Tensor) -> Tensor | None:
+        """What its weight below is multiplied by, as a logarithm: (N,) -> (N, J); None: nothing changes it."""
+        return None
 
     def log_unk_factor(self, contexts: Tensor) -> Tensor:
         """What <unk>'s weight is multiplied by, as a logarithm: (N,) -> (N,)."""
@@ -450,6 +454,8 @@ class ContextClasses(Background):
         share = _each(self.base, below, mine.words_below).masked_fill(~mine.leave, NEGATIVE_INFINITY)
         mass = torch.where(share.isneginf(), share, before + share)
         if self.source.unk is not None:
+            if (lift := self.source.log_lift(here.contexts)) is not None:
+                mass = mass + lift.to(mass.dtype)
             mass = torch.logaddexp(self.source.log_added(here.contexts).to(mass.dtype), mass)
         rest = self.base.log_mass_without(below, mine.words_below, mine.leave)
         gain = torch.where(mine.first & ~rest.isneginf(), before - rest, 0.0)

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, form_of, read_evidence_map
+from fairseq_llrnn.evidence.rules import ASKED, BY_KNOWN_WORDS, EvidenceRules, features, read_evidence_map
 from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import OpenWords, WordList, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, check_translations, pieces_of
+from fairseq_llrnn.prior.parts.evidence import UNSUPPORTED, EvidencePart, check_translations, forms_of_words, pieces_of
 from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -175,14 +175,10 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
         OptionError: no word is left.
     """
     ordinary = ~words.specials & prior.allowed
-    convention = pieces_of(prior)
-    spelt = words.symbols if convention is None else [*map(convention.bare, words.symbols)]
-    vocabulary = frozenset(spelt)
     notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
     factor_of = np.ones(len(words))
-    for i in np.flatnonzero(ordinary):
-        kind = form_of(spelt[i], vocabulary)
-        if kind is not None and kind in factors:
+    for i, kind in enumerate(forms_of_words(prior)):
+        if kind is not None and kind in factors and ordinary[i]:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1
     written = [f"{kind}={factor:g}" for kind, factor in factors.items()]
@@ -194,13 +190,13 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
             "found "
             "none; leave a kind out"
         )
-    prior = replace(prior, settings={**prior.settings, "unsupported": written})
+    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: written})
     background = background_of(prior)
     if background is not None:
         with np.errstate(divide="ignore"):
             discounted = prior.with_part(StaticPart(np.log(factor_of)))
         name = [name for name in discounted.names if name.startswith(StaticPart.kind)][-1]
-        return replace(discounted, expression=Times((background, Atom("unsupported", name)))), notes
+        return replace(discounted, expression=Times((background, Atom(UNSUPPORTED, name)))), notes
     log_weights = prior.log_weights.copy()
     with np.errstate(divide="ignore"):
         log_weights[ordinary] = np.log(after * (before.sum() / after.sum()))

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairseq_llrnn.evidence.piece_table import PieceTable
-from fairseq_llrnn.evidence.rules import ASKED, Evidence, EvidenceRules
+from fairseq_llrnn.evidence.rules import ASKED, FORMED, Evidence, EvidenceRules, form_of
 from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, slot_features
-from fairseq_llrnn.features.dictionary import PADDING_ENTRY, UNK
+from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, UNK
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
+from fairseq_llrnn.prior.expression import atoms
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class EvidencePart(Part):
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
         check_translations(rules, prior)
+        unsupported_of(prior)
         pieces = pieces_of(prior) is not None
         asked = pieces and bool(rules.asked)
         if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
@@ -160,12 +162,18 @@ class EvidencePart(Part):
         """Slots beside whatever there is; without a source nothing offers any."""
         if not context.has_source:
             return below
-        from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots
+        from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, Unsupported
 
         prior = context.prior
         source_unk = prior.source_symbols.index(UNK)
         translations = TranslationSlots(prior.output) if "translations" in self.rules.kinds else None
-        return EvidenceBackground(below, evidence_table(prior), prior.index(UNK), source_unk, translations)
+        factors, unsupported = unsupported_of(prior), None
+        if factors:
+            named = () if prior.expression is None else atoms(prior.expression)
+            of_words = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
+            unsupported = Unsupported(of_words, of_root=not any(atom.text == UNSUPPORTED for atom in named))
+        table = evidence_table(prior)
+        return EvidenceBackground(below, table, prior.index(UNK), source_unk, translations, unsupported)
 
     def class_source(self, head: Head) -> ClassSource | None:
         from fairseq_llrnn.evidence.slots import SlotRows
@@ -180,6 +188,27 @@ def _lines(words: Iterable[str]) -> np.ndarray:
 
 def _read_lines(array: np.ndarray) -> list[str]:
     return [word for word in array.tobytes().decode().split("\n") if word]
+
+
+UNSUPPORTED = "unsupported"  # words that weigh less without evidence: the setting, and the background in an expression
+
+
+def unsupported_of(prior: Prior) -> dict[str, float]:
+    """What the weights of target words without evidence were multiplied by, by kind. Raises ValueError."""
+    entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
+    factors = {kind: float(factor) for kind, _, factor in entries}
+    if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in factors.items()):
+        raise ValueError(f"words of a kind weigh {prior.settings[UNSUPPORTED]} without evidence, which is none")
+    return factors
+
+
+def forms_of_words(prior: Prior) -> list[str | None]:
+    """The kind of each target word by its form: (V,); None for most words and for special symbols."""
+    convention = pieces_of(prior)
+    spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
+    vocabulary = frozenset(spelt)
+    special = [symbol in SPECIALS or PADDING_ENTRY.fullmatch(symbol) for symbol in prior.symbols]
+    return [None if none else form_of(word, vocabulary) for word, none in zip(spelt, special, strict=True)]
 
 
 def check_translations(rules: EvidenceRules, prior: Prior) -> None:
