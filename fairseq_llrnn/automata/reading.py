@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.automata.characters import read_words
 from fairseq_llrnn.automata.grammar import read_grammar
 from fairseq_llrnn.automata.limits import InfiniteMassError
@@ -197,6 +197,8 @@ def read_automaton(
         automaton = read(path, symbols)
         symbols.refuse_unknown()  # where the reader has not yet done so
         automaton.check(log_weights)
+        if not (automaton.tokens != END).any() and not (automaton.chain_end == ROOT).any():
+            raise ValueError("expected strings of words, found the empty string alone")
     except DataError as error:
         if not is_pipe(path):
             raise

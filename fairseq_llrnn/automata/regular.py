@@ -28,7 +28,7 @@ from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 
 MOST_PIECES = 4_000_000  # arcs before it is made deterministic
 DEEPEST = 100  # groups inside groups
-TOKEN = re.compile(r'#.*|\s+|"((?:[^"\\]|\\.)*)"|(\{\d{1,6}(?:,\d{0,6})?\})|([()|?*+.\[\]^])|([^\s()|?*+{}\[\].^"]+)')
+TOKEN = re.compile(r'#.*|\s+|"((?:[^"\\]|\\.)*)"|(\{\d{1,18}(?:,\d{0,18})?\})|([()|?*+.\[\]^])|([^\s()|?*+{}\[\].^"]+)')
 POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
@@ -80,14 +80,15 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
         DataError: an expression that does not parse, an unknown symbol, with file, line and column; a too large one.
         ValueError: as `to_automaton`.
     """
-    node = _Parser(path, symbols).parse()
-    paths = Paths()
+    parser = _Parser(path, symbols)
+    node, paths = parser.parse(), Paths()
     try:
         size = _size(node)
         if size > MOST_PIECES:
+            most = max(parser.repeats, key=_size, default=None)
             raise DataError(
                 f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
-                "repetitions are written out; repeat less"
+                f"repetitions are written out{'' if most is None else f', {_size(most):,} of {most.name}'}; repeat less"
             )
         end = _build(node, paths, 0)
     except RecursionError:
@@ -125,6 +126,7 @@ class _Parser:
         self.path, self.symbols = path, symbols
         self.tokens = [*_tokens(path), _Token("end", "the end", f"{path}")]
         self.at = 0
+        self.repeats: list[Repeat] = []
         self.count = ReadCount(path, "words", entries=sum(token.kind == "word" for token in self.tokens))
 
     @property
@@ -183,6 +185,7 @@ class _Parser:
             else:
                 bounds = POSTFIX[self.next.kind]
             node = Repeat(node, *bounds, name)
+            self.repeats.append(node)
             self.at += 1
         return node
 

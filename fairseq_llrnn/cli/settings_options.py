@@ -111,7 +111,7 @@ def overridden(
     for text in args.set:
         name, equals, value = text.partition("=")
         if not equals:
-            raise OptionError(f"--set {text}: expected KEY=VALUE, found no =; say e.g. words.keep_case=true")
+            raise OptionError(f"--set {text}: expected KEY=VALUE, found no =; say e.g. --set words.keep_case=true")
         matches = [key for key in keys(kind) if name == key.name or name.startswith(f"{key.name}.")]
         if not matches:
             raise OptionError(f"--set {text}: there is no key {name}; {nearest_key(kind, name)}")

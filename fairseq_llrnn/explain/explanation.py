@@ -101,6 +101,8 @@ def explain(
             state = background.advance(state, tokens[t - 1 : t])
         background = positions.for_rows(torch.tensor([t], device=state.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
+        if bool(log_mass.isneginf().all()):
+            return  # nothing can follow a word that a grammar forbids
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
         here = int(background.classes(state, tokens[t : t + 1]))

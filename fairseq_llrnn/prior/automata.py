@@ -82,7 +82,7 @@ class AutomatonOptions(Settings):
         Doc(
             "what to do with training sentences to which it gives probability zero: an error, looked for in "
             f"count_text and again when training starts; skip them; or floor, which gives what it forbids {FLOOR:g} of "
-            "the unigram, so that nothing is impossible"
+            "b₀ (see `over`), so that nothing is impossible"
         ),
     ] = "error"
     unknown_symbols: Annotated[
@@ -141,6 +141,13 @@ def read_grammar(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPa
     """A grammar, regular expression or weighted automaton from a file."""
     options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
+    lacking = [prior.symbols[i] for i in np.flatnonzero(inputs.words.predictable & ~np.isfinite(log_weights))]
+    if options.on_zero == "floor" and lacking:
+        raise OptionError(
+            f"--background automaton({source}, on_zero=floor): expected a background below it that gives every word "
+            f"some weight, of which floor is a part, found one that gives {lacking[0]!r} none (words without weight: "
+            f"{len(lacking):,}); give them some, or say --set over=unigram"
+        )
     read = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
     automaton, notes = read.automaton.tempered(options.temperature), Counter(read.notes)
     if inputs.texts:

@@ -163,8 +163,8 @@ def read_description(directory: Path) -> dict[str, Any]:
         absence = "none; make one with `llrnn prior`"
         if aside is not None:
             absence = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
-        elif inside := sorted(directory.glob(f"*/{JSON_FILE}")):
-            absence = f"none; did you mean {inside[0].parent}?"
+        elif inside := {path.parent.name: path.parent for path in sorted(directory.glob(f"*/{JSON_FILE}"))}:
+            absence = f"none; did you mean {inside.get('prior') or min(inside.values())}?"
         expected = f"expected a prior (a directory with {JSON_FILE}), found {absence}"
         raise PriorError(f"{directory}: {expected}", directory) from None
     except (ValueError, RecursionError) as error:

@@ -185,11 +185,6 @@ class Part:
         return False
 
     @property
-    def is_grammar(self) -> bool:
-        """Whether a user wrote down what it allows."""
-        return False
-
-    @property
     def leaves_out(self) -> bool:
         """Whether training leaves out sentences that it forbids."""
         return False

@@ -43,9 +43,10 @@ def notes_of_spelling(
         if alike is None:
             continue
         if in_form(word, "nfc") == in_form(alike, "nfc"):
-            places.setdefault((UNICODE, advice_on_form(word, options.normalize, "words.normalize=")), []).append(i)
-        elif (advice := _advice(word, alike, options, any_capitals)) is not None:
-            places.setdefault((CASE, advice), []).append(i)
+            advice = advice_on_form(word, options.normalize, "--set words.normalize=")
+            places.setdefault((UNICODE, advice), []).append(i)
+        elif (of_case := _advice(word, alike, options, any_capitals)) is not None:
+            places.setdefault((CASE, of_case), []).append(i)
     total = max(1, int(counts[~words.specials].sum()))
     return Counter(
         {
@@ -71,14 +72,16 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
         if any_capitals:
             return None
         turkic = lower(form, "tr") == word != lower(form)
-        return "the text has no capitals; leave words.keep_case out" + (" and say words.lower=tr" if turkic else "")
+        return "the text has no capitals; leave words.keep_case out" + (
+            " and say --set words.lower=tr" if turkic else ""
+        )
     if word != lower(word, language):
         return (
-            "the text has capitals, and the lexicon was lower-cased; say words.keep_case=true, or lower-case the "
-            "text (`llrnn text --lower` does)"
+            "the text has capitals, and the lexicon was lower-cased; say --set words.keep_case=true, or lower-case "
+            "the text (`llrnn text --lower` does)"
         )
     if language is None and (DOT in form or "ı" in word):
-        return "the text was lower-cased as Turkish is, the lexicon not; say words.lower=tr (or az)"
+        return "the text was lower-cased as Turkish is, the lexicon not; say --set words.lower=tr (or az)"
     if language is not None and DOT in word:
         return (
             f"the lexicon was lower-cased by words.lower {options.lower}, the text by other rules; lower-case the "

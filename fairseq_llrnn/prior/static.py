@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,6 +33,8 @@ from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.settings import Settings
 
+ORDERS = {"bi": 2, "tri": 3, "four": 4, "five": 5}
+ORDER = re.compile(r"([1-5]|bi|tri|four|five)[-_ ]?grams?|(?:n[-_]?grams?|kn)[-_=]?([1-5])", re.IGNORECASE)
 LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
 STATIC = "unigram", "uniform", "language:CODE"
 
@@ -67,6 +70,8 @@ def check_static(background: str, option: str) -> None:
         return
     others = named_backgrounds()
     near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
+    order = ORDER.fullmatch(background)
+    near = near if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
     fix = f"did you mean {near[0]}?" if near else "check the spelling"
     if ":" in background:
         fix += " If another package has this background, install it"

@@ -44,12 +44,19 @@ SOURCE_OPTION = "translations.source_lexicon"
 
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
-    """Raise OptionError for translations that a background names and nobody gives, or that weigh nothing beside it."""
+    """Raise OptionError for translations that a background names and nobody gives, or whose weight changes nothing."""
     is_named = any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
         )
+    if options is not None and is_named and _mixes(background):
+        for name, says in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
+            if (value := getattr(options, name)) != getattr(TranslationOptions, name):
+                raise OptionError(
+                    f"translations.{name} {value:g}: expected none beside --background {background}, which weighs the "
+                    f"translations itself; leave it out, and write the weight there, as in `{says}`"
+                )
     is_alone = isinstance(background, Atom) and not any(named.part.is_base for _, named in named_in(background))
     if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
         raise OptionError(

@@ -48,7 +48,7 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     path = changed(lambda state: state["cfg"]["task"].update(prior="gone/prior"))
     found = explain("le chat", path=path)
     assert found.out == explain("le chat").out, "the one with its fingerprint, in the data folder"
-    assert f"its prior is no longer 'gone/prior' seen from here; '{world.prior('prior')}' is used" in found.err
+    assert f"its training had the prior in 'gone/prior'; '{world.prior('prior')}' is used" in found.err
     path = changed(lambda state: state["cfg"]["task"].update(data=str(bare), prior="gone/prior"))
     assert without_places(explain("le", path=path).error) == (
         f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its "

@@ -139,18 +139,24 @@ def test_a_bitext_is_read_after_all_that_can_be_refused(text: Path) -> None:
 
     start = {"text": text, "translations": {"data": "folder"}}
     nothing = {"translations": {"data": "folder", "weight": 0}}
+    learned = {"translations": {"data": "folder", "learned": True}}
+    weighed = "translations.{} {}: expected none beside --background .*, which weighs the translations itself"
     for values, message in (
         ({"words": {"lexicon": "nowhere"}}, "words.lexicon nowhere: cannot be read"),
         ({"background": "ngram(2, text=nowhere)"}, "--background .*: text nowhere: cannot be read"),
         ({**nothing, "background": "ngram:2"}, "translations.weight 0: expected a weight above 0 beside --background"),
         ({**nothing, "background": "unigram times cache:5"}, "translations.weight 0: expected a weight above 0"),
         ({"background": "uniform", "evidence": {"kinds": ["mapped"]}}, "expected evidence.mapping"),
+        ({**nothing, "background": "ngram:2 plus translations"}, weighed.format("weight", 0)),
+        ({**learned, "background": "0.5 ngram:2 plus 0.5 translations"}, weighed.format("learned", 1)),
+        ({**learned, "background": "uniform plus (cache:3 times translations)"}, weighed.format("learned", 1)),
+        ({**nothing, "background": "ngram:2 plus translations with weights learned"}, weighed.format("weight", 0)),
     ):
         recipe = checked(Recipe, {**start, **values}, str)
         with pytest.raises(LLRNNError, match=message):
             building.build(SYMBOLS, recipe, read_bitext=read_bitext)
-    for background in ("unigram", "ngram:2 plus translations"):  # where 0 says something
-        recipe = checked(Recipe, {**start, **nothing, "background": background}, str)
+    for background, values in (("unigram", nothing), ("ngram:2", learned), ("ngram:2 times translations", learned)):
+        recipe = checked(Recipe, {**start, **values, "background": background}, str)  # where it says something
         with pytest.raises(AssertionError, match="a bitext was read"):
             building.build(SYMBOLS, recipe, read_bitext=read_bitext)
 

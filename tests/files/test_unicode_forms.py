@@ -83,7 +83,7 @@ def test_a_prior_says_so_and_normalises(
 
 def _note(form: str) -> str:
     word = in_form("été", form)
-    advice = f"the text has them in {form.upper()}; say words.normalize={form}"
+    advice = f"the text has them in {form.upper()}; say --set words.normalize={form}"
     return f"in another Unicode form only, such as {word!r}: {advice}"
 
 

@@ -88,9 +88,9 @@ def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplo
         str(moved / "data-bin"), str(moved / "data-bin" / "prior")
     )  # fmt: skip
     assert [record.message for record in caplog.records] == [
-        f"{moved}/checkpoints/best.pt: its data folder is no longer 'data-bin' seen from here; "
+        f"{moved}/checkpoints/best.pt: its training had the data folder in 'data-bin'; "
         "'elsewhere/renamed/data-bin' is used",
-        f"{moved}/checkpoints/best.pt: its prior is no longer 'data-bin/prior' seen from here; "
+        f"{moved}/checkpoints/best.pt: its training had the prior in 'data-bin/prior'; "
         "'elsewhere/renamed/data-bin/prior' is used",
     ]
 

@@ -131,7 +131,7 @@ def test_a_moved_source_prior_is_found_again(
     places, task.source_prior = Places(data=str(translation.data)), "of-the-source"
     take_places(path, task, places, state)
     assert task.source_prior == "project/of-the-source"
-    found = "its source prior is no longer 'of-the-source' seen from here; 'project/of-the-source' is used"
+    found = "its training had the source prior in 'of-the-source'; 'project/of-the-source' is used"
     assert found in caplog.text
     shutil.rmtree(tmp_path / "project" / "of-the-source")
     shutil.copytree(translation.data / "prior", tmp_path / "project" / "of-the-source")

@@ -26,9 +26,7 @@ from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.errors import OptionError, check_least
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.explain.explanation import Explanation
     from fairseq_llrnn.plugin.scoring.explainer import Explainer
-    from fairseq_llrnn.prior.prior import Prior
 
 NAME = "explain"
 HELP = "score sentences or translations with a model: what it predicted at every word, and by which features"
@@ -108,7 +106,11 @@ def run(args: argparse.Namespace) -> int:
             view.add(words, explained)
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
-        _note_forbidden(explained, loaded.task.prior)
+        if len(explained) <= len(words):
+            note(
+                f"word {len(explained)}, {explained[-1].token!r}, is forbidden where it stands, and nothing can follow "
+                "it; the explanation ends there"
+            )
         if args.json:
             facts = {**as_json(words, explained, source), "prior": loaded.task.prior.signature}
             if source is not None:
@@ -206,17 +208,6 @@ def _note_unknown(
         part = (strings or {}).get(word)
         hint = _suggestion(word, symbols, vocabulary) if part is None else f"; the prior's {part} uses it"
         note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
-
-
-def _note_forbidden(explained: Sequence["Explanation"], prior: "Prior") -> None:
-    """Say where an automaton cannot follow any more: nothing can come behind a word that it forbids."""
-    forbidden = [number for number, e in enumerate(explained[:-1], start=1) if e.log_prob == -math.inf]
-    if forbidden and any(part.is_grammar for part in prior.parts):
-        number = forbidden[0]
-        note(
-            f"word {number}, {explained[number - 1].token!r}, is forbidden where it stands, and nothing can follow it; "
-            "the words behind it are explained as if a sentence began there"
-        )
 
 
 def _suggestion(word: str, symbols: Sequence[str], vocabulary: Collection[str]) -> str:

@@ -64,7 +64,7 @@ def _exp(nats: float) -> str:
 def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None) -> str:
     """A sentence, explained word by word."""
     lines = [HEADER]
-    for word, e in zip([*words, None], explained, strict=True):
+    for word, e in zip([*words, None], explained, strict=False):
         p, b = math.exp(e.log_prob), math.exp(e.log_background)
         gain = "forbidden" if b == 0.0 else f"{e.log_prob - e.log_background:+.2f}"
         lines.append(
@@ -112,7 +112,7 @@ def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: So
                 **_slot_facts(e, source),
                 **{detail.name: detail.facts for detail in e.details},
             }
-            for word, e in zip([*words, None], explained, strict=True)
+            for word, e in zip([*words, None], explained, strict=False)
         ],
         "tokens": len(explained),
         "nats_per_word": _finite(each),

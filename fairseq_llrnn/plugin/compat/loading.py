@@ -175,7 +175,7 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
                 f"{path} was trained with the prior {prior!r}, but there is none seen from here"
                 f"{other_priors}; give its folder with {prior_option} DIR"
             )
-        report_moved(path, "prior", was, Path(str(prior)))
+        report_moved(path, "prior", prior_folder(task.prior, recorded), Path(str(prior)))
     take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state)
     if places.data is not None or folder != data_folder(recorded):
         task.data = places.data or folder

@@ -202,7 +202,7 @@ def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> Non
     """Warn if the folder is not the one that the checkpoint recorded, seen from here or from the checkpoint."""
     places = recorded, os.path.join(os.path.dirname(checkpoint), recorded)
     if os.path.abspath(folder) not in map(os.path.abspath, places):
-        logger.warning(f"{checkpoint}: its {what} is no longer {recorded!r} seen from here; {str(folder)!r} is used")
+        logger.warning(f"{checkpoint}: its training had the {what} in {recorded!r}; {str(folder)!r} is used")
 
 
 def take_source_prior(path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]) -> None:

@@ -93,7 +93,7 @@ def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
             f"it may be of a kind that needs evidence (evidence.unsupported {' '.join(unsupported)}) and find none "
             "in its source: build the prior with small weights there instead of 0"
         )
-    elif any(part.is_grammar for part in prior.parts):
+    elif any(part.forbids for part in prior.required):
         return fix_grammar
     table = prior.offers()
     if table is not None and table.groups.required:

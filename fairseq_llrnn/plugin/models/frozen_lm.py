@@ -9,7 +9,6 @@ is in evaluation mode, without gradients, and part of no other model: it is neve
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.announced import find_model, name_of
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, prior_folder, read_checkpoint, take_places
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.prior.directory import read_description
 from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
-from fairseq_llrnn.prior.prior import JSON_FILE
 from fairseq_llrnn.registry import load_all
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
@@ -95,10 +94,11 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
     task = state["cfg"].task
     [dictionary] = take_places(checkpoint, task, places, state)
     prior = Path(prior_folder(task.prior, str(task.data))) if name_of(state["cfg"], "task") == OUR_TASK else None
-    if prior is not None and not os.path.isfile(prior / JSON_FILE):
-        raise OptionError(
-            f"{places.options.format('prior')} {prior}: expected a prior, found none there; check the spelling"
-        )
+    if prior is not None:
+        try:
+            read_description(prior)
+        except PriorError as error:
+            raise OptionError(f"{places.options.format('prior')} {error}") from None
     return ModelFiles.of(Path(checkpoint), dictionary, prior, weight, temperature)
 
 

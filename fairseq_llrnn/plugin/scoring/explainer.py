@@ -146,6 +146,7 @@ class TranslationExplainer(Explainer):
             _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
         explained = _with_terms(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
+        tokens = tokens[: len(explained)]  # all, unless a grammar forbids one
         offered = torch.tensor([e.token != dictionary.unk_word for e in explained])
         outside = offered & (tokens >= len(dictionary))
         source_words = with_unk(read, self.task.source_dictionary)

@@ -88,10 +88,6 @@ class AutomatonPart(Part):
     is_base = True
 
     @property
-    def is_grammar(self) -> bool:
-        return self.made_from == "automaton"
-
-    @property
     def leaves_out(self) -> bool:
         return self.on_zero == "skip"
 
