@@ -5,6 +5,7 @@ Sizes: A symbols (the end, the beginning, and A − 2 known characters), P posit
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,9 @@ import numpy as np
 
 # The scalar values of Unicode: all code points but the surrogates, which are no characters.
 NUM_CHARACTERS = 0x110000 - 0x800
+SURROGATES = np.arange(0xD800, 0xE000)
+# Blanks and control characters, which no word of a text can show; all blanks are below this bound.
+NOT_IN_WORDS = np.array([c for c in range(0x3001) if chr(c).isspace() or unicodedata.category(chr(c)) == "Cc"])
 END, BEGIN, OTHER = 0, 1, -1  # symbols; OTHER is any character that is not known
 FIRST = 2  # the first symbol that is a character
 
@@ -71,6 +75,25 @@ class Alphabet:
         points = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
         symbols[(depth > 0) & (depth < lengths[string] - 1)] = self._symbol_of[points]
         return Rows(symbols, depth, string)
+
+    @cached_property
+    def _undrawn(self) -> np.ndarray:
+        """Rising code points that `points` draws for no unknown character."""
+        excluded: np.ndarray = np.unique(np.concatenate([self.characters, SURROGATES, NOT_IN_WORDS]))
+        return excluded
+
+    def points(self, symbols: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Code points of symbols (m,) ≥ FIRST or OTHER, which is drawn uniformly from the unknown characters: (m,).
+
+        Blanks and control characters are never drawn.
+        """
+        points = np.append(self.characters, 0)[np.maximum(symbols - FIRST, -1)]
+        unknown = symbols == OTHER
+        many = min(self.num_unknown, 0x110000 - len(self._undrawn))
+        rank = random.integers(max(many, 1), size=int(unknown.sum()))
+        before = self._undrawn - np.arange(len(self._undrawn))  # how many points below each are drawn
+        points[unknown] = rank + np.searchsorted(before, rank, side="right")
+        return points
 
     def text(self, symbols: Sequence[int]) -> str:
         """Symbols of known characters as a string."""

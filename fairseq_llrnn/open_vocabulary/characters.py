@@ -168,28 +168,15 @@ class CharacterNGrams:
 
     # ---- drawing strings ------------------------------------------------------------------------------------------
 
-    def next_symbols(self, tails: np.ndarray, of_class: int) -> np.ndarray:
-        """P(symbol | context, class) of every symbol but BEGIN and unknown characters: (m, n) -> (m, A).
+    def next_symbols(self, tails: np.ndarray, of_class: int | None = None) -> np.ndarray:
+        """P(symbol | context) of every symbol, and at BEGIN of all unknown characters together: (m, n) -> (m, A).
 
         Args:
             tails: column j is the number of the gram of length j that ends each context (column 0: zeros), −1: none.
-        """
-        result, _ = self._next(tails, np.array([of_class]))
-        result[:, BEGIN] = 0.0
-        return result
-
-    def next_of_all(self, tails: np.ndarray) -> np.ndarray:
-        """P(symbol | context) of all classes together: (m, n) -> (m, A); at BEGIN, of all unknown characters."""
-        _, result = self._next(tails, np.arange(0))
-        result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has the probability of a symbol without counts
-        return result
-
-    def _next(self, tails: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of every symbol, by the only class, if there is one, and by all of them: (m, A) each.
-
-        At BEGIN, of one unknown character.
+            of_class: None for all classes together.
         """
         many, size = len(tails), self.alphabet.size
+        classes = np.array([] if of_class is None else [of_class], dtype=np.int64)
         pool = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
         by_class = np.repeat(pool, len(classes), axis=1)
         symbols = np.tile(np.arange(size), many)
@@ -197,10 +184,12 @@ class CharacterNGrams:
             context = np.repeat(tails[:, j], size)
             gram = find(level.keys, _extend(context, symbols, size))
             by_class, pool = self._deepen(j, context, gram, by_class, pool, classes)
-        return by_class.reshape(-1, size), pool.reshape(many, size)
+        result = (pool if of_class is None else by_class).reshape(many, size)
+        result[:, BEGIN] *= self.alphabet.num_unknown  # each of them has the probability of a symbol without counts
+        return result
 
     def tails_after(self, tails: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """The tails of the contexts (m, n) when a symbol (m,) was added to each."""
+        """The tails of the contexts (m, n) when a symbol (m,), or OTHER, was added to each."""
         grown = np.zeros_like(tails)
         for j in range(1, len(self.levels)):
             grown[:, j] = find(self.levels[j - 1].keys, _extend(tails[:, j - 1], symbols, self.alphabet.size))

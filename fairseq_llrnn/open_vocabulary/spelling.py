@@ -2,9 +2,12 @@
 
 Sizes: V words of the dictionary, m strings or beginnings at once, A symbols, O classes.
 
-`draw_unknown` draws from P_o(w | w ∉ V), by drawing from P_o until the string is no word of V. `most_probable` is
-argmax_w P_o(w) over the strings that are no words of V, by best-first search over their beginnings. Both are of the
-characters of the model's alphabet, LONGEST at most. With
+`draw_unknown` draws from P_o(w | w ∉ V): it draws from P_o and rejects words of V. A drawn string has unknown
+characters as often as P_o has them, each of them one of Unicode's (`Alphabet.points`). It is cut after LONGEST_DRAWN
+characters. After MOST_DRAWN rejections in a row the most probable unknown string takes the place of a draw.
+
+`most_probable` is argmax_w P_o(w) over the strings that are no words of V, of characters of the model's alphabet,
+LONGEST at most. It is a best-first search over their beginnings. With
 
     bound(beginning)  =  s_o Geometric(beginning) + (1 − s_o) Characters(beginning | o)
 
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.open_vocabulary.alphabet import END, FIRST
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, StringDistributions
 
@@ -145,27 +148,20 @@ class _Machine:
         return ended, longer
 
 
-LONGEST = 40  # characters; longer ones are drawn again
-ATTEMPTS = 4  # at drawing as many as asked for: in some classes (of hash sums) hardly a string is so short
+LONGEST = 40  # characters that a search writes
+LONGEST_DRAWN = 1000  # characters of a string that is drawn
 DRAWN = 256  # strings of which the best is a bound for the search of the most probable one
-MOST_DRAWN = 1 << 14  # strings, before a class counts as one all of whose likely strings are words
+MOST_DRAWN = 1 << 12  # words of the dictionary in a row, before a class counts as one without other strings
 
 
-def draw(strings: StringDistributions, of_class: int, many: int, random: np.random.Generator) -> list[str]:
-    """`many` strings of an open class, as P_o has them, but of at most LONGEST characters of the alphabet.
-
-    Fewer of a class that hardly has such strings; beginnings of its strings if it has none.
-    """
-    drawn: list[str] = []
-    for _ in range(ATTEMPTS):
-        missing = many - len(drawn)
-        if missing == 0:
-            break
-        counted = int(random.binomial(missing, strings.geometric[of_class]))
-        numbers = (strings.numbers.draw(random, LONGEST) for _ in range(counted))
-        drawn += [number for number in numbers if len(number) <= LONGEST]
-        drawn += _draw_characters(strings.characters, of_class, missing - counted, random)
-    return drawn or _draw_characters(strings.characters, of_class, many, random, cut=True)
+def draw(
+    strings: StringDistributions, of_class: int, many: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
+) -> list[str]:
+    """`many` strings of an open class, as P_o has them; longer ones than `longest` characters are cut there."""
+    counted = int(random.binomial(many, strings.geometric[of_class]))
+    drawn = [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
+    drawn += _draw_characters(strings.characters, of_class, many - counted, random, longest)
+    return [drawn[i] for i in random.permutation(many)]  # numbers and short strings come first
 
 
 def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -176,25 +172,24 @@ def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray
 
 
 def _draw_characters(
-    model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, cut: bool = False
+    model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, longest: int
 ) -> list[str]:
-    """At most `many` strings: those that stopped in time; with `cut`, what there is of the others as well."""
-    tails, written = model.beginnings(many), np.zeros((many, 0), dtype=np.int64)
-    done: list[str] = []
-    for _ in range(LONGEST + 1):
-        if len(tails) == 0:
-            break
+    """`many` strings, the short ones first."""
+    tails, written = model.beginnings(many), np.zeros((many, 0), dtype=np.int64)  # code points
+    done: list[np.ndarray] = []
+    for _ in range(longest):
         odds = model.next_symbols(tails, of_class)  # shape: (m, A)
         if written.shape[1] == 0:
             odds[:, END] = 0.0  # no string is empty
         chosen = draw_columns(odds, random)
-        ends = chosen == END
-        done += [model.alphabet.text(row) for row in written[ends]]
-        tails, written, chosen = tails[~ends], written[~ends], chosen[~ends]
-        assert (chosen >= FIRST).all()
-        tails = model.tails_after(tails, chosen)
-        written = np.concatenate([written, chosen[:, None]], axis=1)
-    return done + [model.alphabet.text(row) for row in written] if cut else done
+        done += list(written[chosen == END])
+        tails, written, chosen = tails[chosen != END], written[chosen != END], chosen[chosen != END]
+        if len(tails) == 0:
+            break
+        symbols = np.where(chosen == BEGIN, OTHER, chosen)
+        tails = model.tails_after(tails, symbols)
+        written = np.concatenate([written, model.alphabet.points(symbols, random)[:, None]], axis=1)
+    return ["".join(map(chr, points.tolist())) for points in [*done, *written]]
 
 
 def draw_unknown(
@@ -202,14 +197,14 @@ def draw_unknown(
 ) -> list[str]:
     """`many` strings of an open class, as P_o has them among strings outside the vocabulary; draws are independent.
 
-    In a class all of whose likely strings are in the vocabulary, the most probable other one.
+    In a class all of whose likely strings are in the vocabulary, the most probable other one (module docstring).
     """
     unknown: list[str] = []
-    drawn, at_once = 0, many + 8
-    while len(unknown) < many and drawn < MOST_DRAWN + many:
+    in_a_row, at_once = 0, many + 8
+    while len(unknown) < many and in_a_row < MOST_DRAWN:
         new = [string for string in draw(strings, of_class, at_once, random) if string not in vocabulary]
-        unknown += [new[i] for i in random.permutation(len(new))]  # numbers and short strings come first in a draw
-        drawn += at_once
+        unknown += new
+        in_a_row = 0 if new else in_a_row + at_once
         at_once = min(2 * at_once, MOST_DRAWN)
     if len(unknown) < many:
         unknown += [spell(strings, of_class, vocabulary)] * (many - len(unknown))
@@ -218,8 +213,8 @@ def draw_unknown(
 
 def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:
     """The most probable string of a class outside the vocabulary; always the same one."""
-    random = np.random.default_rng(of_class)
-    drawn = draw(strings, of_class, DRAWN, random)
-    new = [string for string in drawn if string not in vocabulary]
+    drawn = draw(strings, of_class, DRAWN, np.random.default_rng(of_class), LONGEST)
+    known = set(map(chr, strings.characters.alphabet.characters.tolist()))
+    new = [string for string in drawn if string not in vocabulary and known.issuperset(string)]
     best = most_probable(strings, of_class, vocabulary, LONGEST, new)
     return best if best is not None else max(drawn, key=len) + drawn[0]

@@ -28,8 +28,9 @@ Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that pred
 
 `draw_strings` draws strings as probable as they are, `best_strings` finds the best ones by a beam search.
 
-As with n-grams alone (open_vocabulary/spelling.py), strings are of known characters, LONGEST at most, and no words of
-the dictionary: what is drawn otherwise is drawn again. `best_strings` keeps the BEAM most probable beginnings of each
+As with n-grams alone (open_vocabulary/spelling.py), drawn strings have unknown characters as often as the model has
+them, and are cut after LONGEST_DRAWN characters; the best strings are of known characters, LONGEST at most. None is a
+word of the dictionary. `best_strings` keeps the BEAM most probable beginnings of each
 place, of all kinds together; a beginning is at least as probable as what goes on from it, so the search of a place
 stops when BEAM strings are better than all. The places of a batch go on side by side, since one step of the network
 for many beginnings takes hardly longer than for few.
@@ -45,9 +46,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST
+from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST, OTHER
 from fairseq_llrnn.open_vocabulary.open_strings import Speller
-from fairseq_llrnn.open_vocabulary.spelling import ATTEMPTS, LONGEST, draw_columns
+from fairseq_llrnn.open_vocabulary.spelling import LONGEST, LONGEST_DRAWN, draw_columns
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
 from fairseq_llrnn.systems.speller.spelled import WHOLE, Spelled, SpelledStrings, starts_of
@@ -191,10 +192,9 @@ class NeuralSpeller(Speller):
         chosen = np.flatnonzero(random.random(len(classes)) < gate)
         some = states[torch.from_numpy(chosen).to(states.device)]
         drawn = draw_strings(self, self.spelled, some, classes[chosen], random)
+        strings[chosen] = [table.words.open(string) for string in drawn]
         left = np.ones(len(classes), dtype=bool)
-        for row, string in zip(chosen.tolist(), drawn, strict=True):
-            if string is not None:
-                strings[row], left[row] = table.words.open(string), False
+        left[chosen] = False
         return left
 
     @torch.no_grad()
@@ -246,38 +246,34 @@ class _Writers:
         answer: np.ndarray = odds.double().cpu().numpy()
         return answer
 
-    def write(self, rows: np.ndarray, symbols: np.ndarray) -> None:
-        """Go on from some beginnings, (n,), each with a known character, (n,)."""
+    def write(self, rows: np.ndarray, symbols: np.ndarray, letters: Sequence[str]) -> None:
+        """Go on from some beginnings, (n,), each with a symbol, (n,), and its character; OTHER for an unknown one."""
         index = torch.from_numpy(rows).to(self.read.device)
         self.state = self.state[0][:, index].contiguous(), self.state[1][:, index].contiguous()
-        self.kinds, self.read = self.kinds[index], torch.from_numpy(symbols).to(self.read)
+        read = np.where(symbols == OTHER, self.ngrams.alphabet.size, symbols)
+        self.kinds, self.read = self.kinds[index], torch.from_numpy(read).to(self.read)
         self.tails = self.ngrams.tails_after(self.tails[rows], symbols)
-        letters = self.ngrams.alphabet.text(symbols.tolist())
         self.texts = [self.texts[row] + letter for row, letter in zip(rows.tolist(), letters, strict=True)]
 
 
 @torch.no_grad()
 def draw_strings(
     speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
-) -> list[str | None]:
-    """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H); None where none was short enough."""
-    shares = speller.log_shares.exp().double().cpu().numpy()[classes]
-    strings: list[str | None] = [None] * len(classes)
-    for _ in range(ATTEMPTS):
-        missing = np.array([i for i, string in enumerate(strings) if string is None], dtype=np.int64)
-        if len(missing) == 0:
+) -> list[str]:
+    """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H)."""
+    kinds = draw_columns(speller.log_shares.exp().double().cpu().numpy()[classes], random)
+    writers = _Writers(speller, spelled, hidden, torch.from_numpy(kinds).to(hidden.device))
+    strings, row_of = [""] * len(classes), np.arange(len(classes))  # the string of each writer
+    for _ in range(LONGEST_DRAWN):
+        if len(row_of) == 0:
             break
-        kinds = draw_columns(shares[missing], random)
-        some = hidden[torch.from_numpy(missing).to(hidden.device)]
-        writers = _Writers(speller, spelled, some, torch.from_numpy(kinds).to(hidden.device))
-        while len(missing):
-            chosen = draw_columns(np.exp(writers.next()), random)
-            for row in np.flatnonzero(chosen == END).tolist():
-                text = writers.texts[row]
-                strings[missing[row]] = None if text in spelled.words.word_index else text
-            on = np.flatnonzero((chosen >= FIRST) & (np.array([len(text) for text in writers.texts]) < LONGEST))
-            writers.write(on, chosen[on])
-            missing = missing[on]
+        chosen = draw_columns(np.exp(writers.next()), random)
+        on = np.flatnonzero(chosen != END)
+        symbols = np.where(chosen[on] == BEGIN, OTHER, chosen[on])
+        row_of = row_of[on]
+        writers.write(on, symbols, [chr(point) for point in spelled.alphabet.points(symbols, random).tolist()])
+        for row, text in zip(row_of.tolist(), writers.texts, strict=True):
+            strings[row] = text
     return strings
 
 
@@ -308,7 +304,7 @@ def best_strings(
             cells.append(start * odds.shape[1] + _largest(odds[start:end].reshape(-1), BEAM, least))
         rows, symbols = np.unravel_index(np.concatenate(cells), odds.shape)
         log_probs, places = odds[rows, symbols], places[rows]
-        writers.write(rows, symbols)
+        writers.write(rows, symbols, spelled.alphabet.text(symbols.tolist()))
     return [list(of_place) for of_place in ended]
 
 

@@ -156,7 +156,7 @@ class SpelledStrings:
             model = self.model(fold)
             with np.errstate(divide="ignore"):
                 parts = [
-                    np.log(model.next_of_all(missing[start : start + at_once])).astype(np.float32)
+                    np.log(model.next_symbols(missing[start : start + at_once])).astype(np.float32)
                     for start in range(0, len(missing), at_once)
                 ]
             have = len(self._places)

@@ -27,7 +27,7 @@ def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string
     state = model.begin(hidden.unsqueeze(0))
     total = beginning = torch.zeros(CLASSES, dtype=torch.float64)  # of as many kinds
     for place in range(len(string) + 1):
-        base = torch.from_numpy(ngrams.next_of_all(tails)[0]).clone()
+        base = torch.from_numpy(ngrams.next_symbols(tails)[0]).clone()
         if place == 0 or (string[:place] in WORDS and not (alias and place == len(string))):
             base[END] = 0.0
         out, state = model.lstm(model.characters(torch.tensor([[before]])), state)
