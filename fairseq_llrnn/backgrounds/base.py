@@ -269,6 +269,19 @@ class Background(ExactBuffers):
         mass = class_log_sums(weights, self.class_of, self.num_classes)[:, self.class_of]
         return (weights - mass).masked_fill(weights == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
 
+    def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """How many members of every class have weight, and the sum of their log shares: (N, S) or (1, S) each."""
+        root, listed = self.root_log_weights(), self.explicit(state)
+        if root is None or listed is None:
+            weights = self.log_weights(state)
+            has_weight, none = ~weights.isneginf(), weights.new_zeros(len(weights), self.num_classes)
+            many = none.index_add(1, self.class_of, has_weight.to(weights.dtype))
+            total = none.index_add(1, self.class_of, weights.masked_fill(~has_weight, 0.0))
+        else:
+            many, total = listed.class_sums(root, self.class_of, self.num_classes)
+        mass = self.log_mass(state)
+        return many, total - many * mass.masked_fill(mass.isneginf(), 0.0)
+
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         """log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
         return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)

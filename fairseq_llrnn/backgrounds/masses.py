@@ -284,6 +284,22 @@ class ExplicitWeights:
             weights = weights.masked_fill(~self.rooted.unsqueeze(1), NEGATIVE_INFINITY)
         return weights.flatten().index_copy(0, self.keys, self.log_weights.to(weights.dtype)).view_as(weights)
 
+    def class_sums(self, root: Tensor, class_of: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
+        """How many words of every class have weight, and the sum of their log b: (N, S) each."""
+        has_weight = root.isfinite()
+        both = torch.stack([has_weight.to(root.dtype), root.masked_fill(~has_weight, 0.0)])
+        of_root = both.new_zeros(2, num_classes).index_add(1, class_of, both)
+        rows, tokens = self.rows, self.tokens
+        rooted = torch.ones_like(self.constant) if self.rooted is None else self.rooted.to(self.constant.dtype)
+        many, total = rooted.unsqueeze(1) * of_root[0], rooted.unsqueeze(1) * of_root[1]
+        total = total + many * self.constant.unsqueeze(1)
+        # what the root gives to listed words is taken away
+        of_listed, listed = rooted[rows] * both[0, tokens], ~self.log_weights.isneginf()
+        place = rows * num_classes + class_of[tokens]
+        many = many.flatten().index_add(0, place, listed.to(many.dtype) - of_listed).view_as(many)
+        changed = self.log_weights.masked_fill(~listed, 0.0) - of_listed * (self.constant[rows] + both[1, tokens])
+        return many, total.flatten().index_add(0, place, changed.to(total.dtype)).view_as(many)
+
     def without(self, keys: Tensor) -> ExplicitWeights:
         """These weights where keys (M,), rising, each once, are forbidden."""
         all_keys, (positions, gone) = merged([self.keys, keys])

@@ -425,7 +425,29 @@ class LogLinearHead(nn.Module):
             slots = SlotScores(each[0], each[1], slots.replaced)
         static = batch.log_mass[..., :num_static]
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
+        if self.learns_background:
+            gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
         return gain.masked_fill(nothing, 0.0)
+
+    @property
+    def learns_background(self) -> bool:
+        """Whether any weight of the background is learned."""
+        return self.change is not None or any(each.requires_grad for each in self.background.parameters())
+
+    def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
+        """E_q[log b] − log b(target), q alike for the words of a signature that may come: (B, T) float64."""
+        background, states = batch.background, batch.states
+        if background.constant:  # one state for each sentence
+            states = states[:: targets.size(1)]
+        many, total = background.log_share_sums(states)
+        share = (total / many.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
+        mass = batch.log_mass
+        log_b = torch.where(mass.isneginf(), 0.0, mass + share)
+        expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
+        words = self.for_background(targets).flatten()
+        of_target = background.log_share(batch.states, words)
+        of_target = of_target + batch.masses.of_classes(background.classes(batch.states, words))
+        return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
     @by_parts
     def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
@@ -508,8 +530,9 @@ class LogLinearHead(nn.Module):
             previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
             source: (B, L), where the background depends on a source. source_states: as in `batch`.
             label_smoothing: the share ε of every target that is spread over all words that may come next; a signature
-                counts with all of its words in the dictionary, where the background allows one of them. A constant of
-                the background is left out: gradients are those of the smoothed cross-entropy, the value is not.
+                counts with all of its words in the dictionary, where the background allows one of them, and those that
+                it allows get the same. Gradients are those of the smoothed cross-entropy, also those of a background
+                that learns. Its value, too; but a background that learns nothing adds a constant, which is left out.
             adaptor_penalty: the weight of ‖a(K)‖₂ (paper, §2.2).
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 

@@ -495,6 +495,19 @@ class ContextClasses(Background):
         mass = self.class_masses(here).mass.gather(1, which)
         return torch.where(is_context, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
+    def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        sums = self.base.log_share_sums(self.below(state))
+        if not self.source.width:
+            return sums
+        many, total = (each.expand(len(state), -1) for each in sums)
+        mine, masses = self.class_words(self.state_classes(state)), self.class_masses(self.state_classes(state))
+        gone = ~masses.share_below.isneginf()
+        many = many.scatter_add(1, mine.former, -gone.to(many.dtype))
+        total = total.scatter_add(1, mine.former, -masses.share_below.masked_fill(~gone, 0.0))
+        total = total + many * torch.zeros_like(many).scatter_add(1, mine.former, masses.gain)
+        alone = self.source.width  # each context class has one member, whose share is 1
+        return functional.pad(many, (0, alone), value=1.0), functional.pad(total, (0, alone))
+
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         below, words_below = self.below(state), self._as_below(tokens, state)
         share = self._reach[0].log_share(below, words_below)

@@ -8,7 +8,7 @@ backgrounds/masses.py), where B are masses and B₀ those of the static weights.
 
 and the shares of words inside a signature stay as they are: no network could change them. As a log-linear
 model, r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
-adaptor, and the likelihood alone trains it where labels are smoothed. τ is not bound to be positive, but τ r is bounded
+adaptor. τ is not bound to be positive, but τ r is bounded
 to LARGEST, whatever has been learned; what is forbidden stays so.
 """
 

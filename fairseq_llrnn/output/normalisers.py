@@ -337,8 +337,8 @@ class ExactRows:
         """E_q[aᵀφ] − aᵀφ(target).
 
         The smoothed objective is (1 − ε) log p(target) + ε Σ_x q(x) log p(x), with a uniform q in the usual one
-        (Szegedy et al. 2016). In its difference to log p(target), log Z cancels; log b is left out, since the network
-        cannot change it. Where b has parameters itself, the likelihood alone trains them: q is taken as given.
+        (Szegedy et al. 2016). In its difference to log p(target), log Z cancels. log b is left out: `LogLinearHead`
+        adds it if the background learns.
         """
         rows, bias = self.composed
         rows, hidden = rows.to(bias.dtype), hidden.to(bias.dtype)

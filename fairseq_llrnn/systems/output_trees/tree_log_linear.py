@@ -253,12 +253,10 @@ class TreeOutput:
     ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
 
-        As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q and B as given.
+        As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q as given.
         log_q: broadcasts to (N, S + J).
         """
-        log_mass = Masses(Masses.of(log_mass, len(hidden)).dense().detach(), len(hidden))
-        if slots is not None:
-            slots = SlotScores(slots.scores, slots.log_mass.detach())
+        log_mass = Masses(Masses.of(log_mass, len(hidden)).dense(), len(hidden))
         log_probs = self.class_log_probs(hidden, log_mass, slots)
         before = log_mass.shared.to(log_probs.dtype)
         if slots is not None:
