@@ -135,7 +135,7 @@ class LanguageModel(nn.Module):
         class_of = torch.from_numpy(prior.output.class_of.copy())
         self.embedding = FeatureEmbedding(prior.input.features, class_of, H)
         self.network = RecurrentNetwork(H, H, 2)
-        self.output = LogLinearOutput(prior.output.features, class_of, H)
+        self.output = LogLinearOutput(prior.output.features, class_of, H, initial_scale=None)
         self.background = with_cache(prior, class_of, cache) if cache else prior.background()
 
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ class Contestant:
         self.log_mass = language.log_background.unsqueeze(0)
         self.hidden = nn.Embedding(C, H)
         nn.init.normal_(self.hidden.weight, std=0.1)  # at first, p is the background
-        self.output = LogLinearOutput(language.features, torch.arange(V), H)
+        self.output = LogLinearOutput(language.features, torch.arange(V), H, initial_scale=None)
         self.sampler = ClassSampler(language.log_background, samples) if samples else None
         parameters = [*self.hidden.parameters(), *self.output.parameters()]
         self.optimiser = torch.optim.Adam(parameters, lr=RATE)

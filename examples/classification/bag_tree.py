@@ -73,8 +73,7 @@ class Classifier:
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
         tree = self._tree(len(self.symbols)) if given is None else given
         normaliser = Exact if tree is None else OutputTree(tree, sparse_gradients=True)
-        self.head = LogLinearHead(prior, options.size, normaliser=normaliser)
-        torch.nn.init.zeros_(self.head.output.weight)  # the model begins as the background
+        self.head = LogLinearHead(prior, options.size, normaliser=normaliser, initial_scale=0.0)
 
     def _tree(self, leaves: int) -> TreeOptions | None:
         options = self.options

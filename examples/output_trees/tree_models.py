@@ -79,7 +79,7 @@ class Flat(Output):
     def __init__(self, prior: Prior, width: int) -> None:
         super().__init__()
         class_of = torch.from_numpy(prior.output.class_of.copy())
-        self.output = LogLinearOutput(prior.output.features, class_of, width)
+        self.output = LogLinearOutput(prior.output.features, class_of, width, initial_scale=None)
         weights = torch.from_numpy(np.array(prior.log_weights)).unsqueeze(0)
         self.register_buffer("log_mass", class_log_sums(weights, class_of, self.output.rows.num_rows))
 

@@ -26,7 +26,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, prior: Prior, width: int, layers: int = 1) -> None:
         super().__init__()
-        self.head = LogLinearHead(prior, width, embedding=FeatureInput(width))
+        self.head = LogLinearHead(prior, width, embedding=FeatureInput(width), initial_scale=None)
         self.lstm = nn.LSTM(width, width, layers, batch_first=True)
 
     def hidden(self, previous: Tensor, state: State | None = None) -> tuple[Tensor, State]:

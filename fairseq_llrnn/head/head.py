@@ -98,6 +98,7 @@ class LogLinearHead(nn.Module):
         classes: Sequence[ClassSourceOf] = (),
         masses: Callable[[LogLinearHead], MassChange] | None = None,
         normaliser: NormaliserOf = Exact,
+        initial_scale: float | None = 1.0,
     ) -> None:
         """
         Args:
@@ -108,6 +109,10 @@ class LogLinearHead(nn.Module):
                 part's takes its place.
             masses: what changes the masses by what the network says.
             normaliser: how log Z is summed.
+            initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
+                layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
+                standard deviation s, give 1 / s. 0: the model starts as its background. None: each weight is drawn
+                from U(−0.1, 0.1), which is better for LSTMs (docs/results/initial-scale.md).
 
         Raises:
             OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a
@@ -117,6 +122,11 @@ class LogLinearHead(nn.Module):
             raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
         if not hasattr(hidden_size, "__index__") or hidden_size < 1:
             raise OptionError(f"LogLinearHead: hidden_size {hidden_size!r}: expected a whole number of at least 1")
+        if initial_scale is not None and not 0.0 <= initial_scale < math.inf:  # NaN is not
+            raise OptionError(
+                f"LogLinearHead: initial_scale {initial_scale}: expected a number of at least 0, or None; the default, "
+                "1.0, is for layer-normalised hidden states"
+            )
         for option, maker in (("embedding", embedding), ("masses", masses), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
@@ -128,7 +138,7 @@ class LogLinearHead(nn.Module):
         self.num_words, self.hidden_size, self.source_size = len(prior.symbols), hidden_size, source_size
         self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
         class_of = torch.from_numpy(prior.output.class_of.copy())
-        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size)
+        self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, initial_scale)
         self.attached: dict[str, Any] = {}  # modules that were made for this head, by what they are for
         self.embedding: InputEmbedding | None = None
         if embedding is not None:

@@ -184,12 +184,14 @@ class WordFeatures(FeatureEmbedding):
     name = "embedding"
     read_as: ReadAs | None = None  # of a source of classes that tells strings apart by their features
 
-    def __init__(self, prior: Prior, size: int, weight: torch.nn.Parameter | None = None) -> None:
-        """size: D. weight: (G, D), shared with another layer."""
+    def __init__(
+        self, prior: Prior, size: int, weight: torch.nn.Parameter | None = None, row_rms: float | None = None
+    ) -> None:
+        """size: D. weight: (G, D), shared with another layer. row_rms: of FeatureInput."""
         read = prior.input
         for part in prior.parts:
             read = part.readable(read)
-        super().__init__(read.features, torch.from_numpy(read.class_of.copy()), size, weight)
+        super().__init__(read.features, torch.from_numpy(read.class_of.copy()), size, weight, row_rms)
         self.embedding_dim = size  # torch's name
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
 
@@ -231,10 +233,13 @@ class FeatureInput:
 
     Args:
         size: D. tied: whether it shares the weights per feature with the output; D must be H then.
+        row_rms: the initial root mean square of the embeddings' elements, if not tied; None: each weight is drawn from
+            U(−0.1, 0.1).
     """
 
     size: int
     tied: bool = False
+    row_rms: float | None = None
     option: ClassVar[str] = "--feature-input"
 
     def __call__(self, head: LogLinearHead) -> WordFeatures:
@@ -248,4 +253,4 @@ class FeatureInput:
                 "FeatureInput: tied: expected the same features in input and output, but the prior was built with "
                 "other input features; build it without them, or do not tie"
             )
-        return WordFeatures(prior, self.size, head.output.weight if self.tied else None)
+        return WordFeatures(prior, self.size, head.output.weight if self.tied else None, self.row_rms)

@@ -43,6 +43,24 @@ def at_least_float32(bias: Tensor) -> Tensor:
     return bias.to(torch.promote_types(bias.dtype, torch.float32))
 
 
+@torch.no_grad()
+def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> None:
+    """Draw feature weights W (F, H) from U(−0.1, 0.1), then multiply all of them by one factor.
+
+    Args:
+        rows: Φ.
+        row_rms: root mean square of the elements of Φ W that the factor gives, without rows of zeros; None: no factor.
+    """
+    nn.init.uniform_(weight, -0.1, 0.1)
+    if row_rms == 0.0:
+        weight.zero_()
+    elif row_rms is not None and not weight.is_meta:
+        parts = weight.double().split(max(1, AT_ONCE // max(1, rows.num_rows)), dim=1)
+        squares = torch.stack([rows.compose(part.contiguous()).square().sum(1) for part in parts]).sum(0)
+        if count := squares.count_nonzero().item():
+            weight.mul_(row_rms * (count * weight.size(1) / squares.sum()).sqrt())
+
+
 class SparseRows(nn.Module):
     """The sparse matrix Φ (S, F) of a FeatureTable as buffers that follow the module to its device."""
 
@@ -210,14 +228,30 @@ class FeatureEmbedding(nn.Module):
 
     class_of: Tensor  # (V,)
 
-    def __init__(self, table: FeatureTable, class_of: Tensor, dim: int, weight: nn.Parameter | None = None) -> None:
-        """`weight` (F, dim) ties the feature weights to another layer's; its F must be the table's."""
+    def __init__(
+        self,
+        table: FeatureTable,
+        class_of: Tensor,
+        dim: int,
+        weight: nn.Parameter | None = None,
+        row_rms: float | None = None,
+    ) -> None:
+        """
+        Args:
+            weight: (F, dim), of another layer with the same features; None: the embedding has its own.
+            row_rms: the initial root mean square of the embeddings' elements; None: weights from U(−0.1, 0.1).
+        """
         super().__init__()
         self.rows = SparseRows(table)
         self.register_buffer("class_of", class_of, persistent=False)
         self.weight = nn.Parameter(torch.empty(table.num_features, dim)) if weight is None else weight
-        if weight is None:
-            nn.init.uniform_(self.weight, -0.1, 0.1)
+        self.is_tied, self.row_rms = weight is not None, row_rms
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights again, if they are not another layer's."""
+        if not self.is_tied:
+            draw_weights(self.weight, self.rows, self.row_rms)
 
     def table(self) -> Tensor:
         """The composed embeddings of all input signatures: (S, dim)."""

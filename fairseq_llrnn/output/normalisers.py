@@ -28,7 +28,13 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
-from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores, row_scores_beside
+from fairseq_llrnn.output.feature_weights import (
+    SparseRows,
+    at_least_float32,
+    draw_weights,
+    row_scores,
+    row_scores_beside,
+)
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import Head
@@ -98,17 +104,26 @@ class LogLinearOutput(nn.Module):
         features: S rows, φ(σ).
         class_of: (V,) the signature of every word.
         hidden_size: H.
+        initial_scale: of LogLinearHead.
     """
 
     class_of: Tensor
 
-    def __init__(self, features: FeatureTable, class_of: Tensor, hidden_size: int) -> None:
+    def __init__(
+        self, features: FeatureTable, class_of: Tensor, hidden_size: int, initial_scale: float | None = 1.0
+    ) -> None:
         super().__init__()
         self.rows = SparseRows(features)
         self.register_buffer("class_of", class_of, persistent=False)
         self.weight = nn.Parameter(torch.empty(features.num_features, hidden_size))
-        self.bias = nn.Parameter(torch.zeros(features.num_features))
-        nn.init.uniform_(self.weight, -0.1, 0.1)
+        self.bias = nn.Parameter(torch.empty(features.num_features))
+        self.row_rms = None if initial_scale is None else initial_scale / hidden_size**0.5
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights again; biases are 0."""
+        draw_weights(self.weight, self.rows, self.row_rms)
+        nn.init.zeros_(self.bias)
 
     def composed(self, subset: Tensor | None = None, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """E = Φ W (S, H) and Φ c (S,): compute once per batch.

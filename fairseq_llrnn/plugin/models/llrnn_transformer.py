@@ -195,6 +195,7 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
             cfg.decoder.output_dim,
             embedding=reads,
             source_size=cfg.encoder.embed_dim,
+            initial_scale=None,
             **parts_of_head(args, task),
         )
         warm_up_lexicon(args, head)

@@ -7,7 +7,6 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
@@ -159,10 +158,9 @@ def build_head(
         getattr(args, output),
         embedding=read_by(args),
         source_size=source_size,
+        initial_scale=0.0 if getattr(args, "start_at_background", False) else None,
         **parts_of_head(args, task, beside),
     )
-    if getattr(args, "start_at_background", False):
-        torch.nn.init.zeros_(head.output.weight)
     warm_up_lexicon(args, head)
     return head
 

@@ -99,9 +99,7 @@ class PooledStates(nn.Module):
 
 def label_head(args: Args, task: Any, size: int) -> LogLinearHead:
     """The head of a classifier; its model begins as the background: a = 0."""
-    head = LogLinearHead(task.prior, size, source_size=size, **of_heads(args, task))
-    nn.init.zeros_(head.output.weight)
-    return head
+    return LogLinearHead(task.prior, size, source_size=size, initial_scale=0.0, **of_heads(args, task))
 
 
 class TextEncoder(FairseqEncoder):
