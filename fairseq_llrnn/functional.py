@@ -14,6 +14,9 @@ b(K, x) / B_K(σ) of a word in its class,
 With one word a class, log_mass = 0 and no shares it is torch's cross_entropy. Everything else in this package makes
 these five tensors. Sizes: N positions, G groups of positions, S classes, J classes of the context (slots), H hidden
 width. Probabilities are natural logarithms.
+
+Under torch.autocast the hidden states take its dtype, and with them the matrix products. All else runs outside of it:
+biases, masses and sums over classes keep float32, forward and backward, eager and compiled.
 """
 
 from __future__ import annotations
@@ -27,11 +30,25 @@ from torch.autograd.function import once_differentiable
 from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses, log_shares
 
 
+def to_autocast(hidden: Tensor) -> Tensor:
+    """Return hidden states in the dtype of torch.autocast where it is on; float64 stays, as in torch's products."""
+    device = hidden.device.type
+    if hidden.dtype == torch.float64 or not torch.is_autocast_enabled(device):
+        return hidden
+    return hidden.to(torch.get_autocast_dtype(device))
+
+
+def outside_autocast(like: Tensor) -> torch.autocast:
+    """Turn torch.autocast off, on the device of `like`. A compiled backward pass needs this: torch traces it inside."""
+    return torch.autocast(like.device.type, enabled=False)
+
+
 class _ClassScore(torch.autograd.Function):
-    """The target's log p and log Z over the classes, with one N×S buffer: the probabilities, kept for the gradient.
+    """The target's log p and log Z over the classes, with one N×S buffer: p − onehot, kept for the gradient.
 
     log p is not the difference of the target's score and log Z, which are without digits where logarithms of a
-    background are in the thousands. The gradients in the scores, onehot and p, enter the matrix products apart.
+    background are in the thousands. Likewise p − onehot is subtracted in the dtype of the sums: in half precision, a p
+    near 1 would have lost what is left of it.
     """
 
     @staticmethod
@@ -49,8 +66,7 @@ class _ClassScore(torch.autograd.Function):
         Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
         masses: whose entries count; their `added`, (E,), for its gradient. log Z is −inf where everything is forbidden.
         """
-        short = hidden.dtype != bias.dtype or torch.is_autocast_enabled(hidden.device.type)
-        if bias.dim() == 1 and not short:
+        if bias.dim() == 1 and hidden.dtype == bias.dtype:
             scores = torch.addmm(bias, hidden, rows.T)
         else:
             # in half precision the products are, the sums over classes are not: log_partition is float32
@@ -58,15 +74,16 @@ class _ClassScore(torch.autograd.Function):
             scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
         scores = masses.correct(scores)
         top = scores.amax(dim=1)
-        nothing = top.isneginf()
-        log_prob = scores.gather(1, target.unsqueeze(1)).squeeze(1) - top.masked_fill(nothing, 0.0)
+        nothing, of_target = top.isneginf(), target.unsqueeze(1)
+        log_prob = scores.gather(1, of_target).squeeze(1) - top.masked_fill(nothing, 0.0)
         # where everything is forbidden, as after padding, a gradient 0 would meet probabilities that are NaN
         scores[:, 0].masked_fill_(nothing, 0.0)
         probabilities = torch.softmax(scores, dim=1, out=scores)
         # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
         largest = probabilities.amax(dim=1)
         log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
-        ctx.save_for_backward(hidden, rows, target, probabilities)
+        difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - 1.0)
+        ctx.save_for_backward(hidden, rows, target, difference)
         ctx.groups = None if bias.dim() == 1 else len(bias)
         ctx.places = None if masses.entries is None else (masses.entries.rows, masses.entries.classes)
         return log_prob + log_largest, top - log_largest
@@ -76,28 +93,30 @@ class _ClassScore(torch.autograd.Function):
     def backward(
         ctx: Any, grad_score: Tensor, grad_total: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, Tensor | None]:
-        hidden, rows, target, probabilities = ctx.saved_tensors
+        # of the scores: grad_score·onehot + grad_partition·p  =  grad_partition·(p − onehot) + grad_total·onehot
+        hidden, rows, target, difference = ctx.saved_tensors
         need_hidden, need_rows, need_bias, *_, need_added = ctx.needs_input_grad
         grad_partition = grad_total - grad_score
-        of_score, of_partition = grad_score.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
-        p = probabilities.to(hidden.dtype)
+        of_target, of_partition = grad_total.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
+        dtype, short = hidden.dtype, difference.to(hidden.dtype)
         grad_hidden = grad_rows = grad_bias = grad_added = None
-        if need_hidden:
-            grad_hidden = torch.addcmul(rows[target] * of_score.to(rows.dtype), p @ rows, of_partition.to(rows.dtype))
-        if need_rows:
-            scaled = hidden * of_partition.to(hidden.dtype)
-            grad_rows = (p.T @ scaled).index_add_(0, target, hidden * of_score.to(hidden.dtype))
-        if need_bias and ctx.groups is None:
-            grad_bias = (grad_partition @ probabilities).index_add_(0, target, grad_score)
-        elif need_bias:
-            groups, (positions, classes) = ctx.groups, probabilities.shape
-            each = (groups, positions // groups)
-            grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), probabilities.view(*each, classes)).squeeze(1)
-            grad_bias.scatter_add_(1, target.view(each), grad_score.reshape(each))
+        with outside_autocast(hidden):
+            if need_hidden:
+                grad_hidden = torch.addcmul(rows[target] * of_target, short @ rows, of_partition).to(dtype)
+            if need_rows:
+                grad_rows = short.T @ (hidden * of_partition).to(dtype)
+                grad_rows.index_add_(0, target, (hidden * of_target).to(dtype))
+            if need_bias and ctx.groups is None:
+                grad_bias = (grad_partition @ difference).index_add_(0, target, grad_total)
+            elif need_bias:
+                groups, (positions, classes) = ctx.groups, difference.shape
+                each = (groups, positions // groups)
+                grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), difference.view(*each, classes)).squeeze(1)
+                grad_bias.scatter_add_(1, target.view(each), grad_total.reshape(each))
         if need_added:
             row, of_class = ctx.places
-            of_target = grad_score[row].masked_fill(target[row] != of_class, 0.0)
-            grad_added = grad_partition[row] * probabilities[row, of_class] + of_target
+            of_entry = grad_total[row].masked_fill(target[row] != of_class, 0.0)
+            grad_added = grad_partition[row] * difference[row, of_class] + of_entry
         return grad_hidden, grad_rows, grad_bias, None, None, grad_added
 
 
@@ -120,14 +139,15 @@ def log_linear_nll(
         log_share: log b − log B of the target words, (N,); None where classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
     """
-    masses = Masses.of(log_mass, len(hidden))
+    masses, hidden = Masses.of(log_mass, len(hidden)), to_autocast(hidden)
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
     shared = masses.shared.to(dtype) if bias is None else masses.shared.to(dtype) + bias
     shared = shared.squeeze(0) if len(shared) == 1 else shared
     slot = targets - len(rows)
     classes = targets if slot_scores is None else targets.masked_fill(slot >= 0, 0)
     added = None if masses.entries is None else masses.entries.added
-    log_prob, log_partition = _ClassScore.apply(hidden, rows.to(hidden.dtype), shared, classes, masses, added)
+    with outside_autocast(hidden):
+        log_prob, log_partition = _ClassScore.apply(hidden, rows.to(hidden.dtype), shared, classes, masses, added)
     if slot_scores is not None:
         beside = masses.without_constant(slot_scores).to(dtype)
         shares = log_shares(torch.cat([log_partition.unsqueeze(1), beside], dim=1))  # shape: (N, 1 + J)

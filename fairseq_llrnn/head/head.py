@@ -41,6 +41,7 @@ from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
+from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head import inputs, search
 from fairseq_llrnn.head.checks import (
     LEAVE_OUT,
@@ -263,6 +264,7 @@ class LogLinearHead(nn.Module):
             DataError: not one row of `source_states` for each sentence, or none where they are needed.
         """
         refuse_other_rows(len(hidden), "sentences", source_states=source_states)
+        hidden = to_autocast(hidden)
 
         def of_some(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
@@ -274,7 +276,8 @@ class LogLinearHead(nn.Module):
             return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
-        first = of_some(sentences, background)
+        with outside_autocast(hidden):
+            first = of_some(sentences, background)
         first.rest.extend(partial(of_some, *each, first.rows) for each in later)
         return first
 

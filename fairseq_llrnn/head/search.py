@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.features.dictionary import plain
+from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows
 from fairseq_llrnn.output.context_classes import anew
 from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
@@ -94,10 +95,12 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
     """
     refuse_empty(hidden.shape[:1], "hypotheses (N,)")
     _refuse_others("step", hidden, state)
-    background = state.reachable.with_hidden(hidden)
-    masses = background.masses(state.states)
-    parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
-    return head._scored(*parts, pinned=state.pinned)
+    hidden = to_autocast(hidden)
+    with outside_autocast(hidden):
+        background = state.reachable.with_hidden(hidden)
+        masses = background.masses(state.states)
+        parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
+        return head._scored(*parts, pinned=state.pinned)
 
 
 def _refuse_others(name: str, rows: Tensor, state: State) -> None:

@@ -20,6 +20,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.backgrounds.masses import Masses, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
+from fairseq_llrnn.functional import outside_autocast
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
 
 CELLS = 1 << 22  # positions × classes or words that are looked at together
@@ -214,17 +215,19 @@ Asked = ParamSpec("Asked")
 def by_parts(ask: Callable[Concatenate[Any, Batch, Asked], Tensor]) -> Callable[Concatenate[Any, Batch, Asked], Tensor]:
     """ask(head, batch, …) -> (B, T) or (B, T, V + J₁), of a large batch by its parts, one after the other.
 
-    Tensors among the arguments are (B, T). Where some parts have strings of their own, the others say −inf of them.
+    Outside torch.autocast (functional.py). Tensors among the arguments are (B, T). Where some parts have strings of
+    their own, the others say −inf of them.
     """
 
     @wraps(ask)
     def answer(head: Any, batch: Batch, *arguments: Asked.args, **options: Asked.kwargs) -> Tensor:
-        if not batch.rest:
-            return ask(head, batch, *arguments, **options)
-        answers = []
-        for part in batch.parts():
-            some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
-            answers.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
+        with outside_autocast(batch.hidden):
+            if not batch.rest:
+                return ask(head, batch, *arguments, **options)
+            answers = []
+            for part in batch.parts():
+                some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
+                answers.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
         if answers[0].dim() == 2:
             return torch.cat(answers)
         width = max(answer.size(2) for answer in answers)

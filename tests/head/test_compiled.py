@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from same_gradients import assert_leaves_autocast
 from torch import Tensor, nn
 
 from fairseq_llrnn import LogLinearHead, Prior
@@ -77,3 +78,10 @@ def test_autocast_shortens_products_and_not_sums(head: LogLinearHead) -> None:
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, exact, atol=0.01, rtol=0.01)
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(2, 5), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"label_smoothing": 0.1, "adaptor_penalty": 0.2}], ids=["plain", "regularised"]
+)
+def test_the_head_leaves_autocast(head: LogLinearHead, options: dict[str, float]) -> None:
+    assert_leaves_autocast(head, *batch(head), **options)

@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.masses import Entries, Masses
+from fairseq_llrnn.functional import outside_autocast
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
 from fairseq_llrnn.systems.output_trees.tree_visits import Group, Paths, Visits
@@ -209,17 +210,18 @@ class VisitScores(torch.autograd.Function):
         grad_rows = torch.empty_like(rows) if need_rows or need_nodes else None
         grad_bias = delta.new_empty(len(rows)) if need_bias else None
         product = delta.to(hidden.dtype)
-        for group in visits.groups:
-            change, (nodes, many) = cells_of(product, group), group.children.shape
-            span = slice(group.begin, group.begin + nodes * many)
-            if need_hidden:
-                out = of_group(group, visits, grad_hidden, of_states)
-                torch.bmm(change, rows[span].view(nodes, many, -1), out=out)
-            if grad_rows is not None:
-                group_states = of_group(group, visits, hidden, states)
-                torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, many, -1))
-            if grad_bias is not None:
-                torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, many))
+        with outside_autocast(hidden):
+            for group in visits.groups:
+                change, (nodes, many) = cells_of(product, group), group.children.shape
+                span = slice(group.begin, group.begin + nodes * many)
+                if need_hidden:
+                    out = of_group(group, visits, grad_hidden, of_states)
+                    torch.bmm(change, rows[span].view(nodes, many, -1), out=out)
+                if grad_rows is not None:
+                    group_states = of_group(group, visits, hidden, states)
+                    torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, many, -1))
+                if grad_bias is not None:
+                    torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, many))
         if need_hidden:
             grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
         grad_nodes = None

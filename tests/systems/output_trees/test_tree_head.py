@@ -11,6 +11,7 @@ import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams
+from same_gradients import assert_leaves_autocast
 from small_priors import SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
 from torch import Tensor
 
@@ -359,3 +360,11 @@ def test_a_network_spells_words_that_a_tree_leads_to() -> None:
         optimizer.step()
     after = head.loss(hidden, targets, reduction="none").detach()
     assert (after < before)[0, 1] and (after < before)[1, 0]
+
+
+@pytest.mark.parametrize("rows", ["free", "composed"])
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}], ids=["plain", "smoothed"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_tree_leaves_autocast(prior: str, options: dict[str, float], rows: str) -> None:
+    head = make_head(PRIORS[prior](), tree_rows=rows).float()
+    assert_leaves_autocast(head, hidden_states().detach().float().requires_grad_(), TARGETS, **options)
