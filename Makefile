@@ -3,6 +3,7 @@
 #   make demo              a small corpus, two models, a table, a picture, a sentence explained
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
 #   make test              all tests, in two processes (WORKERS=4: in four)
+#   make test-all          those, and the slow ones: the loss in every precision, compiled with inductor (an hour)
 #   make test-unit         those that neither start fairseq nor run an example
 #   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
 #   make lint              ruff and mypy
@@ -18,7 +19,7 @@ WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test test-unit test-newest lint bench torture clean
+.PHONY: help setup demo demo-translation test test-all test-unit test-newest lint bench torture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -37,6 +38,9 @@ demo-translation: setup
 
 test: setup
 	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-all: test
+	pytest -n $(WORKERS) -m slow
 
 test-unit: setup
 	pytest -n $(WORKERS) --dist loadfile -m unit

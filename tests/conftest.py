@@ -89,11 +89,14 @@ def top(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT / "tests").parts[0]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test `unit`, `fairseq` or `example`, the slowest first, and skip those whose real data is absent.
 
-    `@pytest.mark.real_data("ud-french-gsd-1.4")` needs that folder of ../shared/data.
+    `@pytest.mark.real_data("ud-french-gsd-1.4")` needs that folder of ../shared/data. Tests marked `slow` are left out
+    unless -m names them.
     """
+    if "slow" not in config.getoption("markexpr"):
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
     for item in items:
         place = top(item)
         if place in EXAMPLES:
