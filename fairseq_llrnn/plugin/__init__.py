@@ -2,7 +2,7 @@
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_lstm, llrnn_transformer; decoders that they share
+    models/    llrnn_lm, llrnn_lbl, llrnn_transformer_lm, llrnn_lstm, llrnn_transformer; decoders that they share
     search/    searches over candidates and slots, within a limit of length
     tasks/     llrnn_language_modeling, llrnn_translation, and the criterion log_linear
     scoring/   log-probabilities of sentences and texts, why each word has its own
@@ -29,10 +29,12 @@ from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_pla
 for name in ("language_modeling", "translation"):
     announce(register_task, f"{__name__}.tasks.{name}", f"llrnn_{name}")
 announce(register_model, f"{__name__}.models.llrnn_lm", "llrnn_lm", "llrnn_lbl")
+announce(register_model, f"{__name__}.models.llrnn_transformer_lm", "llrnn_transformer_lm")
 announce(register_model, f"{__name__}.models.llrnn_lstm", "llrnn_lstm")
 for module, names in {
     "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
     "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),
+    "llrnn_transformer_lm": ("llrnn_transformer_lm_small", "llrnn_transformer_lm_big"),
 }.items():
     announce(register_model_architecture, f"{__name__}.models.{module}", *names)
 announce(register_criterion, f"{__name__}.tasks.criterion", "log_linear")

@@ -7,12 +7,16 @@ from evidence_world import EvidenceWorld
 from expert_models import options as experts
 from shell import Shell
 from tiny_grammar import grammar
-from tiny_world import World
+from tiny_world import TRAINING, World
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.registry import lost
 
 SMALL = ["--max-tokens", "60", "--dropout", "0.1"]
+TRANSFORMER = [
+    "--arch", "llrnn_transformer_lm", "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "24",
+    "--decoder-layers", "2", "--decoder-attention-heads", "4",
+]  # fmt: skip
 CHARACTERS = ["--input-characters", "cnn", "--character-filters", "1:3,3:5", "--character-mode", "add"]
 LEARNED = "learned tree"
 
@@ -39,6 +43,7 @@ def language_models(shell: Shell, world: World, trained: Path, place: Path) -> d
         )  # fmt: skip
         lines[background] = [*world.train_args(), *SMALL, "--prior", prior]
     lines["sampled"] = [*world.train_args(), *SMALL, "--sampled-classes", 10]
+    lines["transformer"] = [*world.task_args(), *TRANSFORMER, *TRAINING, *SMALL, "--no-save"]
     lines["characters"] = [*world.train_args(), *SMALL, *CHARACTERS]
     tree = ["--output-tree", "learned", "--tree-arity", 3, "--tree-reassign", 1000000]  # changes after every update
     lines[LEARNED] = [*world.train_args(), *SMALL, *tree]

@@ -28,7 +28,16 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import readable
-from fairseq_llrnn.plugin.models.extensions import HEAD, INPUT, SOURCE, check_dropouts, check_sizes, input_of, takes
+from fairseq_llrnn.plugin.models.extensions import (
+    HEAD,
+    INPUT,
+    SOURCE,
+    Args,
+    check_dropouts,
+    check_sizes,
+    input_of,
+    takes,
+)
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
@@ -95,7 +104,11 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
         read = self.body.embed_tokens
         if isinstance(read, PaddedFeatureEmbedding):
             read.table = self.input_rows(incremental_state)
-        hidden, extra = self.body.extract_features(previous, encoder_out, incremental_state)
+        begin = previous.size(1)  # of the last position alone
+        if incremental_state is not None and (search := self.search(incremental_state)).network is None:
+            search.network, begin = previous[:, :0], 1  # fairseq's layers keep one position a step: read a prefix so
+        for end in range(begin, previous.size(1) + 1):
+            hidden, extra = self.body.extract_features(previous[:, :end], encoder_out, incremental_state)
         return HiddenStates(hidden, extra["attn"][0])
 
     def max_positions(self) -> int:
@@ -176,7 +189,8 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
         for name, advice in REFUSED.items():
             if getattr(args, name, None):
                 raise OptionError(f"--{name.replace('_', '-')}: not supported by llrnn_transformer; {advice}")
-        _check(args)
+        for side in ("encoder", "decoder"):
+            check_transformer(args, side)
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
             raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
@@ -224,17 +238,16 @@ class LLRNNTransformerModel(LogLinearModel, TransformerModel):
     forward = FairseqEncoderDecoderModel.forward  # without options of layers that fairseq's Transformer hands on
 
 
-def _check(args: Namespace) -> None:
-    """Raise OptionError for sizes and probabilities that no Transformer has."""
-    for side in ("encoder", "decoder"):
-        check_sizes(args, *(f"{side}_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")))
-        width, heads = getattr(args, f"{side}_embed_dim"), getattr(args, f"{side}_attention_heads")
-        if width % heads:
-            raise OptionError(
-                f"--{side}-embed-dim {width}: expected a multiple of --{side}-attention-heads {heads}; change one"
-            )
-        check_dropouts(args, f"{side}_layerdrop")
-    check_dropouts(args, "dropout", "attention_dropout", "activation_dropout", "relu_dropout")
+def check_transformer(args: Args, side: str) -> None:
+    """Raise OptionError for sizes and probabilities that no Transformer has. side: "encoder" or "decoder"."""
+    check_sizes(args, *(f"{side}_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")))
+    width, heads = getattr(args, f"{side}_embed_dim"), getattr(args, f"{side}_attention_heads")
+    if width % heads:
+        raise OptionError(
+            f"--{side}-embed-dim {width}: expected a multiple of --{side}-attention-heads {heads}; change one"
+        )
+    dropouts = "dropout", "attention_dropout", "activation_dropout", "relu_dropout", f"{side}_layerdrop"
+    check_dropouts(args, *dropouts)
 
 
 def _configuration(args: Namespace) -> TransformerConfig:

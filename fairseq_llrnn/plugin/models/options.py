@@ -53,12 +53,9 @@ HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's 
 
 @dataclass
 @takes(HEAD, INPUT)
-class DecoderConfig(FairseqDataclass):
-    """Options of a decoder that reads words by features and has a head of its own."""
+class HeadConfig(FairseqDataclass):
+    """Options of a head that also reads words by features."""
 
-    decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
-    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the hidden states"})
-    dropout: float = field(default=0.0, metadata={"help": "dropout on input and output"})
     tie_features: bool = field(
         default=False, metadata={"help": "one table of feature weights for input (ψ) and output (φ)"}
     )
@@ -71,6 +68,15 @@ class DecoderConfig(FairseqDataclass):
     )
     learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
     bf16_products: bool = field(default=False, metadata=BF16_PRODUCTS)
+
+
+@dataclass
+class DecoderConfig(HeadConfig):
+    """Options of a decoder that reads words by features and has a head of its own."""
+
+    decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
+    decoder_hidden_size: int = field(default=256, metadata={"help": "width of the hidden states"})
+    dropout: float = field(default=0.0, metadata={"help": "dropout on input and output"})
 
 
 @dataclass
@@ -145,6 +151,7 @@ def build_head(
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
     beside: int | None = None,
+    normalised: bool = False,
 ) -> LogLinearHead:
     """The head of such a decoder, with embeddings.
 
@@ -152,22 +159,24 @@ def build_head(
         task: with its prior.
         source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
         beside: the width of what the model can hand over beside its hidden states; None: nothing.
+        normalised: whether hidden states, and embeddings times the root of their width, are to have unit variance.
     """
+    scale = 1.0 if normalised else None
     head = LogLinearHead(
         task.prior,
         getattr(args, output),
-        embedding=read_by(args),
+        embedding=read_by(args, args.decoder_embed_dim**-0.5 if normalised else None),
         source_size=source_size,
-        initial_scale=0.0 if getattr(args, "start_at_background", False) else None,
+        initial_scale=0.0 if getattr(args, "start_at_background", False) else scale,
         **parts_of_head(args, task, beside),
     )
     warm_up_lexicon(args, head)
     return head
 
 
-def read_by(args: Namespace | DecoderConfig) -> InputOf:
-    """What such a decoder reads words by: their features, or what an extension says."""
-    features = FeatureInput(args.decoder_embed_dim, args.tie_features)
+def read_by(args: Namespace | DecoderConfig, row_rms: float | None = None) -> InputOf:
+    """What such a decoder reads words by: their features, or what an extension says. row_rms: of FeatureInput."""
+    features = FeatureInput(args.decoder_embed_dim, args.tie_features, row_rms)
     return input_of(args, features) or features
 
 
@@ -212,7 +221,7 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
 
 def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = HIDDEN_SIZE) -> None:
     """Raise OptionError for values out of range and options that exclude each other. output: as of `build_head`."""
-    check_sizes(args, "decoder_embed_dim", HIDDEN_SIZE, output)
+    check_sizes(args, *(name for name in ("decoder_embed_dim", HIDDEN_SIZE, output) if hasattr(args, name)))
     check_dropouts(args, "dropout", "dropout_in")
     if not args.tie_features:
         return

@@ -1,0 +1,243 @@
+"""llrnn_transformer_lm: steps of a search, every background, presets, all commands, and what it refuses."""
+
+import math
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from every_kind import TRANSFORMER
+from model_checks import assert_every_weight_has_a_gradient
+from same_training import resumed_as_whole
+from shell import Shell, assert_says
+from tiny_grammar import grammar
+from tiny_world import (
+    EVERY_SENTENCE,
+    TRAINING,
+    World,
+    assert_prefixes_agree,
+    batch,
+    build,
+    make_prior,
+    randomised,
+)
+
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
+from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
+from fairseq_llrnn.registry import lost
+
+LINES = ["le chat voit la mer", "une pomme verte tient la tour"]
+PRE_NORM, TIED = "--decoder-normalize-before", "--tie-features"
+
+
+def arguments(world: World, *options: object, prior: str = "prior", save_dir: Path | None = None) -> list[object]:
+    saving = ["--no-save"] if save_dir is None else ["--save-dir", save_dir, "--no-epoch-checkpoints"]
+    return [*world.task_args(prior), *TRANSFORMER, *TRAINING, *saving, *options]
+
+
+# ---- the network -----------------------------------------------------------------------------------------------------
+
+
+BACKGROUNDS: dict[str, dict[str, Any]] = {
+    "unigram": {},
+    "uniform": {"background": "uniform"},
+    "ngram(3, folds=2)": {},
+    "cache(20, learned)": {},
+    "automaton:GRAMMAR": {},
+    "0.7 ngram:2 plus 0.3 cache:20 with weights learned": {},
+    "ngram:2 plus uniform with weights per position": {},
+    "ngram:2 times uniform at temperature 2": {},
+    "unigram plus cache:9": {"open_vocabulary": OpenOptions(types=3)},
+}
+
+
+@pytest.mark.parametrize("options", [[], [PRE_NORM, TIED]], ids=["post", "pre tied"])
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_steps_of_a_search_equal_the_whole_sequence(
+    world: World, background: str, options: list[str], tmp_path: Path
+) -> None:
+    """Also of a sentence of another length, where the search begins with a prefix."""
+    (tmp_path / "grammar.txt").write_text(grammar(), encoding="utf-8")
+    recipe = Recipe(
+        text=world.place / "train.txt", words=LexiconOptions(lexicon=world.place / "lexicon.tsv"), top_words=9,
+        **{"background": background.replace("GRAMMAR", str(tmp_path / "grammar.txt")), **BACKGROUNDS[background]},
+    )  # fmt: skip
+    prior = Prior.build(build(arguments(world)).task.dictionary.symbols, recipe)
+    setting = randomised(arguments(world, *options), prior, scale=0.3, double=True)
+    for first in (1, 2):
+        assert_prefixes_agree(setting, LINES, first=first, rtol=1e-6, atol=1e-9)
+
+
+def test_a_tree_has_the_same_steps(world: World) -> None:
+    options = ["--output-tree", "huffman"]
+    if lost(options[0]):
+        pytest.skip("systems/output_trees is not there")
+    assert_prefixes_agree(randomised(arguments(world, *options), scale=0.3, double=True), LINES, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", [[], [PRE_NORM]], ids=["post", "pre"])
+def test_where_it_normalises(world: World, norm: list[str]) -> None:
+    """Hidden states and first scores have unit variance; only a pre-norm decoder normalises after its last block."""
+    setting = build(arguments(world, "--decoder-embed-dim", "64", *norm))
+    model = setting.model.eval()
+    assert (model.decoder.body.layer_norm is not None) == bool(norm)
+    hidden, extra = model(**batch(setting.task.dictionary, world.text("train"))["net_input"])
+    torch.testing.assert_close(hidden.var(-1, correction=0), torch.ones(hidden.shape[:2]), rtol=1e-3, atol=0)
+    read = model.decoder.body.embed_scale * model.decoder.head.embed(torch.arange(4, len(setting.task.dictionary)))
+    scores = model.decoder.head.output.class_scores(hidden[extra["condition"].previous.ne(1)])
+    for each in (read, scores):
+        assert each.square().mean().sqrt().item() == pytest.approx(1.0, abs=0.25)
+
+
+def test_tied_features_are_one_table(world: World) -> None:
+    head = build(arguments(world, TIED)).model.decoder.head
+    assert head.embedding.weight is head.output.weight
+    assert build(arguments(world)).model.decoder.head.embedding.weight is not head.output.weight
+
+
+@pytest.mark.parametrize(
+    "arch, sizes",
+    [
+        ("llrnn_transformer_lm_small", (256, 1024, 2, 4, False)),
+        ("llrnn_transformer_lm", (512, 2048, 6, 8, False)),
+        ("llrnn_transformer_lm_big", (1024, 4096, 12, 16, True)),
+    ],
+)
+def test_presets(world: World, arch: str, sizes: tuple[int, int, int, int, bool]) -> None:
+    """An option of the same name overrules one of a preset."""
+
+    def found(*options: str) -> tuple[Any, ...]:
+        model = build([*world.task_args(), "--arch", arch, *TRAINING, "--no-save", *options]).model
+        cfg = model.decoder.body.cfg.decoder
+        assert model.decoder.head.hidden_size == model.decoder.head.embed_size == cfg.embed_dim == cfg.output_dim
+        assert len(model.decoder.body.layers) == cfg.layers
+        return cfg.embed_dim, cfg.ffn_embed_dim, cfg.layers, cfg.attention_heads, cfg.normalize_before
+
+    with torch.device("meta") if sizes[0] > 512 else nullcontext():  # 150 million numbers
+        assert found() == sizes
+    assert found("--decoder-layers", "1", "--decoder-ffn-embed-dim", "8") == (sizes[0], 8, 1, *sizes[3:])
+
+
+def test_no_sentence_is_too_long(world: World) -> None:
+    """Sinusoids go on behind the table that the model begins with."""
+    setting = build(arguments(world))
+    line = " ".join(["le chat voit la mer"] * 300)
+    sample = batch(setting.task.dictionary, [line])
+    assert setting.model.max_positions() > sample["target"].size(1) > 1024
+    with torch.no_grad():
+        assert setting.criterion(setting.model.eval(), sample)[0].isfinite()
+
+
+def test_every_weight_is_trained(world: World) -> None:
+    for options in ([], [PRE_NORM, TIED]):
+        setting = build(arguments(world, *options))
+        setting.criterion(setting.model.train(), batch(setting.task.dictionary, world.text("train")))[0].backward()
+        assert_every_weight_has_a_gradient(setting)
+
+
+def test_bfloat16_products_are_close(world: World) -> None:
+    losses = []
+    for options in ([], ["--bf16-products"]):
+        setting = randomised(arguments(world, "--dropout", "0", *options), scale=0.3)
+        setting.model.train()
+        losses.append(setting.criterion(setting.model, batch(setting.task.dictionary, world.text("valid")))[0].item())
+    assert (losses[0] != losses[1]) == bfloat16_on("cpu")
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+def assert_every_command_reads_it(shell: Shell, world: World, prior: str, path: Path, nats: float) -> None:
+    """The same perplexity by validate, eval-lm and score; then searches, and explanations."""
+    breaking = ["--sample-break-mode", "eos", "--tokens-per-sample", 64]
+    common = [*world.task_args(prior), "--path", path, "--num-workers", 0]
+    validated = shell.run("llrnn", "validate", world.data, "--path", path, "--valid-subset", "valid", "--cpu")
+    assert float(re.search(r"nats ([\d.]+)", validated.out)[1]) == pytest.approx(nats, abs=1e-3)  # type: ignore[index]
+    scored = shell.run("fairseq-eval-lm", *common, *breaking, "--gen-subset", "valid")
+    perplexity = re.search(r"Perplexity: ([\d.]+)", scored.out)
+    assert perplexity is not None and float(perplexity[1]) == pytest.approx(math.exp(nats), rel=2e-3)
+    of_text = load_text_scorer(str(path), 4000).score(world.text("valid"))
+    bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
+    assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
+    lines = world.text("test")
+    options = ["--beam", 3, "--max-len-b", 12, *EVERY_SENTENCE]
+    generated = shell.run(
+        "fairseq-generate", *common, *breaking, "--gen-subset", "test", "--prefix-size", 2, *options
+    ).best()
+    assert len(generated) == len(lines)
+    assert all(words.split()[:2] == lines[number].split()[:2] for number, words in generated.items())
+    typed = shell.run("fairseq-interactive", *common, *options, stdin="le chat\nune pomme verte\n").best()
+    assert [words.split()[:2] for words in typed.values()] == [["le", "chat"], ["une", "pomme"]]
+    said = shell.run("llrnn", "explain", "--path", path, "le chat voit la mer").out
+    assert all(word in said for word in ("chat", "voit", "</s>"))
+
+
+@pytest.mark.parametrize("norm", [[], [PRE_NORM]], ids=["post", "pre"])
+def test_training_resumes_and_every_command_reads_it(
+    shell: Shell, world: World, tmp_path: Path, norm: list[str]
+) -> None:
+    """Straight or stopped and resumed: the same weights, also with dropout and a rate that rises first."""
+    options = [*norm, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 10]
+    done = resumed_as_whole(shell, lambda at: arguments(world, *options, save_dir=at), tmp_path, epochs=3)
+    first, *_, last = (line["valid_nats"] for line in done.json_lines("valid"))
+    assert last < math.log(56) and last <= first
+    assert_every_command_reads_it(shell, world, "prior", tmp_path / "whole" / "checkpoint_last.pt", last)
+
+
+@pytest.mark.parametrize(
+    "prior, options",
+    [
+        (["--background", "0.7 ngram(2, folds=2) plus 0.3 cache:20 with weights per position"], [TIED]),
+        (["--background", "ngram:2"], ["--learn-background-temperature", "--adaptor-penalty", "0.01"]),
+        (["--open-vocabulary", "characters", "--set", "open_vocabulary.types=3"], [PRE_NORM]),
+        ([], ["--output-tree", "learned", "--tree-arity", "3"]),
+        ([], ["--input-characters", "cnn", "--character-filters", "1:3,3:5"]),
+    ],
+    ids=["gates", "temperature", "open", "tree", "characters"],
+)
+def test_what_stands_beside_it(
+    shell: Shell, world: World, tmp_path: Path, prior: list[str], options: list[str]
+) -> None:
+    if any(map(lost, options)):
+        pytest.skip("a system is not there")
+    name = "prior"
+    if prior:
+        name = str(
+            make_prior(shell, world, world.data, tmp_path / "prior", *prior, "--count-text", world.place / "train.txt")
+        )
+    trained = arguments(world, *options, prior=name, save_dir=tmp_path)
+    nats = shell.run("fairseq-train", *trained, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
+    assert_every_command_reads_it(shell, world, name, tmp_path / "checkpoint_last.pt", nats)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            ["--decoder-attention-heads", "3"],
+            r"--decoder-embed-dim 16: expected a multiple of --decoder-attention-heads 3",
+        ),
+        (["--decoder-layers", "0"], r"--decoder-layers 0: expected a number of at least 1"),
+        (["--decoder-embed-dim", "0"], r"--decoder-embed-dim 0: expected a number of at least 1"),
+        (["--dropout", "1"], r"--dropout 1\.0: expected a probability"),
+        (["--attention-dropout", "-1"], r"--attention-dropout -1\.0: expected a probability"),
+        ([TIED, "--start-at-background"], r"--start-at-background: .* leave out one of them"),
+    ],
+)
+def test_what_is_refused(world: World, options: list[str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build(arguments(world, *options))
+
+
+def test_a_command_refuses_in_one_line(shell: Shell, world: World) -> None:
+    said = shell.run("fairseq-train", *arguments(world, "--decoder-ffn-embed-dim", -1), code=None)
+    assert_says(said, "--decoder-ffn-embed-dim -1: expected a number of at least 1")
+    translating = [*world.task_args(prior="separate"), *TRANSFORMER, *TRAINING, "--no-save", TIED]
+    assert_says(shell.run("fairseq-train", *translating, code=None), "--tie-features: expected the same features")
