@@ -13,25 +13,19 @@ prints it as a note, fairseq's commands in their log. Those of texts, all of who
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import io
 import logging
-import lzma
 import re
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.reading import open_file, reading
+from fairseq_llrnn.files.packed import Unpacked, packing_of
+from fairseq_llrnn.files.packed import opened as opened
 
 FORMS = ("nfc", "nfd")
 logger = logging.getLogger(__name__)
@@ -91,63 +85,6 @@ def warn_of_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -
         logger.warning(reason)
 
 
-Unpacked = io.BufferedReader | gzip.GzipFile
-Unpacker = Callable[[io.BufferedReader], Unpacked]
-MOST_OF_A_DICTIONARY = 1 << 28  # bytes, of xz; `xz -9` needs a fourth
-
-
-class _Streams(io.RawIOBase):
-    """Streams of bzip2 or xz, one behind another. What is behind them is an error, unlike for `bz2.open`."""
-
-    def __init__(self, file: io.BufferedReader, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
-        self.file, self.new, self.stream = file, new, new()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = b""
-        while not data:
-            packed = self.stream.unused_data if self.stream.eof else b""
-            if self.stream.eof or self.stream.needs_input:
-                packed = packed or self.file.read(io.DEFAULT_BUFFER_SIZE)
-                if not packed and self.stream.eof:
-                    return 0
-                if not packed:
-                    raise EOFError("it ends within")
-            if self.stream.eof:
-                self.stream = self.new()
-            data = self.stream.decompress(packed, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _ungzip(file: io.BufferedReader) -> Unpacked:
-    return gzip.GzipFile(fileobj=file, mode="rb")
-
-
-def _unbzip2(file: io.BufferedReader) -> Unpacked:
-    return io.BufferedReader(_Streams(file, bz2.BZ2Decompressor))
-
-
-def _unxz(file: io.BufferedReader) -> Unpacked:
-    new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_OF_A_DICTIONARY)
-    return io.BufferedReader(_Streams(file, new), 1 << 16)
-
-
-# by the first bytes of a packed file: its format, the program that unpacks it, and what reads it here
-PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
-    re.compile(rb"\x1f\x8b"): ("gzip", "zcat", _ungzip),
-    re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"): ("bzip2", "bzcat", _unbzip2),
-    re.compile(rb"\xfd7zXZ\0"): ("xz", "xzcat", _unxz),
-    re.compile(rb"[\x22-\x28]\xb5\x2f\xfd"): ("zstd", "zstdcat", None),
-    re.compile(rb"PK\x03\x04"): ("zip, as spreadsheets are", "unzip -p", None),
-    re.compile(rb"\x04\x22\x4d\x18"): ("lz4", "lz4cat", None),
-    re.compile(rb"\x1f\x9d"): ("compress", "zcat", None),
-    re.compile(rb"7z\xbc\xaf\x27\x1c"): ("7-Zip", "7z x -so", None),
-    re.compile(rb"LZIP[\0\1]"): ("lzip", "lzip -dc", None),
-}
-MAGIC_BYTES = 10  # that tell the format
 # A row of a treebank or a lexicon has some hundred bytes. Something far longer is another kind of file, and
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -279,40 +216,6 @@ def numbered(source: BinaryIO | Unpacked, path: Path | str, *encoding: str) -> I
         yield number, decoded(raw, path, number, *encoding)
 
 
-@contextmanager
-def opened(path: Path | str) -> Iterator[tuple[Unpacked, io.BufferedReader]]:
-    """Open a file to read bytes, unpacked if one of PACKED packed it; and the file itself, to see how far it was read.
-
-    What goes wrong with the file is a DataError.
-    """
-    with ExitStack() as stack:
-        stack.enter_context(reading(path))
-        plain = stack.enter_context(open_file(path))
-        name, program, unpacker = _packing(plain.peek(MAGIC_BYTES)) or ("", "", None)
-        if name and unpacker is None:
-            raise DataError(
-                f"{path}: expected a text, plain or packed by gzip, bzip2 or xz, found one packed by {name}; unpack it "
-                f"first (`{program}`)"
-            )
-        try:
-            source: Unpacked = plain
-            if unpacker is not None:
-                source = unpacker(plain)
-                stack.enter_context(source)
-            yield source, plain
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and (error.errno is not None or unpacker is None):  # that of the disk
-                raise
-            raise DataError(
-                f"{path}: expected a whole {name} file, found: {error}; copy or compress it again"
-            ) from error
-
-
-def _packing(first: bytes) -> tuple[str, str, Unpacker | None] | None:
-    """Return what PACKED has for the first bytes of a file; None for one that is not packed."""
-    return next((packing for magic, packing in PACKED.items() if magic.match(first)), None)
-
-
 def decoded(
     raw: bytes, path: Path | str, number: int, encoding: str = "UTF-8", advice: str = "convert the text to UTF-8"
 ) -> str:
@@ -327,7 +230,7 @@ def decoded(
     try:
         line = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        if number == 1 and (packing := _packing(raw)):  # not unpacked: what is typed, or a file within another
+        if number == 1 and (packing := packing_of(raw)):  # not unpacked: what is typed, or a file within another
             raise DataError(
                 f"{path}: expected a text, found what looks packed by {packing[0]}; unpack it first (`{packing[1]}`)"
             ) from error
