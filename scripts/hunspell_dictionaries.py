@@ -26,7 +26,8 @@ def sample_forms(dic: Path, number: int, seed: int = 1) -> tuple[int, list[str]]
     """Return how many entries a dictionary has, and the forms of some of them. Raises DataError as the reader."""
     affixes = read_affixes(rules_of(dic))
     lines = dic.read_bytes().splitlines()
-    numbers, forbidden = [], []
+    numbers: list[int] = []  # of lines
+    forbidden: list[int] = []
     for where, _, flags, _ in iter_entries(dic, affixes):
         (forbidden if affixes.has(flags, "forbidden") else numbers).append(int(where.rpartition(" ")[2]) - 1)
     some = sorted({*random.Random(seed).sample(numbers, min(number, len(numbers))), *forbidden})

@@ -116,6 +116,9 @@ CASES = {
     "a homonym that is forbidden": (f"FORBIDDENWORD F\n{SUFFIX}", "cats cats/F cat/S", "cats cat cats"),
     "words of which hunspell warns": (f"WARN W\n{SUFFIX}", "cat/SW dog/S", "cat cats dog dogs"),
     "words of which hunspell warns, forbidden": (f"FORBIDWARN\nWARN W\n{SUFFIX}", "cat/SW dog/S", "dog dogs"),
+    "a table whose lines have another name": (
+        "SFX S Y 2\nSFT S 0 s [^s]\nSFX S 0 es s\nSFX T Y 1\nSFX T 0 t .\n", "cat/S bus/ST", "cat cats bus buses bust",
+    ),
     "a blank of another kind": ("SET UTF-8\nSFX S Y 1\nSFX S 0 \u00a0! .\n", "cat/S", "cat cat\u00a0!"),
     "flags of UTF-8 in words without SET": (
         "FLAG UTF-8\nSFX A Y 1\nSFX A 0 s/Ö .\nSFX Ö Y 1\nSFX Ö 0 bar .\n", "foo/A", "foo foos foosbar",

@@ -263,7 +263,7 @@ class Affixes:
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
             notes.append(f"{compounds:,} words also form compounds ({', '.join(names)}), which are not listed")
-        if unknown := [name for name in self.lines if name not in DIRECTIVES]:
+        if unknown := [name for name, lines in self.lines.items() if lines and name not in DIRECTIVES]:
             lines = sum(self.lines[name] for name in unknown)
             notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_some(unknown)}) and no effect")
         every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
@@ -311,8 +311,8 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             if affixes.flag_kind not in FLAG_KINDS:
                 raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
         elif cells[:1] in (["SFX"], ["PFX"], ["AF"]) and not line.isascii():  # AF flags; SFX flag strip add/flags
-            flags = "".join(cells[1:2] + [cell.partition("/")[2] for cell in cells[3:4]])
-            affixes.has_byte_flags |= bool(UNDECODED.search(flags.encode("latin-1").decode("utf-8", "surrogateescape")))
+            named = "".join(cells[1:2] + [cell.partition("/")[2] for cell in cells[3:4]])
+            affixes.has_byte_flags |= bool(UNDECODED.search(named.encode("latin-1").decode("utf-8", "surrogateescape")))
         affixes.lines.update(cells[:1])
     if affixes.flag_kind == "utf-8" and "SET" not in affixes.lines:
         affixes.encoding = "utf-8"
@@ -321,24 +321,29 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
     plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # reads flags that are no alias
+    kind, flag, table = "", [""], None  # of the table that is read
     for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
         where = place(path, number)
         if name in SPECIAL:
-            flag = _flag("".join(cells), affixes, where)
-            affixes.special.setdefault(SPECIAL[name], set()).add(flag)
+            affixes.special.setdefault(SPECIAL[name], set()).add(_flag("".join(cells), affixes, where))
         elif name == "IGNORE":
             affixes.ignored = dict.fromkeys(map(ord, "".join(cells)))
         elif name in TABLES and cells:
             _add_line(name, cells, affixes, plain, where)
         elif name in ("SFX", "PFX"):
-            _add_rule([name, *cells], affixes, where)
+            kind, flag = name, cells[:1]
+            table = _add_rule([name, *cells], affixes, where)
+        elif name not in DIRECTIVES and cells[:1] == flag and table and table.lines < table.expected:
+            # hunspell reads no name but that of a table's header: Debian's mn_MN has `SFT F0 …` in one of `SFX F0`
+            affixes.lines[name] -= 1
+            _add_rule([kind, *cells], affixes, where)
         elif name == "COMPOUNDRULE":
-            rule = "".join(cells)
-            flags = () if rule.isdecimal() else (either or flag for either, flag in RULE_FLAG.findall(rule))
+            rule = "".join(cells[:1])
+            flags = [] if rule.isdecimal() else [either or flag for either, flag in RULE_FLAG.findall(rule)]
             affixes.special.setdefault("compounds", set()).update(flags)
         elif name in WITH_FLAGS or name not in DIRECTIVES:
-            affixes.named += f" {''.join(cells)}"
+            affixes.named += f" {''.join(cells[:1])}"
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
@@ -357,7 +362,7 @@ def _used(line: str) -> str:
         return ""
     name = cells[0]
     if name in WITH_FLAGS or name not in DIRECTIVES:
-        return UNDECODED.sub("", " ".join(cells[:2]))
+        return UNDECODED.sub("", " ".join(cells[:5]))
     is_header = name in ("SFX", "PFX") and len(cells) > 3 and cells[2] in "YN" and cells[3].isdecimal()
     return " ".join(cells[: 4 if is_header else DIRECTIVES[name]])
 
@@ -387,7 +392,8 @@ def _number(text: str, shape: str, cells: list[str], where: str) -> int:
     return int(text)
 
 
-def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
+def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
+    """Add a rule, or a header of rules; return their table."""
     if len(cells) < 4:
         raise DataError(
             f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
@@ -405,7 +411,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
                 f"{shown(' '.join(cells))}; add it before the rule's lines"
             )
         affixes.tables[name] = _Table(where, _number(add, f"{kind} {flag} Y|N number", cells, where), strip == "Y")
-        return
+        return affixes.tables[name]
     table.lines += 1
     affixes.rules += 1
     if affixes.rules > MOST_RULES:
@@ -419,6 +425,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> None:
     rule = Rule(flag, table.crosses, strip, text, condition, flags, shortest)
     is_suffix = (kind == "SFX") != affixes.is_reversed
     (affixes.suffixes if is_suffix else affixes.prefixes).setdefault(flag, []).append(rule)
+    return table
 
 
 def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
