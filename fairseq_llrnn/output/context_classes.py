@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
-from fairseq_llrnn.backgrounds.masses import each_row, runs, same_tensor
+from fairseq_llrnn.backgrounds.masses import each_row, log_difference, runs, same_tensor
 
 NO_WORD = -1  # where a context has fewer than J context classes
 
@@ -451,7 +451,13 @@ class ContextClasses(Background):
         """What the context classes of each state weigh."""
         below, mine = self._below(here), self.class_words(here)
         before = self._mass_below(here).gather(1, mine.former)
-        share = _each(self.base, below, mine.words_below).masked_fill(~mine.leave, NEGATIVE_INFINITY)
+        if self.base.constant or isinstance(self.base, ContextClasses):
+            share = _each(self.base, below, mine.words_below)
+        else:  # each of the N states is looked at once, not once for each of its J words
+            rows = torch.arange(len(below), device=below.device).repeat_interleave(mine.words_below.size(1))
+            weights = self.base.log_weights_at(below, rows, mine.words_below.flatten())
+            share = log_difference(weights.view_as(before), before)
+        share = share.masked_fill(~mine.leave, NEGATIVE_INFINITY)
         mass = torch.where(share.isneginf(), share, before + share)
         if self.source.unk is not None:
             if (lift := self.source.log_lift(here.contexts)) is not None:
