@@ -105,11 +105,13 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
 
 
 def _said_by_fairseq(error: Exception) -> str | None:
-    """Return the message for an exception that fairseq raised, as for options that exclude each other; or None."""
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    if frame.f_globals["__name__"].partition(".")[0] not in ("fairseq", "fairseq_cli"):
+    """Return the message for an exception of fairseq, or of a library that it calls; None for one of this package."""
+    frames = traceback.walk_tb(error.__traceback__)
+    calls = [(frame.f_globals["__name__"].partition(".")[0], frame.f_code.co_filename, line) for frame, line in frames]
+    package, file, line = [call for call in calls if call[0].startswith("fairseq")][-1]
+    if package == "fairseq_llrnn" or isinstance(error, OSError):  # which may be of stdout
         return None
-    place = f"{os.path.basename(frame.f_code.co_filename)}, line {line}"
+    place = f"{os.path.basename(file)}, line {line}"
     return f"fairseq stopped in {place}, with {in_one_line(error)}; check the options (-v shows the trace)"
 
 
