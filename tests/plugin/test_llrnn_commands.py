@@ -410,6 +410,8 @@ def test_an_option_of_another_command(command: str, option: str, shell: Shell, w
         (["stray"], "unrecognized arguments: stray"),
         (["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
          "--best-checkpoint-metric blue: expected a number of the validation, found another name; there are loss, "),
+        (["--max-update", "0"], "--max-update: expected a limit, found that 0 is none, as for --max-epoch; give one"),
+        (["--max-epoch", "0"], "--max-update: expected a limit, found that 0 is none"),
         (["--patience", "-3"], "--patience: expected -1 (off) or a number of at least 1"),
     ],
 )  # fmt: skip

@@ -22,6 +22,8 @@ VALUES = [
     *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
     *[(f"--{name}", "1e300") for name in ("lenpen", "unkpen", "temperature", "diversity-rate", "lm-weight")],
     ("--diverse-beam-strength", "-inf"),
+    *[("--context-window", value) for value in ("-1", "999999")],
+    ("--softmax-batch", "-1"),
     ("--temperature", "0"),
     ("--temperature", "-1"),
     ("--lr", "-1"),
@@ -32,6 +34,7 @@ VALUES = [
     ("--diverse-beam-groups", "0"),
     ("--gen-subset", ""),
     ("--train-subset", ""),
+    *[("--valid-subset", value) for value in ("", "valid,")],
     ("--adam-betas", "(0.9)"),
     ("--model-overrides", "{"),
     ("--path", "."),
@@ -80,6 +83,7 @@ def parser(training: bool) -> ArgumentParser:
     else:
         options.add_generation_args(made)
         options.add_interactive_args(made)
+        options.add_eval_lm_args(made)
     check_when_parsed(made)
     return made
 

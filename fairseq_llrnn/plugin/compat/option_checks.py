@@ -132,8 +132,12 @@ CHECKS: dict[str, Check] = {
         lambda text: isinstance(_literal(text) if isinstance(text, str) else text, dict),
         "a dictionary of Python, such as \"{'data': 'folder'}\"",
     ),
+    # of eval-lm; each block is padded to the window
+    "context_window": _between(0, 10_000),
+    "softmax_batch": NOT_NEGATIVE,
     # data
     "gen_subset": (bool, "a data set, such as test"),
+    "valid_subset": (lambda names: all(names.split(",")), "data sets with commas between them, such as valid,test"),
     "train_subset": (bool, "a data set, such as train"),
     # batches
     "max_tokens": POSITIVE,
@@ -275,6 +279,12 @@ def _check_together(values: dict[str, Any]) -> None:
         raise OptionError(f"--batch-size {size}: expected at most --buffer-size {buffer}; raise --buffer-size as well")
     if _in_training_command() and "max_update" in values and values.get("max_tokens") is None and size is None:
         raise OptionError("expected --max-tokens or --batch-size, found neither; say how large batches are")
+    limits = ("max_epoch", "max_update", "patience", "stop_time_hours", "stop_min_lr")
+    if os.path.basename(sys.argv[0]) == "llrnn train" and not any((values.get(name) or 0) > 0 for name in limits):
+        raise OptionError(
+            "--max-update: expected a limit, found that 0 is none, as for --max-epoch; give one of them, --patience or "
+            "--stop-time-hours"
+        )
     if _in_training_command() and (values.get("bf16") or values.get("memory_efficient_bf16")):
         raise OptionError("--bf16: fairseq looks for a TPU with it, on every machine; use --bf16-products in its place")
     flat = values.get("fp16") and not (values.get("memory_efficient_fp16") or values.get("fp16_no_flatten_grads"))
