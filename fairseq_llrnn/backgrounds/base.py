@@ -312,7 +312,7 @@ class Background(ExactBuffers):
 
     def masses(self, state: Tensor) -> Masses:
         """The masses of `log_mass`, without a tensor (N, S) where that can be."""
-        return Masses(self.log_mass(state), len(state))
+        return Masses(self.log_mass(state), state.size(0))
 
     def flat_states(self, previous: Tensor) -> Tensor:
         """States before each position of a batch whose inputs are `previous` (B, T): (B·T, …), position b·T + t.
@@ -329,7 +329,7 @@ class Background(ExactBuffers):
     def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
         """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
         if self.constant:
-            start = self.start(len(previous))
+            start = self.start(previous.size(0))
             return start.repeat_interleave(previous.size(1), 0), self.masses(start).repeated(previous.size(1))
         states = self.flat_states(previous)
         return states, self.masses(states)

@@ -113,7 +113,8 @@ def each_row(of_groups: Tensor, num_rows: int) -> Tensor:
 
 def in_groups(rows: Tensor, of_groups: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (N, S), and what has a row for each group, (G, S), as they broadcast: (G, N/G, S) and (G, 1, S)."""
-    return rows.view(len(of_groups), len(rows) // len(of_groups), -1), of_groups.unsqueeze(1)
+    groups = of_groups.size(0)  # not len, which would make a number of torch.export's symbol
+    return rows.view(groups, rows.size(0) // groups, -1), of_groups.unsqueeze(1)
 
 
 def row_numbers(pairs: Tensor) -> Tensor:

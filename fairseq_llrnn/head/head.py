@@ -4,7 +4,7 @@ Sizes: B batch, T time, N positions (B·T) or hypotheses, L source length, V wor
 of them strings of the source, H hidden width, H' = H and what sources of classes add, E encoder width. Probabilities
 are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 
-    loss = head.loss(hidden, targets, previous=previous, source=source)      # a batch at once
+    loss = head(hidden, targets, previous=previous, source=source)           # a batch at once; also head.loss
     state = head.start(n, source=source)                                     # a search: search.py
     values, tokens = head.top_k(hidden_now, state, k=5)
     state = head.advance(state, tokens_chosen)
@@ -27,10 +27,11 @@ translations leave the sentence at hand out.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
 
 Source = TypeVar("Source", bound=ClassSource)
+SAMPLE = 32  # random bytes, by which a move that loses the contents of tensors is noticed
 
 
 class MassChange(Protocol):
@@ -144,10 +146,25 @@ class LogLinearHead(nn.Module):
         self.embedding: InputEmbedding | None = None
         if embedding is not None:
             self._keep("embedding", embedding(self))
-        self.background = prior.background(has_source=source_size is not None)
-        self.background.gates(hidden_size)
+        self._arguments: dict[str, Any] = {
+            "embedding": embedding, "source_size": source_size, "classes": classes, "masses": masses,
+            "initial_scale": initial_scale,
+        }  # fmt: skip
+        with torch.device("cpu"):  # what is not drawn is computed, also if parameters are made on the meta device
+            self._make_parts(classes, masses, normaliser)
+        self.register_load_state_dict_post_hook(_rebuild_lost)
+
+    def _make_parts(
+        self,
+        classes: Sequence[ClassSourceOf],
+        masses: Callable[[LogLinearHead], MassChange] | None,
+        normaliser: NormaliserOf,
+    ) -> None:
+        prior = self.prior
+        self.background = prior.background(has_source=self.source_size is not None)
+        self.background.gates(self.hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
-        self.brings_strings = source_size is not None and prior.brings_strings
+        self.brings_strings = self.source_size is not None and prior.brings_strings
         self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
         if self.embedding is not None and not self.brings_strings:
             self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
@@ -191,6 +208,7 @@ class LogLinearHead(nn.Module):
 
     def normalise(self, normaliser: NormaliserOf) -> None:
         """Sum log Z otherwise from now on."""
+        self._arguments["normaliser"] = normaliser
         module = normaliser(self).to(self.output.weight.device)
         if "normaliser" in self.attached:
             del self._modules[self.normaliser.name]
@@ -228,8 +246,8 @@ class LogLinearHead(nn.Module):
             DataError: there is no position, or not one source for each sentence.
         """
         refuse_empty(previous.shape, "tokens (B, T)")
-        refuse_other_rows(len(previous), "sentences", source=source)
-        whole = self.training or torch.is_grad_enabled()
+        refuse_other_rows(previous.size(0), "sentences", source=source)
+        whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, readable = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
             background, leave_out = anew(self.background), None
@@ -263,7 +281,7 @@ class LogLinearHead(nn.Module):
         Raises:
             DataError: not one row of `source_states` for each sentence, or none where they are needed.
         """
-        refuse_other_rows(len(hidden), "sentences", source_states=source_states)
+        refuse_other_rows(hidden.size(0), "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
 
         def of_some(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
@@ -520,11 +538,12 @@ class LogLinearHead(nn.Module):
 
     # ---- the same in one line ---------------------------------------------------------------------------------------
 
-    def forward(self, *_: Any, **__: Any) -> Tensor:
-        """Raises TypeError: what would be returned has several names."""
-        raise TypeError("LogLinearHead: expected a call of its loss, log_probs or top_k, found one of the head itself")
+    def loss(self, *arguments: Any, **options: Any) -> Tensor:
+        """Call the head, which is its loss (`forward`), with hooks."""
+        loss: Tensor = self(*arguments, **options)
+        return loss
 
-    def loss(
+    def forward(
         self,
         hidden: Tensor,
         targets: Tensor,
@@ -677,6 +696,39 @@ class LogLinearHead(nn.Module):
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
+    def reset_parameters(self) -> None:
+        """Draw all weights again, and make all buffers again of the prior."""
+        with torch.device("cpu"):
+            made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
+        self._take_buffers(made)
+        with torch.no_grad():
+            for parameter, drawn in zip(self.parameters(), made.parameters(), strict=True):
+                parameter.copy_(drawn)
+
+    def rebuild_buffers(self) -> None:
+        """Make all buffers again of the prior, where the weights are; these and torch's generator stay."""
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+            self._take_buffers(LogLinearHead(self.prior, self.hidden_size, **self._arguments))
+
+    def _take_buffers(self, made: LogLinearHead) -> None:
+        device = self.output.weight.device
+        for name, module in self.named_modules():
+            for key, buffer in made.get_submodule(name)._buffers.items():
+                lost = module._buffers[key]
+                if buffer is not None and lost is not None:
+                    module._buffers[key] = buffer.to(device, lost.dtype)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """As torch's. `to_empty` loses what the buffers hold, and no checkpoint has it: they are made again."""
+        before = self.output.class_of
+        sample = torch.frombuffer(bytearray(os.urandom(SAMPLE)), dtype=torch.uint8).to(before.device)
+        super()._apply(fn, recurse)
+        if not self.output.class_of.is_meta:
+            moved = fn(sample)
+            if before.is_meta or not torch.equal(moved.cpu().to(torch.uint8), sample.cpu()):
+                self.rebuild_buffers()
+        return self
+
     def check_weights(self, state_dict: dict[str, Any], prefix: str, options: Mapping[str, str] | None = None) -> None:
         """Refuse weights that were trained beside another prior, or with other modules; `prefix` ends in a dot.
 
@@ -686,7 +738,8 @@ class LogLinearHead(nn.Module):
         Raises:
             PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
         """
-        check_fingerprint(self.prior_fingerprint, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
+        own = fingerprint_of(self.prior) if self.prior_fingerprint.is_meta else self.prior_fingerprint
+        check_fingerprint(own, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
         modules = [*self.attached.values(), *self.sources]
         for module in modules:
             module.check_weights(state_dict, prefix)
@@ -704,6 +757,12 @@ class LogLinearHead(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         self.check_weights(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def _rebuild_lost(head: LogLinearHead, _: object) -> None:
+    """After `load_state_dict(assign=True)`, which gives a head on the meta device its weights."""
+    if not head.output.weight.is_meta and any(buffer.is_meta for buffer in head.buffers()):
+        head.rebuild_buffers()
 
 
 def row_scores_at(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:

@@ -147,7 +147,7 @@ class Batch:
         """
         states, background, log_probs = self.states, self.background, self.classes.log_probs
         at_once = max(1, CELLS // background.num_columns)
-        if at_once >= len(states) or torch.is_grad_enabled():
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or at_once >= len(states):
             return background.word_log_probs(log_probs, states)
         answer = log_probs.new_empty(len(states), background.num_columns)
         for rows in torch.arange(len(states), device=states.device).split(at_once):

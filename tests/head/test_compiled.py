@@ -51,19 +51,38 @@ def test_what_a_search_asks_compiles_too(head: LogLinearHead, ask: Callable[...,
         )
 
 
-def test_log_probabilities_are_exported(head: LogLinearHead) -> None:
-    class LogProbs(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.head = head
+class LogProbs(nn.Module):
+    def __init__(self, head: LogLinearHead) -> None:
+        super().__init__()
+        self.head = head
 
-        def forward(self, hidden: Tensor) -> Tensor:
-            return self.head.log_probs(hidden)
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.head.log_probs(hidden)
 
-    head.eval()
-    hidden = batch(head)[0].detach()
-    exported = torch.export.export(LogProbs(), (hidden,)).module()
-    torch.testing.assert_close(exported(hidden), head.log_probs(hidden))
+
+@pytest.mark.parametrize("is_grad_enabled", [True, False])
+def test_log_probabilities_are_exported_for_any_batch_and_time(head: LogLinearHead, is_grad_enabled: bool) -> None:
+    """A size that the code reads as a number would be fixed in the graph, which torch.export refuses."""
+    sizes = {"hidden": {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}}
+    with torch.set_grad_enabled(is_grad_enabled):
+        exported = torch.export.export(LogProbs(head.eval()), (torch.randn(2, 5, WIDTH),), dynamic_shapes=sizes)
+    for shape in ((2, 5), (3, 4), (1, 1), (7, 2)):
+        hidden = torch.randn(*shape, WIDTH)
+        torch.testing.assert_close(exported.module()(hidden), head.log_probs(hidden))
+
+
+def test_log_probabilities_in_onnx_have_any_batch_and_time(head: LogLinearHead) -> None:
+    pytest.importorskip("onnxscript", reason="torch.onnx.export needs onnx and onnxscript")
+    sizes = {"hidden": {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}}
+    program = torch.onnx.export(
+        LogProbs(head.eval()), (torch.randn(2, 5, WIDTH),), dynamo=True, dynamic_shapes=sizes, verbose=False
+    )
+    (shape,) = (value.shape for value in program.model.graph.outputs)
+    assert [str(size) for size in shape] == ["batch", "time", str(head.num_words)]
+    for batch_and_time in ((2, 5), (3, 4), (7, 2)):
+        hidden = torch.randn(*batch_and_time, WIDTH)
+        (found,) = program.call_reference({"hidden": hidden})
+        torch.testing.assert_close(torch.as_tensor(found), head.log_probs(hidden))
 
 
 def test_autocast_shortens_products_and_not_sums(head: LogLinearHead) -> None:
