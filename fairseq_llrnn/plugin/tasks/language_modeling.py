@@ -41,6 +41,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     """Language modelling over words that have features and a background."""
 
     warned_of_equal = False  # hypotheses of a data set
+
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
         """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
