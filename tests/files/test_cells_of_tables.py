@@ -126,7 +126,7 @@ QUOTED = {
 }
 
 
-@pytest.mark.parametrize("reader", TABLES.keys() & QUOTED)
+@pytest.mark.parametrize("reader", sorted(TABLES.keys() & QUOTED))
 def test_quotes_are_said(reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """They may belong to the word: a quotation mark is one, and a text may have it around another."""
     path = _written(tmp_path / "table.tsv", _text(*TABLES[reader][1], QUOTED[reader]))
