@@ -19,6 +19,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,6 +37,7 @@ from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_
 from fairseq_llrnn.plugin.data.unknown_words import report_written
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
+from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
@@ -77,6 +79,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         with (
             replaced(argparse.ArgumentParser, "error", lambda usual: refuse),
             output_of(name, verbose, report),
+            words_of_eval_lm(_data(words)) if name == "eval-lm" else nullcontext(),
         ):
             command.cli_main()
             if name == "generate":
