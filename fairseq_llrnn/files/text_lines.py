@@ -89,7 +89,6 @@ def warn_of_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -
 # reading it as a "line" could fill the memory.
 MAX_LINE_BYTES = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
-EDGES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + f"\u200b\u2060{BYTE_ORDER_MARK}"  # blanks
 FIRST_WORD = re.compile(r"[^\W_]+")
 AS_HEADER = "as header"
 # What shows nothing by itself: fillers of Hangul, joiners, vowels of Khmer, variation selectors, a blank of Braille.
@@ -107,8 +106,8 @@ def shown(text: str) -> str:
 
 
 def clean_cells(line: str) -> list[str]:
-    """Return what stands between the tabs of a line, without blanks (U+00A0 too) and byte order marks around it."""
-    return [cell.strip(EDGES) or cell.strip() for cell in line.split("\t")]
+    """Return the cells between the tabs of a line, without blanks (U+00A0 too) at their ends."""
+    return [cell.strip() for cell in line.split("\t")]
 
 
 def cells_of(

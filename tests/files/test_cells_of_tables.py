@@ -72,7 +72,6 @@ if importlib.util.find_spec("fairseq_llrnn.systems.terms") is None:
 CHANGES: dict[str, Callable[[str], str]] = {
     "blanks": lambda text: text.replace("\t", "  \t ").replace("\n", " \n"),
     "no-break spaces": lambda text: text.replace("\t", "\u00a0\t\u202f").replace("\n", "\u00a0\n"),
-    "blanks of no width": lambda text: text.replace("\t", "\u200b\t\ufeff"),
     "tabs at the end": lambda text: text.replace("\n", "\t\t\n"),
     "a tab at some ends": lambda text: text.replace("\n", "\t\n", 1),
     "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
