@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
-from fairseq_llrnn.cli.places import STDOUT
-from fairseq_llrnn.errors import OptionError
 
 NAME = "export"
 HELP = "a trained model as one folder: weights, prior and dictionary"
@@ -23,12 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.folder == STDOUT:
-        raise OptionError("DIR: expected the name of a folder, found -, which is stdout; give a name")
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.exporting import export
 
-    folder = Path(args.folder).expanduser()
+    folder = Path(args.folder)
     export(args.model, folder, places_in(args))
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     print(

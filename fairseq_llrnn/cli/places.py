@@ -72,7 +72,8 @@ def expanded(words: Sequence[str]) -> list[str]:
 def check_folder(option: str, value: object) -> None:
     """Raise OptionError where an option that names a folder is `-`, which would make one of this name."""
     if value == STDOUT:
-        raise OptionError(f"{option} -: expected a folder, found the sign for stdout; give the name of a folder")
+        name = f"{option} -".lstrip()  # an argument has no option
+        raise OptionError(f"{name}: expected a folder, found the sign for stdout; give the name of a folder")
 
 
 def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:

@@ -403,7 +403,7 @@ def test_an_option_of_another_command(command: str, option: str, shell: Shell, w
         (["--task", "llrnn_language_modelling"], "did you mean llrnn_language_modeling?"),
         (["--criterion", "log_liner"], "did you mean log_linear?"),
         (["--sample-break-mode", "eoss"], "did you mean eos?"),
-        (["--embed-dim", "8"], "did you mean --decoder-embed-dim or --"),
+        (["--embed-dim", "8"], "or --decoder-embed-dim?"),
         (["--lr", "fast"], "argument --lr: invalid value: 'fast'; llrnn train --help shows"),
         (["--prior", "p", "--max-epoch", "three"],
          "argument --max-epoch: invalid int value: 'three'; llrnn train --help shows"),

@@ -292,4 +292,4 @@ def test_a_prior_for_a_model_that_takes_none(checkpoints: dict[str, Path], trans
 
 def test_a_scorer_is_used_through_its_interface_alone() -> None:
     public = {name for name in vars(Scorer) if not name.startswith("_")}
-    assert public == {"score"}
+    assert public == {"score", "token_scores"}

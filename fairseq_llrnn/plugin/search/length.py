@@ -37,7 +37,7 @@ def search_where_there_are_words(
     source = sample["net_input"]["src_tokens"]
     empty = ((source == eos) | (source == pad)).all(dim=1)  # shape: (B,)
     if prefix is not None:
-        empty &= (prefix == pad).all(dim=1)
+        empty &= ((prefix == pad) | (prefix == eos)).all(dim=1)  # an empty target forces nothing
     if constraints is not None:
         empty &= constraints[:, 0].to(empty.device) == 0
     if not bool(empty.any()):
