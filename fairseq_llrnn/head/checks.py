@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
-from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.features.dictionary import UNK, plain
 from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.registry import lost
@@ -154,6 +154,20 @@ def refuse_other_numbers(head: LogLinearHead, **tokens: Tensor) -> None:
                     else "number them by head.encode, or with the dictionary that the prior was built for"
                 )
             )
+
+
+def refuse_other_sources(prior: Prior, source: Tensor) -> None:
+    """Raise DataError for a source token, with a mark or without, that is the number of no word or string.
+
+    Strings that a source offers have numbers in one prior object only. A prior that is read again has none of them.
+    """
+    end = len(prior.session.source.symbols)
+    wrong = (plain(source) >= end) | (source < 0)
+    if bool(wrong.any()):
+        raise DataError(
+            f"source: expected numbers of source words, from 0 to {end - 1:,}, found {int(plain(source)[wrong][0]):,}; "
+            "number the sources by encode_source of a head with this very prior object"
+        )
 
 
 def refuse_other_rows(rows: int, what: str, **of_rows: Tensor | None) -> None:

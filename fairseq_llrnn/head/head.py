@@ -53,6 +53,7 @@ from fairseq_llrnn.head.checks import (
     refuse_forbidden,
     refuse_other_numbers,
     refuse_other_rows,
+    refuse_other_sources,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
@@ -247,6 +248,8 @@ class LogLinearHead(nn.Module):
         """
         refuse_empty(previous.shape, "tokens (B, T)")
         refuse_other_rows(previous.size(0), "sentences", source=source)
+        if source is not None and self.brings_strings and not torch.compiler.is_compiling():
+            refuse_other_sources(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, readable = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background):
@@ -577,6 +580,12 @@ class LogLinearHead(nn.Module):
         asked = {} if previous is None else {"previous": previous}
         previous = self.previous(targets) if previous is None else previous
         self._check(hidden, targets=targets, **asked)
+        if asked and not torch.compiler.is_compiling() and torch.equal(previous, targets):
+            if bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any()):  # a block may be one word
+                raise DataError(
+                    "LogLinearHead.loss: expected `previous`, the token before each target, `</s>` first, found the "
+                    "targets themselves; leave it out, or give head.previous(targets)"
+                )
         batch = self.batch(hidden, self.condition(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
 

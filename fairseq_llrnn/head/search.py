@@ -19,7 +19,7 @@ from torch.nn import functional
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.functional import outside_autocast, to_autocast
-from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows
+from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows, refuse_other_sources
 from fairseq_llrnn.output.context_classes import anew
 from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
 
@@ -46,6 +46,8 @@ def start(
     """
     refuse_empty((batch_size,), "hypotheses (N,)")
     refuse_other_rows(batch_size, "hypotheses", source=source, source_states=source_states)
+    if source is not None and head.brings_strings:
+        refuse_other_sources(head.prior, source)
     background, sentence, sources = anew(head.background), None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,8 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
                 "both (labels are smoothed by label_smoothing of the model's configuration, not of a Trainer, which "
                 "keeps them back)"
             )
+        if state is None:
+            self._check_first(previous, decoder_input_ids, targets)
         if past_key_values is not None and state is None:
             raise DataError("LogLinearMarian: expected `state` beside a cache, found None; `generate` gives it")
         if attention_mask is None and input_ids is not None:
@@ -163,9 +166,29 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             return Seq2SeqLMOutput(logits=logits, past_key_values=decoded.past_key_values)
         batch = head.batch(hidden, condition, read)
         if targets is None:
-            return Seq2SeqLMOutput(logits=head.word_log_probs(batch))
+            logits = head.word_log_probs(batch)
+            if logits.requires_grad:
+                logits.register_hook(partial(refuse_smoothed, logits.detach().isneginf()))
+            return Seq2SeqLMOutput(logits=logits)
         smoothing = self.config.label_smoothing if self.training else 0.0
         return Seq2SeqLMOutput(loss=head.loss_of(batch, targets, smoothing))
+
+    def _check_first(self, previous: Tensor, given: Tensor | None, targets: Tensor | None) -> None:
+        """Raise DataError for decoder_input_ids that are not what training reads.
+
+        Args:
+            previous: `</s>` and the labels, or what was given.
+        """
+        head = self.head
+        if given is None:
+            return
+        same = given.shape == previous.shape
+        if targets is not None and not (same and bool(((given == previous) | targets.eq(head.pad)).all())):
+            raise DataError(
+                "LogLinearMarian: expected decoder_input_ids that are `</s>` and the labels, found others; leave them "
+                "out beside labels"
+            )
+        refuse_other_start(head, given, "LogLinearMarian: expected the first of decoder_input_ids")
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
         """Raises DataError: the words are those of the prior."""
@@ -197,6 +220,11 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         """As transformers', which says the source to nobody but the encoder; and the search's memory."""
         if model_kwargs.get("attention_mask") is None:
             model_kwargs["attention_mask"] = self._mask(inputs_tensor)
+        if generation_config.forced_bos_token_id is not None:
+            raise DataError(
+                "generate: expected no forced_bos_token_id, since training forces no first word, found "
+                f"{generation_config.forced_bos_token_id}; set it to None"
+            )
         model_kwargs["source"] = inputs_tensor  # a tensor: repeated for each hypothesis of a sentence
         model_kwargs["search"] = Search(self.head, generation_config)
         return super()._maybe_prepare_encoder_kwargs_for_generation(
@@ -253,6 +281,7 @@ class Search:
     def state(self, written: Tensor, source: Tensor, source_states: Tensor) -> State:
         """Of hypotheses that have written (N, T), `</s>` first; source: (N, L), source_states: (N, L, E)."""
         if self.states is None or self.sentence is None:
+            refuse_other_start(self.head, written, "generate: expected decoder_start_token_id")
             self.sentence = torch.unique_consecutive(source, return_inverse=True, dim=0)[1]
             self.states = PrefixStates(
                 lambda n: self._start(source, source_states), self.head.advance, State.select, unread=1
@@ -292,6 +321,22 @@ class Search:
                 f"{longest}; give more"
             )
         return state
+
+
+def refuse_other_start(head: LogLinearHead, tokens: Tensor, expected: str) -> None:
+    """Raise DataError where a row of tokens (B, T) does not begin as in training, with `</s>`."""
+    if bool((tokens[:, 0] != head.eos).any()):
+        found = int(tokens[:, 0][tokens[:, 0] != head.eos][0])
+        raise DataError(f"{expected} to be {head.eos}, as in training, found {found}; give {head.eos}")
+
+
+def refuse_smoothed(forbidden: Tensor, gradient: Tensor) -> None:
+    """Raise OptionError for a gradient of log p, (B, T, W), where log p is −inf."""
+    if bool((gradient.ne(0) & forbidden).any()):
+        raise OptionError(
+            "LogLinearMarian: not supported with label_smoothing_factor, which smooths towards words that the "
+            "background forbids (log p is −inf); set it to 0, and label_smoothing of the model's configuration instead"
+        )
 
 
 class SourceWords(nn.Embedding):

@@ -39,6 +39,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
+from fairseq_llrnn.head.checks import refuse_other_sources
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
@@ -153,13 +154,30 @@ class PrefixStates(Generic[States]):
         self._last = keys, states
         return states
 
-    def _gone_on(self, keys: Tensor) -> States | None:
-        """From the states before; None where one of the prefixes is not among them."""
-        if self._last is None or self._last[0].size(1) + 1 != keys.size(1) or keys.size(1) - 1 <= self.unread:
+    def goes_on(self, written: Tensor, sentence: Tensor) -> bool:
+        """Whether each prefix is one of those of the step before, and a token."""
+        return self._parents(torch.cat([sentence.unsqueeze(1), written], dim=1)) is not None
+
+    def goes_back(self, written: Tensor, sentence: Tensor) -> bool:
+        """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
+        length = written.size(1)
+        if self._last is None or not self.unread < length < self._last[0].size(1):
+            return False
+        before = {row.tobytes() for row in _rows(self._last[0][:, : length + 1])}
+        return before.issuperset(row.tobytes() for row in _rows(torch.cat([sentence.unsqueeze(1), written], dim=1)))
+
+    def _parents(self, keys: Tensor) -> list[int] | None:
+        """The row of each prefix, but for its last token, in the step before; None where one is not there."""
+        if self._last is None or self._last[0].size(1) + 1 != keys.size(1):
             return None
         number_of = {row.tobytes(): number for number, row in enumerate(_rows(self._last[0]))}
         numbers = [number_of.get(row.tobytes(), -1) for row in _rows(keys[:, :-1])]
-        if -1 in numbers:
+        return None if -1 in numbers else numbers
+
+    def _gone_on(self, keys: Tensor) -> States | None:
+        """From the states before; None where one of the prefixes is not among them."""
+        numbers = self._parents(keys)
+        if self._last is None or numbers is None or keys.size(1) - 1 <= self.unread:
             return None
         parents = torch.tensor(numbers, device=keys.device)
         return self.advance(self.select(self._last[1], parents), keys[:, -1])
@@ -173,20 +191,23 @@ class BackgroundProcessor:
     """log p of all tokens -> log p' (module docstring)."""
 
     def __init__(
-        self, prior: Prior, words: Tensor, *, unread: int = 1, longest: int | None = None, source: Tensor | None = None
-    ) -> None:
+        self, prior: Prior, words: Tensor, *, unread: int | None = None, longest: int | None = None,
+        source: Tensor | None = None,
+    ) -> None:  # fmt: skip
         """
         Args:
             words: the prior's word of each token of the model, (K,), of `words_of_tokens`; −1 forbids a token.
-            unread: how many tokens the background does not read: 1, the start symbol of a decoder, or a whole prompt.
+            unread: how many tokens the background does not read, padding on the left included. None: those that a
+                generation begins with, which are the start symbol of a decoder or the prompts of a batch.
             longest: the most tokens that may follow them, the end included; None: no limit.
             source: (B, L) in the prior's numbers (`LogLinearHead.encode_source`), where it knows a source.
 
         Raises:
-            OptionError: `unread` below 0. DataError: words of another prior or without an end; a required term none of
-            whose forms is a token; no complete string is short enough.
+            OptionError: `unread` below 0. DataError: words or sources of another prior, or words without an end; a
+            required term none of whose forms is a token; no complete string is short enough.
         """
-        check_least("unread", unread, 0)
+        if unread is not None:
+            check_least("unread", unread, 0)
         end, most = prior.index(EOS), len(prior.session.target.symbols)
         if not isinstance(words, Tensor) or not bool((words == end).any()) or int(words.max()) >= most:
             raise DataError(
@@ -194,12 +215,15 @@ class BackgroundProcessor:
                 f"{'others' if isinstance(words, Tensor) else f'a {type(words).__name__}'}; give "
                 "words_of_tokens(tokenizer, prior), with this very prior"
             )
-        self.prior, self.words, self.unread, self.longest = prior, words, unread, longest
+        if source is not None:
+            refuse_other_sources(prior, source)
+        self.prior, self.words, self.longest = prior, words, longest
+        self.finds_unread = unread is None
         background = prior.background(has_source=source is not None)
         self.sentences = None if source is None else len(source)
         self.background: Background = background if source is None else background.given(source)
         self.end, self.pad = end, prior.index(PAD)
-        self.states = PrefixStates(self._start, self._advance, Tensor.__getitem__, unread)
+        self.states = PrefixStates(self._start, self._advance, Tensor.__getitem__, unread or 0)
         self._refuse_unsayable()
         needed = int(self.background.steps_to_end(self.background.start(self.sentences or 1)).max())
         if longest is not None and needed > longest:
@@ -211,25 +235,39 @@ class BackgroundProcessor:
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """input_ids: (N, T), all that is written. scores: (N, K), logits or log p. Returns log p', (N, K).
 
-        Raises DataError: less than `unread` tokens are written, or the hypotheses are not of the sources.
+        Raises:
+            DataError: less than `unread` tokens are written; the background forbids what it reads of a prompt; the
+                hypotheses are not of the sources; a search that goes back, whose prompt nobody knows.
         """
-        if input_ids.size(1) < self.unread:
+        sentence = self._sentence(len(input_ids))
+        begins = not self.states.goes_on(input_ids, sentence)
+        if begins and self.finds_unread:
+            if self.states.goes_back(input_ids, sentence):
+                raise DataError(
+                    f"BackgroundProcessor: expected a longer text at each step, found {input_ids.size(1)} tokens of "
+                    "the last one (assisted generation, or a similar prompt); give `unread`, the length of the prompt"
+                )
+            self.states.unread = input_ids.size(1)
+        unread = self.states.unread
+        if input_ids.size(1) < unread:
             raise DataError(
-                f"BackgroundProcessor: expected at least the {self.unread} tokens that are not read, found "
+                f"BackgroundProcessor: expected at least the {unread} tokens that are not read, found "
                 f"{input_ids.size(1)} written; give `unread`, the length of the prompt"
             )
-        states = self.states.of(input_ids, self._sentence(len(input_ids)))
         if scores.size(1) > len(self.words):  # some models have more columns than their tokenizer has tokens
             more = self.words.new_full((scores.size(1) - len(self.words),), NO_WORD)
             self.words = torch.cat([self.words, more])
+        if begins:
+            self._refuse_forbidden(input_ids[:, unread:])
+        states = self.states.of(input_ids, sentence)
         log_b = self._of_tokens(self.background.log_weights(states), states)
+        ended = self.words[input_ids[:, unread:]].eq(self.end).any(1)
         log_p = (scores + log_b.to(scores.dtype)).log_softmax(1)
         if self.longest is not None:
-            limited = self.background.within(self.longest - (input_ids.size(1) - self.unread))
+            limited = self.background.within(self.longest - (input_ids.size(1) - unread))
             if limited is not self.background:
                 reachable = self._of_tokens(limited.log_shares(states), states)
                 log_p = log_p.masked_fill(reachable.isneginf(), NEGATIVE_INFINITY)
-        ended = self.words[input_ids[:, self.unread :]].eq(self.end).any(1)
         return only_behind_the_end(log_p, ended, self.words.eq(self.end))
 
     def _sentence(self, hypotheses: int) -> Tensor:
@@ -257,6 +295,21 @@ class BackgroundProcessor:
         """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K); −inf for unknown ones."""
         values = by_token(values, self.background.columns(states), self.prior)
         return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
+
+    def _refuse_forbidden(self, prompts: Tensor) -> None:
+        """Raise DataError for a token of prompts (N, T) to which the background gives no weight, up to their end."""
+        states = self._start(len(prompts))
+        ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
+        for place, tokens in enumerate(prompts.unbind(1)):
+            weights = self._of_tokens(self.background.log_weights(states), states).expand(len(tokens), -1)
+            wrong = weights.gather(1, tokens.unsqueeze(1)).squeeze(1).isneginf() & ~ended
+            if bool(wrong.any()):
+                raise DataError(
+                    f"BackgroundProcessor: expected prompts that the background allows, found token "
+                    f"{int(tokens[wrong][0])}, which it forbids, at place {self.states.unread + place}; leave `unread` "
+                    "out, and no prompt is read"
+                )
+            states, ended = self._advance(states, tokens), ended | self.words[tokens].eq(self.end)
 
     def _refuse_unsayable(self) -> None:
         """Raise DataError for a required term that no token is a form of."""

@@ -246,6 +246,16 @@ def test_a_number_out_of_range(option: str, value: float, message: str) -> None:
         make_head().loss(hidden_states(), TARGETS, **{option: value})
 
 
+def test_targets_in_the_place_of_what_stands_before_them() -> None:
+    head, hidden = make_head(), hidden_states()
+    with pytest.raises(DataError, match="expected `previous`, the token before each target.* found the targets them"):
+        head.loss(hidden, TARGETS, previous=TARGETS)
+    ends = torch.full((1, 1), head.eos)
+    head.loss(hidden[:1, :1], ends, previous=ends)  # an empty sentence
+    alike = torch.full((1, 4), 4)
+    head.loss(hidden[:1], alike, previous=alike)  # a block of a text
+
+
 def test_a_target_without_mass_is_named() -> None:
     head, hidden = make_head(), hidden_states()
     targets = TARGETS.clone()

@@ -162,6 +162,77 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
         BackgroundProcessor(prior, torch.tensor(TOKENS), source=unsayable)
 
 
+def left_padded(*prompts: list[int]) -> Tensor:
+    longest = max(map(len, prompts))
+    return torch.tensor([[10] * (longest - len(prompt)) + prompt for prompt in prompts])
+
+
+@pytest.mark.parametrize("search", [{}, {"num_beams": 4}, {"do_sample": True}, {"use_cache": False}])
+def test_prompts_are_not_read(search: dict[str, Any], tmp_path: Path) -> None:
+    """One processor for prompts of other lengths and batches of other sizes, one after the other."""
+    prior, model = prior_with(tmp_path, "automaton({place}/some.grammar, on_zero=skip)"), causal()
+    processor, again = BackgroundProcessor(prior, torch.tensor(TOKENS), longest=10), [END, 9]
+    voit = numbers("voit voit")
+    batches = [
+        left_padded([END]),
+        left_padded([END, *voit], [END], [END, voit[0]]),
+        left_padded([END, voit[0]], [END]),  # a beginning of a prompt before
+        left_padded(again),
+        left_padded(again),
+        left_padded([*again, *voit]),
+    ]
+    for prompts in batches:
+        mask = (prompts != 10).long()
+        found = model.generate(prompts, attention_mask=mask, max_new_tokens=10, logits_processor=[processor], **search)
+        assert {text(row) for row in found[:, prompts.size(1) :].tolist()} <= set(LANGUAGE)
+
+
+def test_a_prompt_that_the_background_reads(tmp_path: Path) -> None:
+    prior, model = prior_with(tmp_path, "automaton({place}/some.grammar, on_zero=skip)"), causal()
+    processor = BackgroundProcessor(prior, torch.tensor(TOKENS), unread=1, longest=10)
+    found = model.generate(torch.tensor([[END, *numbers("la mer")]]), max_new_tokens=10, logits_processor=[processor])
+    assert text(found[0, 1:].tolist()) in LANGUAGE
+    for words, place in (("mer la", 1), ("la mer la", 3)):
+        prompt = torch.tensor([[END, *numbers(words)]])
+        expected = f"the background allows, found token {prompt[0, place]}, which it forbids, at place {place}; leave"
+        with pytest.raises(DataError, match=expected):
+            model.generate(prompt, max_new_tokens=10, logits_processor=[processor])
+
+
+def test_a_search_that_goes_back_needs_the_length_of_its_prompt(tmp_path: Path) -> None:
+    prior, scores = prior_with(tmp_path, SOME), torch.zeros(1, 15)
+    processor = BackgroundProcessor(prior, torch.tensor(TOKENS))
+    written = torch.tensor([[END, *numbers("la mer dort")]])
+    for length in (1, 2, 3, 4):
+        processor(written[:, :length], scores)
+    with pytest.raises(DataError, match="expected a longer text at each step, found 3 tokens of the last one"):
+        processor(written[:, :3], scores)
+    fixed = BackgroundProcessor(prior, torch.tensor(TOKENS), unread=1)
+    for length in (1, 2, 3, 4, 3):
+        last = fixed(written[:, :length], scores)
+    torch.testing.assert_close(last, BackgroundProcessor(prior, torch.tensor(TOKENS), unread=1)(written[:, :3], scores))
+
+
+def test_sources_of_another_prior(tmp_path: Path) -> None:
+    """Strings that sources offer have numbers in one prior object only."""
+    options = {"source_dictionary": SOURCE, "evidence": EvidenceOptions(("copies",))}
+    one, other = (prior_with(tmp_path, "unigram", **options) for _ in range(2))
+    source = LogLinearHead(one, 1, source_size=1).encode_source(["the zebra sleeps"])
+    head, states = LogLinearHead(other, 1, source_size=1), torch.zeros(1, 3, 1)
+    hidden, targets = torch.zeros(1, 2, 1), torch.tensor([[4, 2]])
+    for use in (
+        lambda: BackgroundProcessor(other, torch.tensor(TOKENS), source=source),
+        lambda: head.loss(hidden, targets, source=source, source_states=states),
+        lambda: head.log_probs(hidden, previous=head.previous(targets), source=source, source_states=states),
+        lambda: head.start(1, source=source, source_states=states),
+        lambda: head.possible(targets, source),
+    ):
+        with pytest.raises(DataError, match="source: expected numbers of source words, from 0 to 7, found 8; number t"):
+            use()
+    with pytest.raises(DataError, match="word of each token, `</s>` among them, found others; give words_of_tokens"):
+        BackgroundProcessor(other, torch.tensor([*TOKENS, len(SYMBOLS)]))
+
+
 def test_what_it_is_made_of(tmp_path: Path) -> None:
     prior, words = prior_with(tmp_path, SOME), torch.tensor(TOKENS)
     endless = words[words != prior.index("</s>")]

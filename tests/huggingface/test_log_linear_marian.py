@@ -267,6 +267,65 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
         model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), past_key_values=cache)
 
 
+@pytest.mark.parametrize("kind", ["unigram", "translations and slots", "grammar"])
+def test_label_smoothing_of_a_trainer(kind: str, tmp_path: Path) -> None:
+    """It keeps the labels back, and smooths logits over all words, some of which are forbidden."""
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+    for decoder_inputs in (False, True):
+        model = made(PRIORS[kind](tmp_path))
+        sources, targets = english(model, *ENGLISH), model.head.encode(LANGUAGE)
+        rows = [{"input_ids": s, "labels": t.masked_fill(t == 1, -100)} for s, t in zip(sources, targets, strict=True)]
+        if decoder_inputs:
+            rows = [row | {"decoder_input_ids": p} for row, p in zip(rows, model.head.previous(targets), strict=True)]
+        options = Seq2SeqTrainingArguments(
+            output_dir=str(tmp_path / "out"), max_steps=2, per_device_train_batch_size=2, label_smoothing_factor=0.1,
+            save_strategy="no", report_to="none", disable_tqdm=True, dataloader_pin_memory=False,
+        )  # fmt: skip
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        with pytest.raises((DataError, OptionError), match="label_smoothing.* of the model's configuration") as error:
+            Seq2SeqTrainer(model, options, train_dataset=rows).train()
+        assert "\n" not in str(error.value)
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items()), "nothing is trained"
+
+
+def test_a_loss_of_our_own_from_log_p(tmp_path: Path) -> None:
+    model = made(PRIORS["grammar"](tmp_path), dropout=0.0)
+    model.head.eval()
+    source, targets = english(model, *ENGLISH[:2]), model.head.encode(LANGUAGE[:2])
+    wanted = model(input_ids=source, labels=targets).loss
+    logits = model(input_ids=source, decoder_input_ids=model.head.previous(targets)).logits
+    found = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=1)
+    torch.testing.assert_close(found, wanted)
+    found.backward()
+    assert model.head.output.weight.grad.isfinite().all()
+
+
+def test_another_first_token_than_in_training(tmp_path: Path) -> None:
+    model = made(PRIORS["translations and slots"](tmp_path)).eval()
+    source, targets = english(model, *ENGLISH[:2]), model.head.encode(LANGUAGE[:2])
+    same = model.generate(source, max_new_tokens=4)
+    assert torch.equal(model.generate(source, max_new_tokens=4, decoder_start_token_id=2, bos_token_id=5), same)
+    for options in ({"decoder_start_token_id": 5}, {"decoder_input_ids": torch.tensor([[5], [5]])}):
+        expected = "generate: expected decoder_start_token_id to be 2, as in training, found 5; give 2"
+        if "decoder_input_ids" in options:  # transformers puts the start symbol before them
+            assert (model.generate(source, max_new_tokens=4, **options)[:, :2] == torch.tensor([2, 5])).all()
+            continue
+        with pytest.raises(DataError, match=expected):
+            model.generate(source, max_new_tokens=4, **options)
+    with pytest.raises(DataError, match="expected no forced_bos_token_id, since training forces no .*, found 5; set"):
+        model.generate(source, max_new_tokens=4, forced_bos_token_id=5)
+    previous = model.head.previous(targets)
+    labels = targets.masked_fill(targets == 1, -100)
+    loss = model(input_ids=source, labels=labels).loss
+    torch.testing.assert_close(model(input_ids=source, labels=labels, decoder_input_ids=previous).loss, loss)
+    for other in (targets, previous.where(previous != 2, 5), previous[:, 1:]):
+        with pytest.raises(DataError, match="expected decoder_input_ids that are `</s>` and the labels, found others"):
+            model(input_ids=source, labels=labels, decoder_input_ids=other)
+    with pytest.raises(DataError, match="expected the first of decoder_input_ids to be 2, as in training, found 4"):
+        model(input_ids=source, decoder_input_ids=targets)
+
+
 def test_the_trainer_goes_on_from_its_checkpoints_and_generates_in_evaluations(tmp_path: Path) -> None:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
