@@ -580,8 +580,9 @@ class LogLinearHead(nn.Module):
         asked = {} if previous is None else {"previous": previous}
         previous = self.previous(targets) if previous is None else previous
         self._check(hidden, targets=targets, **asked)
-        if asked and not torch.compiler.is_compiling() and torch.equal(previous, targets):
-            if bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any()):  # a block may be one word
+        if asked and not torch.compiler.is_compiling():
+            several = bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any())  # a block may be one word
+            if several and torch.equal(previous, targets):
                 raise DataError(
                     "LogLinearHead.loss: expected `previous`, the token before each target, `</s>` first, found the "
                     "targets themselves; leave it out, or give head.previous(targets)"
