@@ -173,22 +173,22 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         smoothing = self.config.label_smoothing if self.training else 0.0
         return Seq2SeqLMOutput(loss=head.loss_of(batch, targets, smoothing))
 
-    def _check_first(self, previous: Tensor, given: Tensor | None, targets: Tensor | None) -> None:
+    def _check_first(self, previous: Tensor, decoder_input_ids: Tensor | None, targets: Tensor | None) -> None:
         """Raise DataError for decoder_input_ids that are not what training reads.
 
         Args:
-            previous: `</s>` and the labels, or what was given.
+            previous: `</s>` and the labels, or decoder_input_ids.
         """
         head = self.head
-        if given is None:
+        if decoder_input_ids is None:
             return
-        same = given.shape == previous.shape
-        if targets is not None and not (same and bool(((given == previous) | targets.eq(head.pad)).all())):
+        same = decoder_input_ids.shape == previous.shape
+        if targets is not None and not (same and bool(((decoder_input_ids == previous) | targets.eq(head.pad)).all())):
             raise DataError(
                 "LogLinearMarian: expected decoder_input_ids that are `</s>` and the labels, found others; leave them "
                 "out beside labels"
             )
-        refuse_other_start(head, given, "LogLinearMarian: expected the first of decoder_input_ids")
+        refuse_other_start(head, decoder_input_ids, "LogLinearMarian: expected the first of decoder_input_ids")
 
     def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
         """Raises DataError: the words are those of the prior."""
@@ -325,9 +325,10 @@ class Search:
 
 def refuse_other_start(head: LogLinearHead, tokens: Tensor, expected: str) -> None:
     """Raise DataError where a row of tokens (B, T) does not begin as in training, with `</s>`."""
-    if bool((tokens[:, 0] != head.eos).any()):
-        found = int(tokens[:, 0][tokens[:, 0] != head.eos][0])
-        raise DataError(f"{expected} to be {head.eos}, as in training, found {found}; give {head.eos}")
+    first = tokens[:, 0]
+    if bool(first.ne(head.eos).any()):
+        other = int(first[first != head.eos][0])
+        raise DataError(f"{expected} to be {head.eos}, as in training, found {other}; give {head.eos}")
 
 
 def refuse_smoothed(forbidden: Tensor, gradient: Tensor) -> None:

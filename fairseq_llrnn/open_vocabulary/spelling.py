@@ -214,7 +214,7 @@ def draw_unknown(
 def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:
     """The most probable string of a class outside the vocabulary; always the same one."""
     drawn = draw(strings, of_class, DRAWN, np.random.default_rng(of_class), LONGEST)
-    known = set(map(chr, strings.characters.alphabet.characters.tolist()))
-    new = [string for string in drawn if string not in vocabulary and known.issuperset(string)]
+    letters = set(map(chr, strings.characters.alphabet.characters.tolist()))
+    new = [string for string in drawn if string not in vocabulary and letters.issuperset(string)]
     best = most_probable(strings, of_class, vocabulary, LONGEST, new)
     return best if best is not None else max(drawn, key=len) + drawn[0]
