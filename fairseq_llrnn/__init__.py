@@ -57,13 +57,17 @@ def load(path: str | os.PathLike[str], data: str | None = None, prior: str | Non
         DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind.
         PriorError: the prior does not fit.
     """
-    for logger in map(logging.getLogger, ("fairseq", "fairseq_llrnn")):  # fairseq reports while it is imported
-        if logger.level == logging.NOTSET:
-            logger.setLevel(logging.WARNING)
-    register()
-    model: TrainedModel = importlib.import_module("fairseq_llrnn.plugin.scoring.trained_model").TrainedModel(
-        os.fspath(path), data, prior
-    )
+    root, disabled = logging.getLogger(), logging.root.manager.disable
+    handlers, level = root.handlers[:], root.level
+    logging.disable(max(disabled, logging.INFO))  # fairseq reports while it is imported, and changes the root logger
+    try:
+        register()
+        module = importlib.import_module("fairseq_llrnn.plugin.scoring.trained_model")
+        model: TrainedModel = module.TrainedModel(os.fspath(path), data, prior)
+    finally:
+        logging.disable(disabled)
+        root.handlers[:] = handlers
+        root.setLevel(level)
     return model
 
 

@@ -246,13 +246,14 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    postponed, since = 0, 0.0  # the last signal, and when the first came
+    postponed, since, is_raised = 0, 0.0, False  # the last signal, when the first came, whether it was raised
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal postponed, since
+        nonlocal postponed, since, is_raised
         since = since or time.monotonic()
         postponed = postponed if number == signal.SIGALRM and postponed else number
-        if not _is_importing(frame):
+        is_raised = not _is_importing(frame)
+        if is_raised:
             raise KeyboardInterrupt(postponed)
         if time.monotonic() - since > MOST_DELAY:
             os.write(2, b"llrnn: interrupted\n")  # a print may be under way
@@ -278,6 +279,8 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
         sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)
+        if postponed and not is_raised:  # the command ended before the next alarm
+            raise KeyboardInterrupt(postponed)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from automata import string_weights
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
@@ -51,10 +51,11 @@ def test_accepts_what_pythons_own_accept(tmp_path_factory: pytest.TempPathFactor
     file = tmp_path_factory.mktemp("regex") / "some.regex"
     file.write_text(expression)
     words = WordList((*SPECIALS, "a", "b", "c"), np.array([0] * 4 + [5] * 3))
-    automaton = read_automaton(file, words).automaton
     pattern = re.compile(expression.replace(" ", ""))
     strings = [" ".join(s) for n in range(5) for s in itertools.product("abc", repeat=n)]
     expected = {s for s in strings if pattern.fullmatch(s.replace(" ", ""))}
+    assume(expected != {""})  # an error, see below
+    automaton = read_automaton(file, words).automaton
     assert set(string_weights(automaton, ("a", "b", "c"), 4, 4)) == expected
 
 
@@ -99,8 +100,10 @@ def test_bad_expressions(tmp_path: Path, text: str, message: str) -> None:
         read(tmp_path, text)
 
 
-def test_an_empty_expression_is_the_empty_string(tmp_path: Path) -> None:
-    assert language(read(tmp_path, "# nothing\n")) == {""}
+def test_the_empty_string_alone_is_an_error(tmp_path: Path) -> None:
+    for text in ("# nothing\n", "()", "a{0}"):
+        with pytest.raises(DataError, match="expected strings of words, found the empty string alone; fix the file"):
+            read(tmp_path, text)
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,10 @@ class Hostile:
 
 
 def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    for path, found in ((tmp_path / "nowhere.pt", "no such file"), (tmp_path, "a folder")):
-        assert explain("le", path=path).error == (
-            f"--path {path}: expected a checkpoint, found {found}; give the .pt file that training wrote"
-        )
+    other = "a checkpoint, or a folder of `llrnn export`, found another folder"
+    for path, expected in ((tmp_path / "nowhere.pt", "a checkpoint, found no such file"), (tmp_path, other)):
+        error = f"--path {path}: expected {expected}; give the .pt file that training wrote"
+        assert explain("le", path=path).error == error
 
 
 @pytest.mark.parametrize("keep", [0, 10, 0.3, 0.9])

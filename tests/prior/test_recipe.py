@@ -149,7 +149,7 @@ def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, sa
     ("given", "said"),
     [
         (["--recipe", "nowhere.toml"], "--recipe nowhere.toml: cannot be read: No such file or directory"),
-        (["--set", "suffixes"], "--set suffixes: expected KEY=VALUE, found no =; say e.g. words.keep_case=true"),
+        (["--set", "suffixes"], "--set suffixes: expected KEY=VALUE, found no =; say e.g. --set words.keep_case=true"),
         (["--set", "sufixes=2"], "--set sufixes=2: there is no key sufixes; did you mean suffixes?"),
         (["--set", "suffixes=0"], "--set suffixes: expected a number of at least 1, found 0; correct it"),
         ([], "--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE"),

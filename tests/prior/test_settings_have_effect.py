@@ -113,11 +113,10 @@ def answers(prior: Prior) -> Iterator[Any]:
     rows = [[2, *(FRENCH.index(word) for word in history.split())] for history in HISTORIES]
     longest = max(map(len, rows))
     previous = torch.tensor([row + [1] * (longest - len(row)) for row in rows])
-    with torch.no_grad():
-        for bound in (background.given(source), background.given(source, previous).cross_fitted(previous)):
-            states = bound.flat_states(previous)
-            weights = bound.log_weights(states).expand(len(states), -1)
-            yield weights.masked_fill(weights.isneginf(), -1e9).numpy().round(6)
+    for bound in (background.given(source), background.given(source, previous).cross_fitted(previous)):
+        states = bound.flat_states(previous)
+        weights = bound.log_weights(states).detach().expand(len(states), -1)
+        yield weights.masked_fill(weights.isneginf(), -1e9).numpy().round(6)
     if prior.open_words is not None:
         vocabulary = prior.open_words.vocabulary
         yield [vocabulary.word_shares.tolist(), str(vocabulary.__dict__)]

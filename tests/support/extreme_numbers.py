@@ -25,7 +25,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import torch
 from fuzz_targets import Target, check_said
-from hostile_priors import WrongProbabilitiesError
+from hostile_priors import WrongProbabilitiesError, after_forbidden
 from hostile_readers import FST, SYMBOLS, TEXT, readers, words
 
 from fairseq_llrnn.alignment.bitext import ParallelText
@@ -78,11 +78,13 @@ def check_sums(head: LogLinearHead) -> None:
     head.eval()
     with torch.no_grad():
         log_probs = head.log_probs(hidden, previous=previous, **columns)
-        _sum_to_one("of a batch", log_probs)
+        may_go_on = ~after_forbidden(log_probs, previous)  # a grammar has no word after one that it forbids
+        _sum_to_one("of a batch", log_probs[may_go_on])
         state = head.start(2, **columns)
         best, tokens = head.top_k(hidden[:, 0], state, log_probs.size(-1))
         _sum_to_one("of a search", best)
-        _sum_to_one("of a step", head.step(hidden[:, 1], head.advance(state, previous[:, 1])).word_log_probs())
+        stepped = head.step(hidden[:, 1], head.advance(state, previous[:, 1])).word_log_probs()
+        _sum_to_one("of a step", stepped[may_go_on[:, 1]])
     every = sorted(set(tokens[0].tolist()))  # the words of the first sentence, and the strings of its slots
     where = {name: value[:1] for name, value in columns.items()}
     losses = []

@@ -184,11 +184,17 @@ def _compute(prior: Prior) -> None:
         log_p = head.log_probs(hidden, **asked)
         if bool(torch.isnan(log_p).any()):
             raise WrongProbabilitiesError("NaN among the log-probabilities")
-        total = log_p.double().exp().sum(-1)
+        total = log_p.double().exp().sum(-1)[~after_forbidden(log_p, previous)]
         if bool(((total - 1).abs() > 1e-3).any()):
             worst = total.reshape(-1)[(total - 1).abs().argmax()].item()
             raise WrongProbabilitiesError(f"probabilities of a position sum to {worst}")
     head.embed(previous)
+
+
+def after_forbidden(log_probs: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+    """Whether a word before each position has no probability: (B, T, V), (B, T) -> (B, T)."""
+    of_words = log_probs[:, :-1].gather(2, previous[:, 1:].unsqueeze(2)).squeeze(2)
+    return torch.nn.functional.pad(of_words.isneginf().cumsum(1) > 0, (1, 0))
 
 
 def prior_targets(priors: dict[str, Path]) -> dict[str, Target]:

@@ -24,6 +24,7 @@ from fairseq_llrnn.cli.main import dispatch
 from fairseq_llrnn.evaluation.agreement import read_roles
 from fairseq_llrnn.evaluation.tallies import read_facts
 from fairseq_llrnn.evaluation.texts import count_words, read_texts
+from fairseq_llrnn.evaluation.training_words import words_of_text
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
@@ -70,12 +71,14 @@ def words() -> WordList:
 
 
 HUNSPELL_RULES = """SET UTF-8
-AF 4
+AF 5
 AF S # 1
 AF SN # 2
 AF F # 3
 AF N # 4
+AF C # 5
 FORBIDDENWORD F
+ONLYINCOMPOUND C
 SFX S Y 2
 SFX S 0 s [^sx]
 SFX S al aux/4 al
@@ -193,6 +196,7 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     "dictionary of hunspell": (
         ("3\n# comment\n \tpo:noun\nchat/1\nfaux/3\nmer/2\nroi\n", "3 of 5 words read; left out: 1 forbidden, 1 "
          "without a word"),
+        ("2\nchat/1\nterre/5\n", "1 of 2 words read; left out: 1 in compounds only"),
         ("3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n", "2 of 5 words read; left out: 1 forbidden, 2 without a form in the "
          "text"),
     ),
@@ -343,6 +347,7 @@ def readers() -> list[Reader]:
         Reader("counted text", "text", (TEXT.encode(),), _counted, names_file=False),
         text("text in pieces", "text", lambda path: PieceText.read([path], CONVENTIONS["sentencepiece"]), PIECES),
         text("text of a report", "text", lambda path: count_words(str(path)), TEXT),
+        text("text of a training", "text", lambda path: words_of_text(path, None), TEXT),
         text("forms of English", "lemma_lu.csv", lambda path: list(english_lemmas(path)), ENGLISH),
         text("parallel text", "text", _parallel, TEXT),
         Reader(
