@@ -62,7 +62,7 @@ def forbidden(importer: str, imported: str) -> str | None:
         return "nobody imports a system but itself"
     if within(imported, cli) and not within(importer, cli, f"{own}.commands", f"{own}.show", f"{own}.explain"):
         return "nobody imports cli but itself"
-    registers = importer == PACKAGE and imported == plugin
+    registers = importer == PACKAGE and within(imported, plugin)  # register() and load()
     if within(imported, plugin) and not within(importer, plugin, cli, systems, PACKAGE + ".__main__") and not registers:
         return "only cli, systems and register() import plugin"
     return None

@@ -32,7 +32,7 @@ def test_names_are_what_a_module_exports_or_defines() -> None:
     import fairseq_llrnn.functional
     import fairseq_llrnn.prior
 
-    assert list_api.public_names(fairseq_llrnn.functional) == ["log_linear_nll"]
+    assert list_api.public_names(fairseq_llrnn.functional) == ["log_linear_nll", "outside_autocast", "to_autocast"]
     assert {"Prior", "Recipe"} <= {*list_api.public_names(fairseq_llrnn.prior)}
     assert "register_background" in list_api.public_names(fairseq_llrnn.extend)
 

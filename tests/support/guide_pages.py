@@ -28,6 +28,7 @@ OF_BITEXT = (
 # What takes a reader an hour takes the test a moment: patterns, and what takes their place.
 SHORTENED = {
     r"--max-epoch \d+": "--max-epoch 1 --max-update 3",
+    r"--lr 0\.1 ": "--lr 0.01 ",  # after three updates, adagrad's first steps are all there is
     r"--max-len-b 50": "--max-len-b 9",
     r"max_steps=\d+": "max_steps=3",
     r"range\(0, len\(([^()]+)\), 50\)": r"range(0, min(100, len(\1)), 50)",  # batches of a loop of one's own

@@ -82,9 +82,12 @@ llrnn("show", place / "prior", code=2)
 NAMING = {
     "cli/test_help_examples.py": "makes what examples of views read",
     "plugin/test_split_batches.py": "one case with experts, left out without them",
+    "files/test_cells_of_tables.py": "all readers of tables, without those of systems that are gone",
     "files/test_read_counts.py": "lists readers of the whole package",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
+    "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
+    "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_benchmarks.py": "a script's option of the same name",
     "scripts/test_options_page.py": "options.md shows the options of systems, too",
