@@ -2,7 +2,8 @@
 
     python scripts/hunspell_dictionaries.py [--entries 300] /usr/share/hunspell/*.dic
 
-The script takes random entries of each dictionary, generates their forms, and asks hunspell (`pip install '.[hunspell]'`).
+The script takes random entries of each dictionary, generates their forms, and asks hunspell
+(`pip install '.[hunspell]'`).
 Two names of one file are one dictionary.
 """
 

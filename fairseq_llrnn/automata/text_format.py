@@ -118,10 +118,9 @@ def _has_two_symbols(path: Path | str) -> bool:
 
 def _fields(line: str) -> list[str]:
     """What blanks or tabs part; between tabs, an empty symbol is the empty one, and an empty end is dropped."""
-    cells = line.split("\t")
-    if "" not in map(str.strip, cells):
+    fields = [cell.strip() for cell in line.split("\t")]
+    if "" not in fields or any(len(field.split()) > 1 for field in fields):
         return line.split()
-    fields = [cell.strip() for cell in cells]
     while len(fields) in (2, 5, 6) and not fields[-1]:
         fields.pop()
     both = len(fields) == 5 or fields[2:] == ["", ""]

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import many, note, say_notes, warn
 from fairseq_llrnn.errors import OptionError, check_least
-from fairseq_llrnn.evaluation.texts import LineScore, TextScore, sum_of
+from fairseq_llrnn.evaluation.texts import NATS, LineScore, TextScore, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
@@ -27,7 +27,6 @@ EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt --per-word test.txt > surprisals.tsv",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
-NATS = {"bits": math.log(2), "nats": 1.0}  # of a unit
 SEEN, UNSEEN, NOT_CHECKED = "seen", "unseen", "_"
 
 
@@ -167,7 +166,7 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
     advice = check.advice(name, file)
     if advice is not None:
         warn(advice)
-    say_notes(unknown_remark(name, check.unknown, check.words, args.open, advice is not None))
+    say_notes(unknown_remark(name, check.unknown, check.words, args.open, check.explains_most()))
     if total.empty_lines:
         note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:

@@ -217,6 +217,9 @@ def characters_of(words: Sequence[str]) -> int:
     return sum(map(len, words)) + max(1, len(words))
 
 
+NATS = {"bits": math.log(2), "nats": 1.0}  # of a unit of surprisals
+
+
 @dataclass(frozen=True)
 class LineScore:
     """A line, scored word by word."""

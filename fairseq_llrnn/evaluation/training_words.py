@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.files.binary_text import read_binary_text
@@ -34,16 +35,19 @@ def words_of_text(path: Path | str, convention: Convention | None) -> frozenset[
 def training_words(dictionary: Path, convention: Convention | None) -> frozenset[str] | None:
     """Return the words of the training text next to a dictionary: `train.bin`, or a list of `llrnn export`.
 
-    Returns: the words without the special symbols; None if neither file is there.
+    Returns: the words without the special symbols; None if neither file is there, or `train.bin` cannot be read.
 
     Raises:
-        DataError: as `read_binary_text`.
+        DataError: the dictionary, or the list, cannot be read.
     """
     prefix, listed = dictionary.with_name("train"), dictionary.with_name(TRAINING_WORDS)
     if not prefix.with_suffix(".idx").is_file():
         return words_of_text(listed, None) if listed.is_file() else None
     symbols = load_dictionary(dictionary).symbols
-    tokens, lengths = read_binary_text(prefix, len(symbols))
+    try:
+        tokens, lengths = read_binary_text(prefix, len(symbols))
+    except DataError:  # of another --dataset-impl
+        return None
     if convention is None:
         return frozenset(symbols[token] for token in np.unique(tokens).tolist()) - {*SPECIALS}
     sentences = np.split(tokens, np.cumsum(lengths)[:-1])

@@ -38,7 +38,6 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
 from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
-from fairseq_llrnn.lexicon.languages.names import CODES
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",
@@ -249,9 +248,10 @@ def _are_strings(values: object) -> TypeGuard[list[str]]:
 
 
 REPEATED = "repeated"
-# what the columns of a table are called in its first row: so, or by their languages
-SOURCE_NAMES, TARGET_NAMES = ("source", "src", "term", "token"), ("target", "tgt", "trg", "translation")
-HEADER = {*SOURCE_NAMES, *CODES}, {*TARGET_NAMES, *CODES}
+# what the columns of a table are called in its first row; short codes of languages may be words (it, es, is)
+SOURCE_NAMES, TARGET_NAMES = ("source", "src", "sl", "term", "token"), ("target", "tgt", "trg", "tl", "translation")
+LANGUAGES = [name for name in CODES if len(name) > 3]
+HEADER = (*SOURCE_NAMES, *LANGUAGES), (*TARGET_NAMES, *LANGUAGES)
 
 
 def read_evidence_map(

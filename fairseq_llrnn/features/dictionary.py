@@ -247,7 +247,7 @@ class OpenWords:
 def counts_of_block(wanted: frozenset[str], block: Block) -> tuple[dict[str, int], int, set[str]]:
     """How often each word occurs, how many lines there are, and which of the `wanted` lines are among them."""
     text = block.text()
-    found = set(wanted.intersection(text.splitlines()) if wanted else ())
+    found = set(wanted.intersection(" ".join(line.split()) for line in text.splitlines()) if wanted else ())
     return dict(Counter(text.split())), block.num_lines, found
 
 

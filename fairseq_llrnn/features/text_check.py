@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fairseq_llrnn.files.text_lines import other_forms
+from fairseq_llrnn.files.text_lines import in_other_form, other_forms
 from fairseq_llrnn.lexicon.casing import case_key, is_lower
 
 logger = logging.getLogger(__name__)
@@ -90,6 +90,11 @@ class TextCheck:
             f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary in another case only, such as "
             f"{self.cased_example!r}: {fix}"
         )
+
+    def explains_most(self) -> bool:
+        """Return whether case, glued punctuation or the Unicode form is the reason for most unknown words."""
+        other = len(in_other_form(self.lacking, self.vocabulary))
+        return 2 * max(self.cased, self.glued) > self.unknown or 2 * other > len(self.lacking)
 
     def warn(self, paths: Sequence[Path | str]) -> None:
         """Log the advice on a text of some files."""

@@ -26,6 +26,8 @@ class Kind:
     search: tuple[tuple[str, ...], ...] = ()
 
 
+OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # no sampling with them
+
 KINDS = {
     "llrnn_language_modeling": Kind(
         "llrnn_lm",
@@ -33,7 +35,10 @@ KINDS = {
         ("sample_break_mode", "tokens_per_sample"),
         {},
         "llrnn eval-lm {data} --path {path} --gen-subset {subset}",
-        search=(("--sampling --beam 1", "--prefix-size", "--beam", "--nbest"), ("--sample-break-mode eos",)),
+        search=(
+            ("--sampling --beam 1", "--prefix-size", "--beam", "--nbest", *OF_BEAMS),
+            ("--sample-break-mode eos",),
+        ),
     ),
     "llrnn_translation": Kind(
         "llrnn_lstm",

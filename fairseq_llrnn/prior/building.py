@@ -294,8 +294,7 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
     """How much of the texts the dictionary lacks. check: of the counted text."""
     notes, unk, is_open = Counter[str](), words.symbols.index(UNK), options.open_vocabulary is not None
     text = f"--count-text {' '.join(as_paths(options.text))}"
-    is_explained = check.advice(text) is not None
-    notes.update(unknown_remark(text, check.unknown, check.words, is_open, is_explained))
+    notes.update(unknown_remark(text, check.unknown, check.words, is_open, check.explains_most()))
     if options.translations is not None:
         bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):

@@ -45,6 +45,7 @@ def test_what_fstprint_writes(tmp_path: Path) -> None:
         "0\t1\tle\tle\t0\n1\t2\t\t\t0\n2\t3\tchat\tchat\t0\n3\t0\n",
         "0\t1\tle\n1\t2\t\t0\n2\t3\tchat\n3\t\n",
         "0\t1\tle\tle\t\n1\t2\t<eps>\t<eps>\t\t\n2\t3\tchat\tchat\t\n3\t\n",  # with tabs at the ends
+        "0 1 le\t\n1 2 chat\t\n2\n",  # fields between blanks, a tab at the end
         "0 1 le le\n1\t2\t@0@\t@0@\n2 3\tchat chat\n3 \n",  # as foma writes it; blanks and tabs
     ],
 )

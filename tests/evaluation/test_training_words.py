@@ -34,6 +34,8 @@ def test_words_of_a_text_in_numbers(tmp_path: Path, name: str | None, words: set
     convention, dictionary = None if name is None else CONVENTIONS[name], tmp_path / "dict.txt"
     dictionary.write_text(DICTIONARY, encoding="utf-8")
     assert training_words(dictionary, convention) == words
+    (tmp_path / "train.idx").write_bytes(b"another --dataset-impl")
+    assert training_words(dictionary, convention) is None
     for end in ("idx", "bin"):
         (tmp_path / f"train.{end}").unlink()
     assert training_words(dictionary, convention) is None

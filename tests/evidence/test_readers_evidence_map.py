@@ -49,3 +49,11 @@ def test_errors(tmp_path: Path, text: str, says: str) -> None:
         read_evidence_map(path)
     assert str(caught.value).startswith(str(path))
     assert says in str(caught.value)
+
+
+def test_words_that_are_codes_of_languages_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "map.tsv"
+    path.write_text("it\tes\nis\test\n", encoding="utf-8")
+    assert read_evidence_map(path) == {"it": ("es",), "is": ("est",)}
+    path.write_text("SL\tTL\nis\test\n", encoding="utf-8")
+    assert read_evidence_map(path) == {"is": ("est",)}

@@ -60,7 +60,7 @@ TABLES: dict[str, tuple[Callable[[Path], object], tuple[str, str], tuple[str, ..
     ),
     "evidence map": (
         read_evidence_map, ("1,000|1 000", "kph|km / h"),
-        ("source|target", "en|fr", "English|French", "de-DE|cs_CZ"), "target|source",
+        ("source|target", "English|French"), "target|source",
     ),
     "terms": (
         _terms, ("house|maison|NOUN|maison|maisons".replace("n|m", "n~m"), "the sea|mer"),

@@ -8,7 +8,8 @@ from lexicons import read_conllu, read_unimorph
 from ud_values import unknown_values
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.readers.unimorph import FEATURES, PART_OF_SPEECH, tags_features
+from fairseq_llrnn.files.text_lines import is_header
+from fairseq_llrnn.lexicon.readers.unimorph import FEATURES, NAMES, PART_OF_SPEECH, tags_features
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -97,3 +98,15 @@ def test_errors(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         read_unimorph(path, lowercase=True)
     assert str(caught.value) in (f"{path}: {message}", f"{path}, {message}")
+
+
+@pytest.mark.parametrize(
+    "names", ["lemma\tform\tmorphology", "lemma\tinflected form\tgrammar", "lexeme\twordforms\ttags", "base\tword\tx"]
+)
+def test_a_header_may_have_other_names(names: str) -> None:
+    assert is_header(names.split("\t"), NAMES, "a.um, line 1")
+
+
+@pytest.mark.parametrize("row", ["lemma\tform\tV;PRS", "form\tforms\tN;PL", "word\twords\tN;PL"])
+def test_words_that_are_names_of_columns_are_words(row: str) -> None:
+    assert not is_header(row.split("\t"), NAMES, "a.um, line 1")

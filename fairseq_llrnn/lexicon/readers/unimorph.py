@@ -11,7 +11,7 @@ A fourth column, which says how newer files cut the form, is not read. Blank lin
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
@@ -101,12 +101,19 @@ def _is_bundle(cell: str) -> bool:
     return tag in PART_OF_SPEECH or bool(semicolon and _ud_features(tag))
 
 
+class _FeatureNames:
+    """What the column of features may be called: anything that is no tag and no name of another column."""
+
+    def __contains__(self, word: str) -> bool:
+        return not _ud_features(word) and word not in NAMES[0] and word not in NAMES[1]
+
+
 COLUMNS = ("lemma", "form", "features")
 # what they are called in the first row of a table
-NAMES = (
-    ("lemma", "lemmas"),
-    ("form", "forms", "word", "wordform", "inflected", "inflection"),
-    ("features", "feature", "feats", "tags", "tag", "msd", "bundle", "unimorph"),
+NAMES: tuple[Container[str], ...] = (
+    ("lemma", "lemmas", "lexeme", "base", "citation"),
+    ("form", "forms", "word", "words", "wordform", "wordforms", "inflected", "inflection"),
+    _FeatureNames(),
 )
 THREE_OR_MORE = range(len(COLUMNS), sys.maxsize)
 EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.evaluation.texts import NATS
 from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.features.dictionary import EOS
@@ -21,7 +23,6 @@ from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 MAX_TOKENS = 2048  # of a batch
-NATS = {"bits": math.log(2), "nats": 1.0}  # of a unit
 PER = ("word", "character", "sentence", "text")
 
 
@@ -52,6 +53,7 @@ class TrainedModel:
         self.model, self.task = self._scorer.model, self._scorer.task
         self.translates = self._scorer.languages is not None
         self._text: TextScorer | None = None if self.translates else TextScorer(self._scorer)
+        self._convention = CONVENTIONS.get("" if self._text is None else self._text.pieces or "")
 
     # ---- scores -----------------------------------------------------------------------------------------------------
 
@@ -98,17 +100,20 @@ class TrainedModel:
         rows = self._of_text(lines) if source is None else self._of_translations(lines, source)
         return [row._replace(surprisal=row.surprisal / NATS[unit]) for row in rows]
 
+    @cached_property
+    def _training_words(self) -> frozenset[str] | None:
+        return training_words(self._scorer.dictionaries[0], self._convention)
+
     def _of_text(self, lines: Sequence[str]) -> Iterator[Surprisal]:
         assert self._text is not None
-        convention = CONVENTIONS.get(self._text.pieces or "")
-        seen = training_words(self._scorer.dictionaries[0], convention)
+        seen = self._training_words
         for line in self._text.lines(lines):
             if line.too_long_for is not None:
                 raise DataError(
                     f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
                     f"made for, found {len(line.words):,}; break the line"
                 )
-            for position, (word, log_prob) in enumerate(line.per_word(convention), start=1):
+            for position, (word, log_prob) in enumerate(line.per_word(self._convention), start=1):
                 is_seen = None if seen is None else word == EOS or word in seen
                 yield Surprisal(line.number, position, word, -log_prob, is_seen)
 
