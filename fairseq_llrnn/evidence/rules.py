@@ -38,6 +38,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
 from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.lexicon.languages.names import CODES
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
     "mapped": "Evidence:Mapped",

@@ -88,8 +88,9 @@ def test_a_language_model(shell: Shell, world: World, model: Path, tmp_path: Pat
     ours = shell.run("llrnn", "eval-lm", world.data, "--path", model, "--gen-subset", "valid", "--cpu")
     loss = re.search(r"Loss \(base 2\): .*", bare.out)
     assert loss is not None
-    evaluated, result = told(ours)
+    evaluated, result, of_words, per_character = told(ours)
     assert evaluated.startswith("Evaluated ") and result == loss[0]
+    assert of_words.startswith("seen words: ") and per_character.startswith("Bits per character: ")
     assert ours.err == ""
 
     common = ["--path", model, *SEARCH, "--prefix-size", "2", "--gen-subset", "test1"]

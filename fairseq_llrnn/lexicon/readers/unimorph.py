@@ -104,8 +104,8 @@ def _is_bundle(cell: str) -> bool:
 class _FeatureNames:
     """What the column of features may be called: anything that is no tag and no name of another column."""
 
-    def __contains__(self, word: str) -> bool:
-        return not _ud_features(word) and word not in NAMES[0] and word not in NAMES[1]
+    def __contains__(self, word: object) -> bool:
+        return not _ud_features(str(word)) and word not in NAMES[0] and word not in NAMES[1]
 
 
 COLUMNS = ("lemma", "form", "features")

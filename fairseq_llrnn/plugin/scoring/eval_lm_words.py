@@ -36,7 +36,7 @@ class Tally:
     def __init__(self, dictionary: Any, convention: Convention | None, seen: frozenset[str] | None) -> None:
         """convention: of subword pieces. seen: the words of the training text; None: not known, or pieces."""
         self.dictionary, self.convention, self.seen = dictionary, convention, seen
-        self.tokens, self.bits = Counter[str](), Counter[str]()
+        self.tokens, self.bits = Counter[str](), dict.fromkeys((SEEN, UNSEEN, END), 0.0)
         self.characters = self.unknown = 0
 
     def add(self, tokens: list[int], log_probs: list[float]) -> None:
@@ -94,7 +94,7 @@ def words_of_eval_lm(data: str | None) -> Iterator[None]:
         return Tally(decoder.dictionary, CONVENTIONS.get(pieces or ""), seen)
 
     def tallying(usual: type) -> type:
-        class Scorer(usual):  # type: ignore[misc]
+        class Scorer(usual):
             def generate(self, models: list[Any], sample: Any, **named: Any) -> Any:
                 hypotheses = super().generate(models, sample, **named)
                 if not tallies:
