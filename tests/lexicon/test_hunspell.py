@@ -383,8 +383,11 @@ FORMS_IN = {
 }  # fmt: skip
 
 
+# Hungarian takes two minutes
 @needs_hunspell
-@pytest.mark.parametrize("name", list(FORMS_IN))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "hu_HU" else []) for name in FORMS_IN]
+)
 def test_dictionaries_of_debian(name: str) -> None:
     if not (DEBIAN / f"{name}.dic").exists():
         pytest.skip(f"there is no {DEBIAN}/{name}.dic")
