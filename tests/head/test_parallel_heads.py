@@ -9,18 +9,17 @@ from pathlib import Path
 import parallel_heads
 import pytest
 from hostile_priors import make_priors
-from shell import rendezvous
 
 
+@pytest.mark.slow  # it once waited for ten minutes next to other tests
 @pytest.mark.parametrize("how, kind", [("ddp", "Parameter"), ("fsdp", "DTensor")])
 def test_two_processes_train_what_one_trains(how: str, kind: str, tmp_path: Path) -> None:
     """Over a mixture whose weights the network chooses, with one table for input and output."""
     prior = make_priors(tmp_path)["combined"]
-    variables = {**os.environ, **rendezvous(2), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, parallel_heads.__file__, str(prior), how]
+    variables = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, parallel_heads.__file__, str(prior), how, str(tmp_path / "store")]
     running = [
-        subprocess.Popen(command, env={**variables, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
-        for rank in range(2)
+        subprocess.Popen([*command, str(rank)], env=variables, stdout=subprocess.PIPE, text=True) for rank in range(2)
     ]
     for process in running:
         found = json.loads(process.communicate()[0])

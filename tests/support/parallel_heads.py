@@ -1,6 +1,8 @@
 """One of two processes that train a head together, by torch's DDP or FSDP2 on a CPU, and alone.
 
-    parallel_heads PRIOR ddp|fsdp
+    parallel_heads PRIOR ddp|fsdp STORE RANK
+
+STORE is a file by which the two processes find each other.
 
 A line of JSON has the largest difference between its weights and those of a head that has seen both batches.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -45,9 +48,10 @@ def trained(model: nn.Module, batches: list[list[Tensor]]) -> None:
         optimizer.step()
 
 
-def main(prior: str, how: str) -> None:
-    distributed.init_process_group("gloo")
-    rank, size = distributed.get_rank(), distributed.get_world_size()
+def main(prior: str, how: str, store: str, rank: int, size: int = 2) -> None:
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
+    )
     torch.manual_seed(1)
     alone = Model(Prior.load(Path(prior))).double()
     together = Model(alone.head.prior).double()
@@ -75,4 +79,4 @@ def main(prior: str, how: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:4], int(sys.argv[4]))
