@@ -229,12 +229,14 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
         "warning: 2 of the 5 tokens of stdin are outside the dictionary (40.0%) and count as <unk>. With so many, a "
     )
     assert "lower" not in closed.err  # zoé is no word of the dictionary either
-    capitals = shell.run("llrnn", "score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err
+    capitals = shell.run("llrnn", "score", "--path", model, stdin="Le CHAT xyzzy VOIT Zoé\n").err
     assert (
-        "warning: stdin: 2 of 5 words are in the dictionary in another case only, such as 'Le': lower-case it (sed "
+        "warning: stdin: 3 of 5 words are in the dictionary in another case only, such as 'Le': lower-case it (sed "
         "'s/.*/\\L&/' TEXT > TEXT.lower)\n"
-        "note: 4 of the 5 tokens of stdin are outside the dictionary (80.0%) and count as <unk>\n"
+        "note: 5 of the 5 tokens of stdin are outside the dictionary (100.0%) and count as <unk>\n"
     ) in capitals
+    foreign = shell.run("llrnn", "score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err  # case explains half
+    assert "warning: 1 of the 5 tokens of stdin are words of the dictionary: is it of the text's language" in foreign
     glued = shell.run("llrnn", "score", "--path", model, stdin="le chat. le chat, voit\n").err
     assert "warning: stdin: punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it (sacremoses" in glued
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
