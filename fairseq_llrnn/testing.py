@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
 from fairseq_llrnn.backgrounds.masses import each_row
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
 
@@ -47,7 +47,7 @@ def check_background(
     """Assert every law on random histories of words.
 
     Args:
-        background: any, before `given`. Its parameters' gradients are left as they were.
+        background: any, before `bind`. Its parameters' gradients are left as they were.
         source: (N, L) source tokens of so many rows, for a background that depends on them.
         hidden: (N · 4, H) hidden states of N rows of four positions, for one whose weights the network chooses
             (`with_hidden`).
@@ -66,7 +66,7 @@ def check_background(
     if isinstance(whole, ContextClasses):
         raise TypeError(
             "check_background: expected a background without classes of its own in a context, found those of "
-            f"{type(whole.source).__name__}; use check_context_classes(background.given(source), history)"
+            f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
     states = _by_step(whole, history)
     with torch.no_grad():  # as a search asks; what answers about one state share is made once
@@ -84,7 +84,7 @@ def check_background(
     _reordering_commutes(bound, history, states[-1])
     _positions_equal_steps(bound, history)
     _gradients_are_finite(bound, history)
-    cross_fitted = whole.cross_fitted(history)
+    cross_fitted = bound.of(history, cross_fitted=True)
     with torch.no_grad():
         _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
     _positions_equal_steps(bound, history, cross_fitted=True)
@@ -106,19 +106,18 @@ class _Conditions:
     source: Tensor | None
     hidden: Tensor | None
 
-    def of(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> Background:
+    def of(
+        self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False
+    ) -> BoundBackground:
         """Bound to the conditions of all positions of `history` (N, T), or of the rows `order`."""
-        background = self.background
-        if self.source is not None:
-            background = background.given(self.source if order is None else self.source[order])
-        if cross_fitted:
-            background = background.cross_fitted(history)
-        if self.hidden is not None:
-            hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
-            background = background.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
-        return background
+        source = self.source if self.source is None or order is None else self.source[order]
+        background = self.background.bind(source, history if cross_fitted else None)
+        if self.hidden is None:
+            return background
+        hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
+        return background.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
 
-    def at(self, background: Background, t: int, order: Tensor | None = None) -> Background:
+    def at(self, background: BoundBackground, t: int, order: Tensor | None = None) -> BoundBackground:
         """What `of` returned, as a search has it at step t."""
         if self.hidden is None:
             return background
@@ -148,7 +147,7 @@ def _holds(law: str, condition: bool) -> None:
 class _Laws:
     """Those of one step: N states, answers broadcast to N rows."""
 
-    def __init__(self, background: Background, state: Tensor, history: Tensor) -> None:
+    def __init__(self, background: BoundBackground, state: Tensor, history: Tensor) -> None:
         self.background, self.state, self.rows = background, state, len(history)
         self.class_of, self.num_classes = background.class_of, background.num_classes
         self.mass = self._wide(background.log_mass(state))
@@ -182,7 +181,7 @@ class _Laws:
         answers = self.background.log_mass_of(self.state, classes)
         _close("log_mass_of is an entry of log_mass", answers, self.mass.gather(1, classes.unsqueeze(1)).squeeze(1))
 
-    def best_members_are_best(self, limited: Background | None = None) -> None:
+    def best_members_are_best(self, limited: BoundBackground | None = None) -> None:
         background, shares = self.background, self.shares
         if limited is not None:
             background, shares = limited, self._wide(limited.log_shares(self.state))
@@ -242,7 +241,7 @@ class _Laws:
         _close("masses of one class are an entry of log_mass", each, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
-        limited = self.background.within(remaining)
+        limited = self.background.with_max_length(remaining)
         after = self._wide(limited.log_shares(self.state))
         _same("no limit changes a mass", self._wide(limited.log_mass(self.state)), self.mass)
         lost = after.isneginf()
@@ -274,7 +273,7 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     batch, time = history.shape
     background = bound.of(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
-    flat, masses = background.along(history)
+    flat, masses = background.teacher_forced(history)
     mass = masses.dense().view(batch, time, -1).detach()
     shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
     share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
@@ -290,7 +289,7 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     _close("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
 
 
-def _by_step(background: Background, history: Tensor) -> list[Tensor]:
+def _by_step(background: BoundBackground, history: Tensor) -> list[Tensor]:
     """The states before each word of histories (N, T): T of (N, …)."""
     states = [background.start(len(history))]
     for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which no state machine reads
@@ -303,7 +302,7 @@ def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
     if not parameters:
         return
     background = bound.of(history)
-    states, masses = background.along(history)
+    states, masses = background.teacher_forced(history)
     mass, share = masses.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
@@ -318,7 +317,7 @@ Changes = Callable[[ContextClasses, Tensor, Weights], None]  # by a subclass tha
 NONE = torch.tensor(-math.inf, dtype=torch.float64)
 
 
-def weights_of(background: Background, state: Tensor, changes: Changes | None = None) -> Weights:
+def weights_of(background: BoundBackground, state: Tensor, changes: Changes | None = None) -> Weights:
     """The definition, word by word: the weights below, <unk>'s by its factor, and what the source adds to its words."""
     if not isinstance(background, ContextClasses):
         return [dict(enumerate(row)) for row in background.log_weights(state).expand(len(state), -1).double()]
@@ -338,7 +337,7 @@ def weights_of(background: Background, state: Tensor, changes: Changes | None = 
     return result
 
 
-def class_of(background: Background, state: Tensor, row: int, token: int) -> int:
+def class_of(background: BoundBackground, state: Tensor, row: int, token: int) -> int:
     """The class of a word with a weight: that of the last source that takes it out of another."""
     if not isinstance(background, ContextClasses):
         return int(background.class_of[token])
@@ -348,7 +347,7 @@ def class_of(background: Background, state: Tensor, row: int, token: int) -> int
     return class_of(background.base, background.below(state), row, token)
 
 
-def masses_of(background: Background, state: Tensor, weights: Weights) -> Tensor:
+def masses_of(background: BoundBackground, state: Tensor, weights: Weights) -> Tensor:
     """The mass of every class, as the sum over its words: (N, C + J) float64."""
     rows = []
     for row, by_word in enumerate(weights):
@@ -375,7 +374,7 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     _check_words(background.source, background.source.start(len(history)), "at the beginning")
     states = background.flat_states(history)
     targets = history.roll(-1, 1)
-    masses = background.along(history)[1].dense().view(*history.shape, -1)
+    masses = background.teacher_forced(history)[1].dense().view(*history.shape, -1)
     shares = background.log_share(states, targets.flatten()).view_as(targets)
     before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
     of_targets = background.classes(before, targets.flatten()).view_as(targets)

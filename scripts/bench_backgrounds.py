@@ -46,7 +46,7 @@ from measuring import add_device_option, add_threads_option, check_device, clock
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
@@ -141,8 +141,8 @@ class LanguageModel(nn.Module):
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
         hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
-        background = self.background.cross_fitted(previous)
-        states, masses = background.along(previous)
+        background = self.background.bind(text=previous)
+        states, masses = background.teacher_forced(previous)
         share = background.log_share(states, target.flatten())
         classes = self.output.class_of[target.flatten()]
         log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, masses, share)
@@ -245,7 +245,8 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         class_of, prior.output.num_classes, weights, large_grammar(len(prior.symbols), GRAMMAR_STATES)
     )
     product = Product([grammar.float().to(device), background])
-    static, model = prior.background().to(device), LanguageModel(prior).to(device)
+    product, background = product.bind(), background.bind()
+    static, model = prior.background().to(device).bind(), LanguageModel(prior).to(device)
     rows, bias = model.output.composed()
     composed = rows.detach(), bias.detach()
     hidden = torch.randn(HYPOTHESES, H, device=device)
@@ -259,7 +260,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         classes = class_log_probs(fresh, static.log_mass(state))
         Distribution(classes).best_words(static, static.start(HYPOTHESES), BEST)
 
-    def step(of: Background, before: Tensor, changed: Tensor) -> None:
+    def step(of: BoundBackground, before: Tensor, changed: Tensor) -> None:
         of.masses(of.advance(before, tokens)).correct(changed)
 
     parts: dict[str, Callable[[], object]] = {

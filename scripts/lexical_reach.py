@@ -55,7 +55,7 @@ def slots_of(prior: Prior, sources: Sequence[Sequence[int]]) -> list[set[int]] |
         return None
     background, found = prior.background(), []
     for source in sources:
-        layer = strings_in(background.given(torch.tensor([source], dtype=torch.long)))
+        layer = strings_in(background.bind(torch.tensor([source], dtype=torch.long)))
         found.append(set() if layer is None else set(layer.source.words(torch.tensor(0)).tolist()))
     return found
 

@@ -30,7 +30,7 @@ def test_evidence() -> None:
     states = torch.randn(*source.shape, 2, dtype=torch.float64)
     hidden = torch.randn(*targets.shape, head.hidden_size, dtype=torch.float64)
     phi = check_class_features(head, hidden, targets, source, states)["slot_rows"]
-    table, bound = prior.offers(), head.background.given(source)
+    table, bound = prior.offers(), head.background.bind(source)
     assert table is not None and isinstance(bound, ContextClasses) and isinstance(bound.source, EvidenceSlots)
     rows = {(int(i), offer.word): table.rows[offer.row] for i, _, offers in table.offered(source.numpy())
             for offer in offers}  # fmt: skip

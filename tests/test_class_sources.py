@@ -65,7 +65,7 @@ def make(prior: Prior) -> tuple[LogLinearHead, Tensor, Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("evidence", [False, True])
 def test_the_law_and_sums_of_one(dates: ModuleType, evidence: bool) -> None:
     head, source, states, target, hidden = make(build(evidence))
-    check_context_classes(head.background.given(source), torch.randint(0, len(FRENCH), (4, 5)))
+    check_context_classes(head.background.bind(source), torch.randint(0, len(FRENCH), (4, 5)))
     given = {"source": source, "source_states": states, "previous": head.previous(target)}
     log_probs = head.log_probs(hidden, **given)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(target.shape, dtype=torch.float64))
@@ -196,7 +196,7 @@ def test_a_model_without_strings_says_unk_of_them_all_alike(dates: ModuleType) -
     from fairseq_llrnn.plugin.search.columns import with_unknown_slots
 
     head, source, *_ = make(build(evidence=True))
-    bound = head.background.given(source)
+    bound = head.background.bind(source)
     states, answer = bound.start(4), torch.randn(4, len(FRENCH)).log_softmax(1)
     wide = with_unknown_slots(answer, bound, states, head.unk)
     torch.testing.assert_close(wide.exp().sum(1), torch.ones(4))
@@ -285,7 +285,7 @@ def another_shape(source: Any) -> None:
 )
 def test_what_a_source_itself_breaks_is_named(dates: ModuleType, change: Callable[[Any], None], says: str) -> None:
     head, source, *_ = make(build())
-    bound = head.background.given(source)
+    bound = head.background.bind(source)
     assert isinstance(bound, ContextClasses)
     change(bound.source)
     with pytest.raises(AssertionError, match=says):
@@ -304,7 +304,7 @@ def test_context_classes_have_a_check_of_their_own(dates: ModuleType) -> None:
 def test_strings_of_evidence_stand_in_front_of_those_of_others(dates: ModuleType) -> None:
     head, source, *_ = make(build(evidence=True))
     assert isinstance(head.background, EvidenceBackground)
-    bound = head.background.given(source)
+    bound = head.background.bind(source)
     inner, outer = (layer for layer, _ in layers_of(bound, bound.start(4), (4, 1)))
     assert isinstance(inner.source, dates.DateClasses) and (inner.source.words(torch.arange(4))[2] == NO_WORD).all()
     assert outer is bound

@@ -40,13 +40,13 @@ def best_weight(first: np.ndarray, second: np.ndarray) -> float:
 @torch.inference_mode()
 def ngram_log_probs(prior: Prior, sentences: Sequence[Sequence[str]]) -> np.ndarray:
     """log b(x | K) of every word, or of <unk> in its place, and of every end: (N,) in nats; b sums to one."""
-    background, end = prior.background(), prior.index(EOS)
+    background, end = prior.background().bind(), prior.index(EOS)
     number = {symbol: i for i, symbol in enumerate(prior.symbols)}
     found = []
     for words in sentences:
         ids = [*(number.get(word, number[UNK]) for word in words), end]
         targets, previous = torch.tensor(ids), torch.tensor([[end, *ids[:-1]]])  # shape: (T + 1,), (1, T + 1)
-        states, masses = background.along(previous)
+        states, masses = background.teacher_forced(previous)
         classes = background.classes(states, targets)
         of_class = masses.dense().log_softmax(-1).gather(1, classes.unsqueeze(1)).squeeze(1)
         found.append((of_class + background.log_share(states, targets)).double().numpy())

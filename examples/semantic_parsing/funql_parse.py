@@ -51,7 +51,7 @@ class Mask:
     def __init__(self, prior: Path, source: Dictionary, target: Dictionary) -> None:
         loaded = Prior.load(str(prior))
         loaded.check_dictionary(target.symbols, "the model's dictionary")
-        self.background = loaded.background(has_source=True)
+        self.background = loaded.background(has_source=True).bind()
         # no question offers a name that no training question had: that reads as <unk>, like other unknown words
         self.names = [
             (source.indices.get(name, -1), target.index(name)) for name in target.symbols if kind_of_name(name)
@@ -68,7 +68,7 @@ class Mask:
         """0 for the words that may follow, and from which a form can be completed in time; −inf for others: (V,)."""
         if prefix and torch.isneginf(self.words_after(prefix[:-1])[prefix[-1]]):
             return self.words_after(prefix[:-1]).clone().fill_(float("-inf"))  # a beam of few forms, filled up
-        background = self.background.within(LONGEST + 1 - SPARE - len(prefix))
+        background = self.background.with_max_length(LONGEST + 1 - SPARE - len(prefix))
         forbidden = torch.isneginf(background.log_shares(self.state(prefix))[0])
         return torch.zeros(len(forbidden)).masked_fill(forbidden, float("-inf"))
 

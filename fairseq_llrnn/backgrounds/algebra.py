@@ -2,8 +2,8 @@
 
 Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
-`Combined` is what they share: conditions and limits are passed on to the parts, whose states stand side by side. Unless
-a subclass says otherwise, every part must allow a word.
+`Combined` modules hold the parts. `BoundCombined` binds them to a batch and puts their states side by side. By default,
+every part must allow a word.
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
 are kept bit by bit. Only a part with `growth` may have a state that gets wider.
@@ -20,23 +20,24 @@ Where a part lists all words that it allows (a grammar), only these are looked a
 weights of E words. Else, where all parts have a root, the product of the roots is the root, and listed is what any part
 lists.
 
-`BySource` is a background that a source sentence makes another one; without a source it is the background below.
+`BySource` is a background that depends on the source sentence; without a source it is the background below.
 
     BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
 from fairseq_llrnn.backgrounds.masses import ExplicitWeights, side_by_side
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
@@ -59,110 +60,104 @@ class Combined(ExplicitBackground):
     """A background made of `parts`, over the same words and signatures."""
 
     parts: nn.ModuleList
+    bound: ClassVar[type[BoundCombined]]
 
-    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None) -> None:
+    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, lists_all: bool) -> None:
         """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
         super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
-        self.constant = True
-        self._take(parts)
-        self._forms: list[tuple[torch.Size, torch.dtype]] = []  # of the parts' states: shape behind N, type
-
-    def _take(self, parts: Sequence[Background]) -> None:
-        self.parts = nn.ModuleList(parts)
-        self.constant = self.constant and all(part.constant for part in parts)  # a source may bring a context in
-        self.growth = sum(part.growth for part in parts)
-        self.sparse = self.root is not None and not self.constant
+        self.parts, self.lists_all = nn.ModuleList(parts), lists_all
 
     def each(self) -> list[Background]:
         """The parts."""
         return [part for part in self.parts if isinstance(part, Background)]
 
-    def with_parts(self, parts: Sequence[Background]) -> Self:
-        """This background with other parts in the place of its own; itself where they are its own."""
-        if all(new is old for new, old in zip(parts, self.parts, strict=True)):
-            return self
+    def gates(self, hidden_size: int) -> None:
+        for part in self.each():
+            part.gates(hidden_size)
+
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        rows = 1 if source is None and text is None else len(source if source is not None else text)  # type: ignore[arg-type]
+        return self.bound(self, [part.bind(source, text) for part in self.each()], rows)
+
+
+class BoundCombined(BoundExplicit):
+    """A Combined background in one batch or search."""
+
+    def __init__(self, module: Combined, parts: Sequence[BoundBackground], rows: int) -> None:
+        """parts: of the module, bound to so many sentences or rows of text; 1: to none."""
+        super().__init__(module)
         if any(part.num_classes != self.num_classes for part in parts):
             raise ValueError(
-                f"{type(self).__name__}: a part has classes of its own for this sentence; evidence and open words go "
+                f"{type(module).__name__}: a part has classes of its own for this sentence; evidence and open words go "
                 "around a product or mixture, not into it"
             )
-        combined = self.copied()
-        combined._take(parts)
-        return combined
+        self.lists_all = module.lists_all
+        self.constant = all(part.constant for part in parts)  # a source may bring a context in
+        self.growth = sum(part.growth for part in parts)
+        self.parts = list(parts)
+        states = [part.start(rows) for part in parts]
+        self._forms = [(state.shape[1:], state.dtype) for state in states]  # of the parts' states: shape after N, type
+        self.sparse = self.root is not None and not self.constant
+
+    def _with_parts(self, parts: list[BoundBackground]) -> Self:
+        """This background with other parts; itself if they are the same."""
+        if all(new is old for new, old in zip(parts, self.parts, strict=True)):
+            return self
+        other = copy.copy(self)
+        other.parts, other._last = parts, None
+        return other
 
     def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
         """What the parts list, of those that have a root."""
         return [weights for part, substate in self.of_parts(state) if (weights := part.explicit(substate)) is not None]
 
-    # ---- conditions and limits --------------------------------------------------------------------------------------
+    # ---- hidden states and limits -----------------------------------------------------------------------------------
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        return self._of_rows([part.given(source, leave_out) for part in self.each()], len(source))
+    def with_hidden(self, hidden: Tensor) -> BoundBackground:
+        return self._with_parts([part.with_hidden(hidden) for part in self.parts])
 
-    def cross_fitted(self, tokens: Tensor) -> Background:
-        return self._of_rows([part.cross_fitted(tokens) for part in self.each()], len(tokens))
-
-    def _of_rows(self, parts: list[Background], rows: int) -> Background:
-        combined = self.with_parts(parts)
-        if combined is not self:
-            combined._forms = []
-            combined.start(rows)
-        return combined
-
-    def gates(self, hidden_size: int) -> None:
-        for part in self.each():
-            part.gates(hidden_size)
-
-    def with_hidden(self, hidden: Tensor) -> Background:
-        return self.with_parts([part.with_hidden(hidden) for part in self.each()])
-
-    def for_rows(self, index: Tensor) -> Background:
-        return self.with_parts([part.for_rows(index) for part in self.each()])
+    def select_rows(self, index: Tensor) -> BoundBackground:
+        return self._with_parts([part.select_rows(index) for part in self.parts])
 
     def possible_words(self) -> Tensor:
-        return torch.stack([part.possible_words() for part in self.each()]).all(0)
+        return torch.stack([part.possible_words() for part in self.parts]).all(0)
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
 
-    def within(self, remaining: int) -> Background:
+    def with_max_length(self, remaining: int) -> BoundBackground:
         if self.unlimited(remaining):
             return self
-        limited = self.copied()
+        limited = copy.copy(self)
         limited.remaining = remaining
         return limited
 
     def unlimited(self, remaining: int) -> bool:
         """Whether this limit changes nothing."""
-        return all(part.within(remaining) is part for part in self.each())
+        return all(part.with_max_length(remaining) is part for part in self.parts)
 
     @property
     def closes(self) -> bool:
-        return any(part.closes for part in self.each())
+        return any(part.closes for part in self.parts)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        states = [part.start(n) for part in self.each()]
-        self._forms = self._forms or [(state.shape[1:], state.dtype) for state in states]
-        return torch.cat([_packed(state) for state in states], dim=1)
+        return torch.cat([_packed(part.start(n)) for part in self.parts], dim=1)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         after = [part.advance(substate, tokens) for part, substate in self.of_parts(state)]
         return torch.cat([_packed(substate) for substate in after], dim=1)
 
     def flat_states(self, previous: Tensor) -> Tensor:
-        self.start(len(previous))
-        return torch.cat([_packed(part.flat_states(previous)) for part in self.each()], dim=1)
+        return torch.cat([_packed(part.flat_states(previous)) for part in self.parts], dim=1)
 
-    def of_parts(self, state: Tensor) -> list[tuple[Background, Tensor]]:
+    def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
         """Each part, and its state."""
-        if not self._forms:
-            self.start(1)
         widths = [shape.numel() for shape, _ in self._forms]
         words = (state.size(1) - sum(widths)) // self.growth if self.growth else 0
         parts, place = [], 0
-        for part, (shape, dtype), width in zip(self.each(), self._forms, widths, strict=True):
+        for part, (shape, dtype), width in zip(self.parts, self._forms, widths, strict=True):
             end = place + width + words * part.growth
             parts.append((part, _unpacked(state[:, place:end], shape if part.growth == 0 else (end - place,), dtype)))
             place = end
@@ -180,8 +175,32 @@ def _unpacked(columns: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Te
     return columns.to(dtype).reshape(len(columns), *shape)
 
 
+class BoundTempered(BoundCombined):
+    """A Tempered background in one batch or search."""
+
+    module: Tempered
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        ((part, substate),) = self.of_parts(state)
+        weights = part.explicit(substate)
+        if weights is None:
+            return None
+        by = self.module.temperature
+        return replace(weights, log_weights=weights.log_weights / by, constant=weights.constant / by)
+
+    def dense_log_weights(self, state: Tensor) -> Tensor:
+        ((part, substate),) = self.of_parts(state)
+        return part.log_weights(substate) / self.module.temperature
+
+    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        ((part, substate),) = self.of_parts(state)
+        return part.log_weights_at(substate, rows, tokens) / self.module.temperature
+
+
 class Tempered(Combined):
     """b^(1/T)."""
+
+    bound = BoundTempered
 
     def __init__(self, part: Background, temperature: float) -> None:
         """temperature: T, of TEMPERATURES; 1 changes nothing.
@@ -191,47 +210,18 @@ class Tempered(Combined):
         """
         if not is_temperature(temperature):
             raise ValueError(f"temperature {temperature}: expected {temperature_range()}")
-        root = part.root_log_weights()
-        super().__init__([part], None if root is None else root / temperature)
-        self.temperature, self.lists_all = temperature, part.lists_all
-
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        ((part, substate),) = self.of_parts(state)
-        weights = part.explicit(substate)
-        if weights is None:
-            return None
-        by = self.temperature
-        return replace(weights, log_weights=weights.log_weights / by, constant=weights.constant / by)
-
-    def dense_log_weights(self, state: Tensor) -> Tensor:
-        ((part, substate),) = self.of_parts(state)
-        return part.log_weights(substate) / self.temperature
-
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        ((part, substate),) = self.of_parts(state)
-        return part.log_weights_at(substate, rows, tokens) / self.temperature
+        bound = part.bind()
+        root = bound.root_log_weights()
+        super().__init__([part], None if root is None else root / temperature, bound.lists_all)
+        self.temperature = temperature
 
 
-class Product(Combined):
-    """Π b_i.
+class BoundProduct(BoundCombined):
+    """A Product in one batch or search.
 
-    `steps_to_end` is the most that any part needs: exact where no more than one part (a grammar) cares when a string
-    ends, and a lower bound where several do, for the words that end one need not be those that end the other.
+    `steps_to_end` is the most that any part needs: exact if no more than one part (a grammar) limits where a string
+    ends, and a lower bound if several do, for the words that end one need not be those that end the other.
     """
-
-    def __init__(self, parts: Sequence[Background]) -> None:
-        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
-
-        Raises:
-            ValueError: no parts, or parts over other words or signatures.
-        """
-        check_parts("Product", parts)
-        closed = [part for part in parts if part.lists_all and part.root_log_weights() is not None]
-        roots = [part.root_log_weights() for part in (closed[:1] or parts)]
-        static_roots = [root for root in roots if root is not None]
-        whole = bool(static_roots) and len(static_roots) == len(roots)
-        super().__init__(parts, torch.stack(static_roots).sum(0) if whole else None)
-        self.lists_all = bool(closed)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
@@ -241,7 +231,7 @@ class Product(Combined):
         if self.lists_all:
             return self._of_the_closed(self.of_parts(state))
         explicit = self.explicit_of_parts(state)
-        roots = [root for part in self.each() if (root := part.root_log_weights()) is not None]
+        roots = [root for part in self.parts if (root := part.root_log_weights()) is not None]
         keys, log_weights = side_by_side(explicit, roots)
         rooted = [weights.rooted for weights in explicit if weights.rooted is not None]
         return ExplicitWeights(
@@ -252,7 +242,7 @@ class Product(Combined):
             rooted=torch.stack(rooted).all(0) if rooted else None,
         )
 
-    def _of_the_closed(self, parts: list[tuple[Background, Tensor]]) -> ExplicitWeights | None:
+    def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
         """What the first part allows that lists all of its words, weighed by the others, too."""
         which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
         part, substate = parts[which]
@@ -267,47 +257,39 @@ class Product(Combined):
         return sum(weights[1:], weights[0]).expand(len(state), -1)
 
 
+class Product(Combined):
+    """Π b_i."""
+
+    bound = BoundProduct
+
+    def __init__(self, parts: Sequence[Background]) -> None:
+        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+
+        Raises:
+            ValueError: no parts, or parts over other words or signatures.
+        """
+        check_parts("Product", parts)
+        bound = [part.bind() for part in parts]
+        closed = [part for part in bound if part.lists_all and part.root_log_weights() is not None]
+        roots = [part.root_log_weights() for part in (closed[:1] or bound)]
+        static_roots = [root for root in roots if root is not None]
+        whole = bool(static_roots) and len(static_roots) == len(roots)
+        super().__init__(parts, torch.stack(static_roots).sum(0) if whole else None, bool(closed))
+
+
 class BySource(Background):
-    """The background `base`, until `given(source)` is asked."""
+    """A background that depends on the source: `base` without one."""
 
-    def __init__(self, base: Background, bound: Callable[[Background, Tensor], Background] | None = None) -> None:
-        """bound: what it is, made of `base` given the source, and of the source (B, L), whose tokens carry no marks.
+    def __init__(
+        self, base: Background, by_source: Callable[[BoundBackground, Tensor], BoundBackground] | None = None
+    ) -> None:
+        """by_source: makes the bound background of `base`, bound, and of the source (B, L), whose tokens have no marks.
 
-        A subclass may say `given`, whose tokens may carry some.
+        A subclass may override `bind`, whose source tokens may have marks.
         """
         super().__init__(base.class_of, base.num_classes)
-        self.base, self._bound = base, bound
-        self.constant, self.growth = base.constant, base.growth
+        self.base, self.by_source = base, by_source
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        base = self.base.given(source, leave_out)
-        return base if self._bound is None else self._bound(base, plain(source))
-
-    def start(self, n: int) -> Tensor:
-        return self.base.start(n)
-
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.base.advance(state, tokens)
-
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self.base.log_weights(state)
-
-    def possible_words(self) -> Tensor:
-        return self.base.possible_words()
-
-    def with_hidden(self, hidden: Tensor) -> Background:
-        """As `within`: what `base` is."""
-        chosen = self.base.with_hidden(hidden)
-        return self if chosen is self.base else chosen
-
-    def within(self, remaining: int) -> Background:
-        """Within a limit it is what `base` is; itself where that changes nothing."""
-        limited = self.base.within(remaining)
-        return self if limited is self.base else limited
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.base.steps_to_end(state)
-
-    @property
-    def closes(self) -> bool:
-        return self.base.closes
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        base = self.base.bind(source, text)
+        return base if self.by_source is None or source is None else self.by_source(base, plain(source))

@@ -20,7 +20,7 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
 from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position
@@ -28,61 +28,48 @@ from fairseq_llrnn.ngrams.folds import folds_per_position
 LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
 
 
-class AutomatonBackground(AutomatonTables):
-    """b(q, x): the contract over the tables."""
+class BoundAutomaton(BoundBackground):
+    """An AutomatonBackground in one batch or search."""
 
     sparse = True
-    of_buffers = ("_only_member", "_best_of_entry", "_all_models")
 
-    def __init__(
-        self,
-        class_of: Tensor,
-        num_classes: int,
-        log_weights: Tensor,
-        automaton: Automaton,
-        with_folds: bool = False,
-    ) -> None:
-        """class_of, log_weights, automaton: as in AutomatonTables.
-
-        Args:
-            with_folds: whether the states of the cross-fitted models are here, too; without, `cross_fitted` makes them
-                when it needs them, for they take their time.
-        """
-        super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
-        self.automaton = automaton  # as given, the cross-fitted models included
-        self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
-        self.lists_all = not bool(self.rooted.any())
-        self.sentence_starts: Tensor | None = None  # (B, T) of a batch of cross-fitted text (`cross_fitted`)
+    def __init__(self, tables: AutomatonBackground, sentence_starts: Tensor | None = None) -> None:
+        """sentence_starts: (B, T) the first state of the sentence at each position of a cross-fitted text."""
+        super().__init__(tables.class_of, tables.num_classes)
+        self.tables, self.root, self.sentence_starts = tables, tables.root, sentence_starts
+        self.lists_all = tables.lists_all
+        self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
         if self.sentence_starts is not None:
             return self.sentence_starts[:, :1]
-        return self.starts[:1].expand(n, 1)
+        return self.tables.starts[:1].expand(n, 1)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.step(state.squeeze(1), tokens)[1].unsqueeze(1)
+        return self.tables.step(state.squeeze(1), tokens)[1].unsqueeze(1)
 
     def flat_states(self, previous: Tensor) -> Tensor:
+        tables = self.tables
         batch, time = previous.shape
         ends = previous == END
         ends[:, 0] = True  # the start symbol, whichever it is
-        starts = self.starts[:1].expand(batch, time)
+        starts = tables.starts[:1].expand(batch, time)
         if self.sentence_starts is not None:
             starts = self.sentence_starts[:, :time]
-        if self.memory is None:
+        if tables.memory is None:
             states = [starts[:, 0]]
             for t in range(1, time):
-                states.append(torch.where(ends[:, t], starts[:, t], self.step(states[-1], previous[:, t])[1]))
+                states.append(torch.where(ends[:, t], starts[:, t], tables.step(states[-1], previous[:, t])[1]))
             return torch.stack(states, dim=1).view(-1, 1)
         # every position reads its last words, in so many steps for all of them
         place = torch.arange(time, device=previous.device)
         begin = torch.where(ends, place, 0).cummax(1).values  # shape: (B, T), where the position's sentence begins
         here = starts
-        for back in reversed(range(self.memory)):
+        for back in reversed(range(tables.memory)):
             read = place - back
-            after = self.step(here.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
+            after = tables.step(here.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
             here = torch.where(read > begin, after.view(batch, time), here)
         return here.reshape(-1, 1)
 
@@ -92,20 +79,20 @@ class AutomatonBackground(AutomatonTables):
         return self.masses(state).dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self.mass(state.squeeze(1), classes)
+        return self.tables.mass(state.squeeze(1), classes)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.share(state.squeeze(1), tokens)
+        return self._share(state.squeeze(1), tokens)
 
     def masses(self, state: Tensor) -> Masses:
-        states = state.squeeze(1)
-        rows, entries = self.expand(self.chain[states], self.entry_offsets)
+        tables, states = self.tables, state.squeeze(1)
+        rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
         of_rows = Entries(
             rows=rows,
-            classes=self.entry_classes[entries],
-            added=self.added[entries],
-            only=None if self.all_rooted else ~self.rooted[states],
-            constant=self.costs[states, -1],
+            classes=tables.entry_classes[entries],
+            added=tables.added[entries],
+            only=None if tables.all_rooted else ~tables.rooted[states],
+            constant=tables.costs[states, -1],
         )
         return Masses(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
 
@@ -115,26 +102,26 @@ class AutomatonBackground(AutomatonTables):
         return self.root.word_log_weight
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        states = state.squeeze(1)
+        tables, states = self.tables, state.squeeze(1)
         keys, weights = [], []
-        for level in range(self.chain.size(1)):
-            rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
-            keys.append(rows * len(self.class_of) + self.arc_tokens[arcs])
-            weights.append(self.costs[states, level][rows] + self.arc_weights[arcs])
+        for level in range(tables.chain.size(1)):
+            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
+            keys.append(rows * len(self.class_of) + tables.arc_tokens[arcs])
+            weights.append(tables.costs[states, level][rows] + tables.arc_weights[arcs])
         if len(keys) == 1:
             (all_keys,), (log_weights,) = keys, weights
         else:
             all_keys, order = torch.cat(keys).sort(stable=True)
             first = all_keys.diff(prepend=all_keys[:1] - 1) > 0  # what fails less comes first, and overrules
             all_keys, log_weights = all_keys[first], torch.cat(weights)[order[first]]
-        if self.forbids:
+        if tables.forbids:
             allowed = ~log_weights.isneginf()
             all_keys, log_weights = all_keys[allowed], log_weights[allowed]
-        rooted = None if self.all_rooted else self.rooted[states]
-        return ExplicitWeights(len(self.class_of), all_keys, log_weights, self.costs[states, -1], rooted)
+        rooted = None if tables.all_rooted else tables.rooted[states]
+        return ExplicitWeights(len(self.class_of), all_keys, log_weights, tables.costs[states, -1], rooted)
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self._look_up(state.squeeze(1)[rows], tokens)[0]
+        return self.tables.look_up(state.squeeze(1)[rows], tokens)[0]
 
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
@@ -151,58 +138,54 @@ class AutomatonBackground(AutomatonTables):
 
     def _all_weights(self, states: Tensor) -> Tensor:
         """log b(q, x) of all words: (N, V)."""
-        weights = self.root.word_log_weight + self.costs[states, -1:]
-        if not self.all_rooted:
-            weights.masked_fill_(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        for level in reversed(range(self.chain.size(1))):  # what fails less comes later, and stays
-            rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
-            weights[rows, self.arc_tokens[arcs]] = self.costs[states[rows], level] + self.arc_weights[arcs]
+        tables = self.tables
+        weights = self.root.word_log_weight + tables.costs[states, -1:]
+        if not tables.all_rooted:
+            weights.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+        for level in reversed(range(tables.chain.size(1))):  # what fails less comes later, and stays
+            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
+            weights[rows, tables.arc_tokens[arcs]] = tables.costs[states[rows], level] + tables.arc_weights[arcs]
         return weights
 
     def _all_nexts(self, states: Tensor) -> Tensor:
         """The states after all words, somewhere for those that neither an arc nor the root has: (N, V)."""
+        tables = self.tables
         words = torch.arange(len(self.class_of), device=states.device)
-        after = self.after_no_arc(states.unsqueeze(1), words)
-        for level in reversed(range(self.chain.size(1))):
-            rows, arcs = self.expand(self.chain[states, level : level + 1], self.arc_offsets)
-            after[rows, self.arc_tokens[arcs]] = self.arc_nexts[arcs]
+        after = tables.after_no_arc(states.unsqueeze(1), words)
+        for level in reversed(range(tables.chain.size(1))):
+            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
+            after[rows, tables.arc_tokens[arcs]] = tables.arc_nexts[arcs]
         return after
 
     # ---- members of classes (search, slots) -------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
+        tables = self.tables
         if self.remaining is not None:
             return self._best_share_within(state)
         states = state.squeeze(1)
         # a class has the shares of the first state in the chain that changes it, or those of the root
         best = self.root.best_share(state).repeat(len(states), 1)
-        if not self.all_rooted:
-            best.masked_fill_(~self.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        for level in reversed(range(self.chain.size(1))):
-            rows, entries = self.expand(self.chain[states, level : level + 1], self.entry_offsets)
-            place = rows.mul_(self.num_classes).add_(self.entry_classes[entries])
-            best.view(-1).scatter_(0, place, self._best_of_entry[entries])
+        if not tables.all_rooted:
+            best.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+        for level in reversed(range(tables.chain.size(1))):
+            rows, entries = tables.expand(tables.chain[states, level : level + 1], tables.entry_offsets)
+            place = rows.mul_(self.num_classes).add_(tables.entry_classes[entries])
+            best.view(-1).scatter_(0, place, tables.best_of_entry[entries])
         return best
-
-    @cached_property
-    def _best_of_entry(self) -> Tensor:
-        """(E + 1,) the largest log share in the class of every entry; the last one has no meaning."""
-        states, classes = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1]
-        best = heaviest(self._lists(states, classes)) - self.mass(states, classes)
-        return functional.pad(best.clamp_max(0.0), (0, 1))
 
     def _best_share_within(self, state: Tensor) -> Tensor:
         """The best shares where a search is at its limit: (N, 1) -> (N, S)."""
-        states = state.squeeze(1)
+        tables, states = self.tables, state.squeeze(1)
         if self.remaining == 1:  # nothing but </s>
             best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
-            best[:, self.class_of[END]] = self.share(states, torch.full_like(states, END))
+            best[:, self.class_of[END]] = self._share(states, torch.full_like(states, END))
             return best
-        if bool(self.rooted[states].any()):
+        if bool(tables.rooted[states].any()):
             return super().best_share(state)  # all words: few automata mix, and few steps are near a limit
-        rows, arcs = self.expand(states.unsqueeze(1), self.arc_offsets)
-        words = self.arc_tokens[arcs]
-        weight = self.arc_weights[arcs].masked_fill(self.out_of_reach(words, self.arc_nexts[arcs]), NEGATIVE_INFINITY)
+        rows, arcs = tables.expand(states.unsqueeze(1), tables.arc_offsets)
+        words = tables.arc_tokens[arcs]
+        weight = tables.arc_weights[arcs].masked_fill(self.out_of_reach(words, tables.arc_nexts[arcs]), NEGATIVE_INFINITY)
         best = weight.new_full((len(states) * self.num_classes,), NEGATIVE_INFINITY)
         best = best.scatter_reduce(0, rows * self.num_classes + self.class_of[words], weight, reduce="amax")
         return log_difference(best.view(len(states), -1), self.log_mass(state))
@@ -211,28 +194,105 @@ class AutomatonBackground(AutomatonTables):
         states, of_class = state.expand_as(classes).flatten(), classes.flatten()
 
         def forbidden(which: Tensor, words: Tensor) -> Tensor:
-            return self.out_of_reach(words, self.step(states[which], words)[1])
+            return self.out_of_reach(words, self.tables.step(states[which], words)[1])
 
         limit = None if self.remaining is None else forbidden
-        values, tokens = best_of(self._lists(states, of_class), self.mass(states, of_class), k, limit)
+        values, tokens = best_of(self.tables.lists(states, of_class), self.tables.mass(states, of_class), k, limit)
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
         states, classes = state.expand_as(words).flatten(), self.class_of[words]
-        mass = self.mass(states, classes.flatten()).view_as(words)
-        share = log_difference(self.step(states, words.flatten())[0].view_as(words), mass)
+        mass = self.tables.mass(states, classes.flatten()).view_as(words)
+        share = log_difference(self.tables.step(states, words.flatten())[0].view_as(words), mass)
         # shape: (N, J, J), the words taken out of each word's class
         out = (classes.unsqueeze(2) == classes.unsqueeze(1)) & taken.unsqueeze(1)
         left = 1.0 - torch.where(out, share.exp().unsqueeze(1), 0.0).sum(2)
         rest = mass + left.clamp_min(0.0).log()
         row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
         if len(row) > 0:
-            weights, tokens = candidates(self._lists(state[row].squeeze(1), classes[row, column]), None)
+            weights, tokens = candidates(self.tables.lists(state[row].squeeze(1), classes[row, column]), None)
             gone = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
             rest = rest.index_put((row, column), weights.masked_fill(gone, NEGATIVE_INFINITY).logsumexp(1))
         return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
-    def _lists(self, states: Tensor, classes: Tensor) -> Iterator[Members]:
+    # ---- limits -----------------------------------------------------------------------------------------------------
+
+    def _share(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
+        weight, after = self.tables.step(states, tokens)
+        share = log_difference(weight, self.tables.mass(states, self.class_of[tokens]))
+        if self.remaining is None:
+            return share
+        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
+
+    def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
+        """Whether no end is in reach after a word that leads to the state `after`; any shape."""
+        assert self.remaining is not None
+        return (tokens != END) & (self.tables.steps[after] >= self.remaining)
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return self.tables.steps[state.squeeze(1)]
+
+    def with_max_length(self, remaining: int) -> BoundBackground:
+        if remaining > self.tables.farthest and self.tables.farthest < NO_END:
+            return self
+        limited = copy.copy(self)
+        limited.remaining = remaining
+        return limited
+
+    @property
+    def closes(self) -> bool:
+        return not self.tables.all_rooted
+
+
+class AutomatonBackground(AutomatonTables):
+    """b(q, x): the tables, and those of the cross-fitted models."""
+
+    of_buffers = ("_only_member", "best_of_entry", "_all_models")
+
+    def __init__(
+        self,
+        class_of: Tensor,
+        num_classes: int,
+        log_weights: Tensor,
+        automaton: Automaton,
+        with_folds: bool = False,
+    ) -> None:
+        """class_of, log_weights, automaton: as in AutomatonTables.
+
+        Args:
+            with_folds: whether to make the states of the cross-fitted models now. By default, `bind` makes them when
+                training needs them, because this takes time.
+        """
+        super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
+        self.automaton = automaton  # as given, the cross-fitted models included
+        self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
+        self.lists_all = not bool(self.rooted.any())
+
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        """In training, every sentence of the text is read from the start state of its fold."""
+        if text is None or self.folds is None:
+            return BoundAutomaton(self)
+        following = functional.pad(text[:, 1:], (0, 1), value=END)
+        folds = folds_per_position(following, END, PADDING, len(self.folds.starts) - 1)
+        return BoundAutomaton(self._all_models, self._all_models.starts[1 + folds])
+
+    @cached_property
+    def _all_models(self) -> AutomatonBackground:
+        """This background with the models of all folds."""
+        assert self.folds is not None
+        weights = self.root.word_log_weight.cpu()
+        background = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
+        return background.to(self.class_of.device)
+
+    @cached_property
+    def best_of_entry(self) -> Tensor:
+        """(E + 1,) the largest log share in the class of every entry; the last one has no meaning."""
+        states, classes = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1]
+        best = heaviest(self.lists(states, classes)) - self.mass(states, classes)
+        return functional.pad(best.clamp_max(0.0), (0, 1))
+
+    def lists(self, states: Tensor, classes: Tensor) -> Iterator[Members]:
         """Where members of classes come from in states, (M,) each: the arcs of every state in the chain, and the root.
 
         A word counts where it comes first; on a later arc, or in the root, it is overruled.
@@ -260,33 +320,3 @@ class AutomatonBackground(AutomatonTables):
         many = torch.where(self.rooted[states], root.class_support[classes], 0)
         of_root = root.ranked_members.__getitem__, root.ranked_weights, partial(has_arc, chain.size(1))
         yield Members(root.class_starts[classes], many, self.costs[states, -1], *of_root)
-
-    # ---- limits, training -------------------------------------------------------------------------------------------
-
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.steps[state.squeeze(1)]
-
-    def cross_fitted(self, tokens: Tensor) -> Background:
-        """Every sentence is read from the start of the fold that it is in; tokens: (B, T) as in the contract."""
-        if self.folds is None:
-            return self
-        text = functional.pad(tokens[:, 1:], (0, 1), value=END)
-        folds = folds_per_position(text, END, PADDING, len(self.folds.starts) - 1)
-        cross_fitted = copy.copy(self._all_models)
-        cross_fitted.sentence_starts = cross_fitted.starts[1 + folds]
-        return cross_fitted
-
-    @cached_property
-    def _all_models(self) -> AutomatonBackground:
-        """This background with the models of all folds."""
-        assert self.folds is not None
-        weights = self.root.word_log_weight.cpu()
-        background = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
-        return background.to(self.class_of.device)
-
-    def within(self, remaining: int) -> Background:
-        if remaining > self.farthest and self.farthest < NO_END:
-            return self
-        limited = copy.copy(self)
-        limited.remaining = remaining
-        return limited

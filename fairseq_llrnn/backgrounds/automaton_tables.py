@@ -123,13 +123,8 @@ class AutomatonTables(Background):
         }
         self.keep(**{name: torch.from_numpy(array) for name, array in arrays.items()})
         self.farthest = int(steps.max())
-        self.remaining: int | None = None  # the limit of a search step (`within`)
         if len(entry_keys):
             self._fill_added()
-
-    @property
-    def closes(self) -> bool:
-        return not self.all_rooted
 
     # ---- what the entries add ---------------------------------------------------------------------------------------
 
@@ -177,7 +172,7 @@ class AutomatonTables(Background):
 
     def _failing_weight(self, states: Tensor, tokens: Tensor) -> Tensor:
         """log b(f, x) of what states fail to: (M,), (M,) -> (M,)."""
-        return self._look_up(states, tokens, failing=True)[0] - self.costs[states, 1]
+        return self.look_up(states, tokens, failing=True)[0] - self.costs[states, 1]
 
     # ---- looking up -----------------------------------------------------------------------------------------------
 
@@ -191,10 +186,10 @@ class AutomatonTables(Background):
 
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """log b(q, x), and the state after it: (M,), (M,) -> (M,), (M,)."""
-        weight, arc, some = self._look_up(states, tokens)
+        weight, arc, some = self.look_up(states, tokens)
         return weight, torch.where(some, self.arc_nexts[arc], self.after_no_arc(states, tokens))
 
-    def _look_up(self, states: Tensor, tokens: Tensor, failing: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    def look_up(self, states: Tensor, tokens: Tensor, failing: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """log b(q, x), the arc that says so, and whether there is one: (M,) each.
 
         Args:
@@ -228,19 +223,6 @@ class AutomatonTables(Background):
         added = self.added[entries].masked_fill(~has_entry, 0.0).sum(1)
         mass = self.root.class_log_mass[classes] + self.costs[states, -1] + added
         return mass.masked_fill(~(self.rooted[states] | has_entry.any(1)), NEGATIVE_INFINITY)
-
-    def share(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
-        weight, after = self.step(states, tokens)
-        share = log_difference(weight, self.mass(states, self.class_of[tokens]))
-        if self.remaining is None:
-            return share
-        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
-
-    def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
-        """Whether no end is in reach after a word that leads to the state `after`; any shape."""
-        assert self.remaining is not None
-        return (tokens != END) & (self.steps[after] >= self.remaining)
 
     def expand(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """All that states (N, D) own, by row: the row of each, and its place from `offsets` on; none below 0."""

@@ -1,28 +1,30 @@
-"""What a background is: a state machine over tokens that weighs every next token.
+"""The interface of a background: a state machine over tokens that gives every next token a weight b(K, x).
 
 Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are natural logarithms; −inf forbids.
 
-    state = background.start(n)                    one state per hypothesis (first dimension n)
-    state = background.advance(state, tokens)      after the tokens (N,) were emitted
-    log_mass(state)           (N, S) or (1, S)     log Σ_{x∈σ} b(K, x)
-    log_share(state, tokens)  (N,)                 log b(K, x) − log B_K(σ(x))
+    module = prior.background()                    nn.Module: parameters and tables
+    bound  = module.bind(source, text)             a plain object for one batch or one search
 
-    bound = background.given(source)               the background of a batch of conditions C (source sentences)
+    state = bound.start(n)                         one state per hypothesis (first dimension n)
+    state = bound.advance(state, tokens)           after the tokens (N,) were emitted
+    bound.log_mass(state)          (N, S) or (1, S)    log Σ_{x∈σ} b(K, x)
+    bound.log_share(state, tokens) (N,)                log b(K, x) − log B_K(σ(x))
+    states, masses = bound.teacher_forced(previous)    all positions of a batch; masses.py has the masses
 
-A background that depends on a condition C is first asked for the one of this batch; any other answers with itself.
-Likewise `cross_fitted` (training on the text that it was estimated from) and `within` (a search with a limit of
-length). What training and searches read are `masses` (masses.py): rows of masses that states share, and few entries.
-Training is a search whose states are given: `along` a batch. Where words have classes of their own in a context
-(output/context_classes.py), there are more classes than the vocabulary has, and which class a token is of depends on
-the context: ask `classes`, not `class_of`.
+`bind` returns a `BoundBackground`. It depends on the source sentences of the batch, and in training on its text. Its
+methods `with_hidden`, `select_rows` and `with_max_length` return other bound objects. No module is made or copied for a
+batch, and nothing that a bound object computes outlives it.
 
-A subclass must supply `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V): everything else then has a
-slow, obviously right default, which a faster subclass overrides. fairseq_llrnn/testing.py checks that it says the
-same. Backgrounds form an algebra: algebra.py and mixture.py make one of others. What a background needs for that
-besides is `explicit`, where it can list the words that it weighs otherwise than its root (masses.py).
+If words have classes of their own in a context (output/context_classes.py), there are more classes than signatures, and
+the class of a token depends on the context: use `classes(state, tokens)` instead of `class_of`.
 
-The simplest background, `StaticBackground`, does not look at the context and has one weight per word, the same
-everywhere, as the paper's b(x): uniform, unigram, or weights from a file.
+A new background is a subclass of `Background` with `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V). If
+it depends on nothing else, it is its own bound object. All other methods have slow defaults; a faster override must
+return the same values, which fairseq_llrnn/testing.py checks. Backgrounds form an algebra (algebra.py, mixture.py). A
+background that can list the words whose weight differs from a static one implements `explicit` (explicit_background.py).
+
+The simplest background, `StaticBackground`, does not depend on the context: the paper's b(x), with uniform weights, a
+unigram, or weights from a file.
 """
 
 from __future__ import annotations
@@ -71,33 +73,34 @@ class ExactBuffers(nn.Module):
         return self
 
 
-class Background(ExactBuffers):
-    """Non-negative weights b(K, x) over the next token, known before training (module docstring)."""
+class BoundBackground:
+    """The weights b(K, x) of the next token in one batch or one search (module docstring)."""
 
     class_of: Tensor  # (V,) int64
-    constant = False  # whether a sentence gets the same answers in all of its states
+    num_classes: int  # S
+    constant = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with entries
     lists_all = False  # whether `explicit` lists every word that has weight
     growth = 0  # by how many columns a state gets wider with each word
-    of_buffers: tuple[str, ...] = ("_only_member",)  # cached properties, which live where the buffers live
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
-        super().__init__()
-        self.keep(class_of=class_of)
-        self.num_classes = num_classes
+        self.class_of, self.num_classes = class_of, num_classes
 
     # ---- what a subclass supplies -------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        """State of `n` hypotheses that have emitted nothing; a tensor whose first dimension is n."""
-        raise NotImplementedError
+        """Return the state of `n` hypotheses that have emitted nothing; the first dimension is n.
+
+        If the background was bound to source sentences, n is their number, and row i is of sentence i.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: call bind() first, or implement start")
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        """State after every hypothesis has emitted its token (N,)."""
+        """Return the state after every hypothesis has emitted its token (N,)."""
         raise NotImplementedError
 
     def log_weights(self, state: Tensor) -> Tensor:
-        """log b(K, x) for every word: (N, V), or (1, V) where it is the same for all hypotheses."""
+        """Return log b(K, x) for every word: (N, V), or (1, V) if it is the same for all hypotheses."""
         raise NotImplementedError
 
     @property
@@ -105,57 +108,21 @@ class Background(ExactBuffers):
         """As `constant`, of shares and classes alone: what changes may have other masses."""
         return self.constant
 
-    # ---- conditions -----------------------------------------------------------------------------------------------
+    # ---- hidden states, and searches with a limit -----------------------------------------------------------------
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        """The background of a batch of conditions C: `source` (B, L), source tokens padded with the source's pad.
+    def with_hidden(self, hidden: Tensor) -> BoundBackground:
+        """Bind the rows of hidden states (N, H): state row n, or position b·T + t, is of hidden row n.
 
-        Some may be strings, with numbers beyond the source dictionary.
-
-        `leave_out` (B, T), in training: the words of each target, <unk> where the dictionary lacks one. Their own part
-        in what was estimated from the training text is left out; else a background knows of this text what it knows of
-        no other.
-
-        What it returns lives as long as the batch, and its `start(B)` gives row i the state of sentence i. A background
-        that ignores C returns itself.
+        Only mixtures whose weights the network chooses depend on them, and backgrounds made of such mixtures.
         """
         return self
 
-    def gates(self, hidden_size: int) -> None:
-        """Make what chooses weights by the network's hidden states (H), once, before `with_hidden` is asked.
-
-        By default all backgrounds that this one is made of do so; those that have nothing to choose do nothing.
-        """
-        for part in self.children():
-            if isinstance(part, Background):
-                part.gates(hidden_size)
-
-    def with_hidden(self, hidden: Tensor) -> Background:
-        """The background for the rows of hidden states (N, H): state row n, or position b·T + t, is of hidden row n.
-
-        All but mixtures whose weights the network chooses, and what is made of such, return themselves.
-        """
+    def select_rows(self, index: Tensor) -> BoundBackground:
+        """Select rows of what `with_hidden` bound: state row n is of hidden row index[n]; index: (M,)."""
         return self
 
-    def for_rows(self, index: Tensor) -> Background:
-        """What `with_hidden` returned, for some of its rows: state row n is of hidden row index[n]; index: (M,)."""
-        return self
-
-    # ---- training on the text that it was estimated from, and searches with a limit ------------------------------
-
-    def cross_fitted(self, tokens: Tensor) -> Background:
-        """The background for training on a batch of text: what was estimated from these sentences is left out.
-
-        `tokens` (B, T), padded: the start symbol, then the text, as `previous` of a batch is. Sentences end with
-        `</s>`, and the last one of a row where the row ends (whether or not its </s> is there).
-
-        What it returns lives as long as the batch, and its `start(B)` gives row i the state of row i. The `previous`
-        that it is asked for may be shorter, of rows with one sentence: where training has changed what the text has.
-        """
-        return self
-
-    def within(self, remaining: int) -> Background:
-        """The background for a search step after which at most `remaining` − 1 more tokens may follow.
+    def with_max_length(self, remaining: int) -> BoundBackground:
+        """Return the background of a search step after which at most `remaining` − 1 more tokens may follow.
 
         `remaining` ≥ 1 counts the token of this step and `</s>`. Words after which no end is in reach get the share
         −inf; masses do not change, and so the scores of all other words do not, either. States are those of this
@@ -326,7 +293,7 @@ class Background(ExactBuffers):
             states.append(self.advance(states[-1], tokens))
         return torch.stack(states, dim=1).flatten(0, 1)
 
-    def along(self, previous: Tensor) -> tuple[Tensor, Masses]:
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
         """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
         if self.constant:
             start = self.start(previous.size(0))
@@ -334,7 +301,45 @@ class Background(ExactBuffers):
         states = self.flat_states(previous)
         return states, self.masses(states)
 
-    # ---- precision --------------------------------------------------------------------------------------------------
+
+class Background(BoundBackground, ExactBuffers):
+    """Parameters and tables of a background. If it depends on no condition, it is its own bound object."""
+
+    of_buffers: tuple[str, ...] = ("_only_member",)  # cached properties on the device of the buffers
+
+    def __init__(self, class_of: Tensor, num_classes: int) -> None:
+        ExactBuffers.__init__(self)
+        self.keep(class_of=class_of)
+        self.num_classes = num_classes
+
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        """Return the background of a batch, or of the sentences of a search.
+
+        Args:
+            source: (B, L) source tokens, padded with the source's pad. Some may be strings, with numbers beyond the
+                source dictionary. None: without a source.
+            text: in training only, the target text of the batch, (B, T), padded: the start symbol, then the words,
+                <unk> for words that are not in the dictionary. Its own part in the counts that the background was
+                estimated from is left out (leave-one-out, cross-fitting); else training sees better weights than any
+                other text. Sentences end with `</s>`, and the last one of a row where the row ends. The `previous` of
+                `teacher_forced` may be shorter if rows have one sentence.
+        """
+        return self
+
+    @property
+    def needs_length_limit(self) -> bool:
+        """Whether there are states in which a string cannot end, so that a search has to know the length that is left."""
+        bound = self.bind()
+        return bound.with_max_length(2) is not bound
+
+    def gates(self, hidden_size: int) -> None:
+        """Make the layers that choose weights from hidden states (H), once, before `with_hidden` is called.
+
+        The default calls the backgrounds that this one is made of.
+        """
+        for part in self.children():
+            if isinstance(part, Background):
+                part.gates(hidden_size)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         for name in self.of_buffers:

@@ -1,37 +1,58 @@
-"""A background that lists the words which it weighs otherwise than its root: all answers from `explicit`.
+"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `explicit`.
 
 Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C classes asked for. Cost:
 O(E log E) for masses, shares and best members; never V, except for `log_weights` and `log_shares` and, near a limit
 of length, for the best members of rows that are rooted.
 
-Without a root (combinations of parts that cannot list their words) the contract's slow defaults answer.
+A combination of parts that cannot list their words has no root. Then the slow defaults of the interface answer.
 """
 
 from __future__ import annotations
 
-import copy
 from functools import partial
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
-from fairseq_llrnn.backgrounds.masses import Masses, log_difference, row_numbers
+from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, log_difference, row_numbers
 
 
 class ExplicitBackground(Background):
-    """A subclass supplies `start`, `advance`, and `explicit` where there is a root, else `dense_log_weights`."""
+    """A subclass supplies `start`, `advance`, and `explicit`."""
 
     def __init__(self, class_of: Tensor, num_classes: int, root_log_weights: Tensor | None) -> None:
-        """root_log_weights: (V,), or None where there is no root."""
+        """root_log_weights: (V,), or None if there is no root."""
         super().__init__(class_of, num_classes)
         self.root = None if root_log_weights is None else StaticBackground(class_of, num_classes, root_log_weights)
+
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        return BoundExplicit(self)
+
+
+class BoundExplicit(BoundBackground):
+    """An ExplicitBackground in one batch or search."""
+
+    def __init__(self, module: ExplicitBackground) -> None:
+        super().__init__(module.class_of, module.num_classes)
+        self.module, self.root, self.constant = module, module.root, module.constant
         self.sparse = self.root is not None
-        self.remaining: int | None = None  # the limit of a search step (`within`)
-        self._last: tuple[Tensor, ListedClasses] | None = None  # what was asked last, without gradients
+        self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
+        self._last: tuple[Tensor, bool, ListedClasses] | None = None  # of the last states; whether with gradients
+
+    def start(self, n: int) -> Tensor:
+        return self.module.start(n)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return self.module.advance(state, tokens)
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        return self.module.flat_states(previous)
+
+    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+        return self.module.explicit(state)
 
     def root_log_weights(self) -> Tensor | None:
         return None if self.root is None else self.root.word_log_weight
@@ -41,24 +62,17 @@ class ExplicitBackground(Background):
         raise NotImplementedError
 
     def listed(self, state: Tensor) -> ListedClasses | None:
-        """The answer for N states, kept for the next question about the same tensor (without gradients)."""
+        """Return the listed words of N states; kept for the next call with the same tensor."""
         if self.root is None:
             return None
-        keeps = not torch.is_grad_enabled()
-        if keeps and self._last is not None and self._last[0] is state:
-            return self._last[1]
+        grad = torch.is_grad_enabled()
+        if self._last is not None and self._last[0] is state and self._last[1] == grad:
+            return self._last[2]
         weights = self.explicit(state)
         assert weights is not None
         answer = ListedClasses(self.root, weights)
-        if keeps:
-            self._last = state, answer
+        self._last = state, grad, answer
         return answer
-
-    def copied(self) -> Self:
-        """A shallow copy that shares parameters and buffers, to be changed."""
-        copied = copy.copy(self)
-        copied._modules, copied._last = dict(self._modules), None
-        return copied
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 

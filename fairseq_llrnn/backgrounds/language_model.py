@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums, same_tensor
 
 NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
@@ -34,13 +34,8 @@ class NextWords(Protocol):
 
 
 class ModelBackground(Background):
-    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0.
+    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0."""
 
-    Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept for the next
-    question.
-    """
-
-    growth = 1
     allowed: Tensor  # (V,) bool
     rest: Tensor | None  # (V,) what b₀ adds; None: nothing
 
@@ -62,11 +57,27 @@ class ModelBackground(Background):
         self.log_weight = math.log(weight)
         self.start_symbol = start_symbol
         self.temperature = temperature
-        self._next_words = (next_words,)  # in a tuple: a module of torch would become a part of the new model
+        self.next_words = (next_words,)  # in a tuple: a module of torch would become a part of the new model
+
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        return BoundModel(self)
+
+
+class BoundModel(BoundBackground):
+    """A ModelBackground in one batch or search.
+
+    Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept.
+    """
+
+    growth = 1
+
+    def __init__(self, module: ModelBackground) -> None:
+        super().__init__(module.class_of, module.num_classes)
+        self.module = module
         self._answer: _Answer | None = None
 
     def start(self, n: int) -> Tensor:
-        return self.class_of.new_full((n, 1), self.start_symbol)
+        return self.class_of.new_full((n, 1), self.module.start_symbol)
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return torch.cat([state, tokens.unsqueeze(1)], dim=1)
@@ -77,7 +88,7 @@ class ModelBackground(Background):
         return torch.where(place <= place.unsqueeze(1), read.unsqueeze(1), NOTHING_YET).flatten(0, 1)
 
     def possible_words(self) -> Tensor:
-        return self.allowed
+        return self.module.allowed
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self._per_state(lambda answer: answer.weights, state)
@@ -108,13 +119,14 @@ class ModelBackground(Background):
     def _ask(self, previous: Tensor, last: bool) -> _Answer:
         """What stands in the first column of `previous` (B, T) is no word, but where the sentence starts."""
         if self._answer is None or not self._answer.is_of(previous, last):
+            module = self.module
             self._answer = None  # its memory is free before the next one takes some
             read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
             with torch.no_grad():
-                weights = self._next_words[0](read, last).float() / self.temperature + self.log_weight
-            if self.rest is not None:
-                weights = torch.logaddexp(weights, self.rest.to(weights.dtype))
-            weights.masked_fill_(~self.allowed, NEGATIVE_INFINITY)
+                weights = module.next_words[0](read, last).float() / module.temperature + module.log_weight
+            if module.rest is not None:
+                weights = torch.logaddexp(weights, module.rest.to(weights.dtype))
+            weights.masked_fill_(~module.allowed, NEGATIVE_INFINITY)
             self._answer = _Answer(previous, last, weights, self.class_of, self.num_classes)
         return self._answer
 

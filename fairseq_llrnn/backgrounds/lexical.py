@@ -13,7 +13,7 @@ t' is the table t(x | s) with three additions, so that b is as normalised as b�
 * A word that b₀ forbids is in no table, and stays forbidden.
 
 Training is leave-one-out: of the links that t(x | s) was estimated from, those of the sentence at hand are taken away
-(`given(source, leave_out)`, source.py). What a text was estimated from is known of no other text: a word that occurs
+(`bind(source, text)`, source.py). What a text was estimated from is known of no other text: a word that occurs
 once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
 
 A rare source word may say what its lemma says (source.py). The table may be one of lemmas of the target:
@@ -39,14 +39,14 @@ from torch.nn import functional
 
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, expanded, log_odds, runs
 from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
 
 class LexicalBackground(StaticBackground):
-    """b(C; x). By itself it is b₀; `given(source)` is the background of a batch of source sentences."""
+    """b(C; x). Without a source it is b₀; `bind(source)` returns the background of a batch of source sentences."""
 
     is_content_word: Tensor  # (U,) bool
     rank_of: Tensor  # (V,) the place of a word in ranked_members
@@ -101,17 +101,19 @@ class LexicalBackground(StaticBackground):
         )
         self.learn_share("weight_logit", weight, learned, log_weights.dtype)
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
-        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side.
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side; b₀ without a source.
 
-        Ids beyond the dictionary, of strings that an encoder reads by their characters, are <unk> to it.
-        In training, where there is `leave_out`, each of them has b₀ instead with probability `hidden_share`.
+        Ids beyond the dictionary, of strings that an encoder reads by their characters, are <unk>. In training (with
+        `text`), each sentence has b₀ instead with probability `hidden_share`.
         """
+        if source is None:
+            return self
         source = source.masked_fill(source >= len(self.is_content_word), SPECIALS.index(UNK))
-        if leave_out is not None and self.hidden_share > 0:
+        if text is not None and self.hidden_share > 0:
             hidden = torch.rand(source.size(0), 1, device=source.device) < self.hidden_share
             source = source.masked_fill(hidden, self.silent)
-        keys, weights, coverage = self.entries(source, leave_out)
+        keys, weights, coverage = self.entries(source, text)
         return LexicalMixture(self, self.rank_of, keys, weights, *self.log_mixture(coverage))
 
     def warm_up(self, updates: int) -> None:
@@ -178,7 +180,7 @@ def _sum_equal(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     return sum_runs(keys, weights[order])
 
 
-class LexicalMixture(Background):
+class LexicalMixture(BoundBackground):
     """b(C; x) of a batch of sentences. A hypothesis' state is the number of its sentence, (N, 1), and never changes.
 
     Behind the E entries stands one without meaning, so that what is looked up and not found may point there.

@@ -25,6 +25,7 @@ The product of a static background with a mixture is the mixture of its products
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,9 +34,9 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.backgrounds.algebra import Combined, Product, Tempered, check_parts
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, Combined, Product, Tempered, check_parts
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
 from fairseq_llrnn.backgrounds.masses import (
     Entries,
@@ -51,101 +52,54 @@ from fairseq_llrnn.backgrounds.masses import (
 WEIGHTINGS = ("fixed", "learned", "network")
 
 
-class Mixture(Combined):
-    """Σ w_i b_i.
+class BoundMixture(BoundCombined):
+    """A Mixture in one batch or search.
 
     `steps_to_end` is the least that any part needs: never too few, but a string that goes from one part to the other
     may be shorter.
     """
 
-    weight_logits: Tensor  # (K,) a parameter where they are learned
-    gate: nn.Linear  # (H) -> (K), where the network chooses
+    module: Mixture
 
-    def __init__(
-        self, parts: Sequence[Background], weights: Sequence[float] | None = None, weighting: str = "fixed"
-    ) -> None:
-        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
-
-        Args:
-            weights: above 0, one for each part; they are divided by their sum. By default all the same.
-            weighting: "fixed", "learned" (parameters, which begin there) or "network" (chosen at every position by the
-                hidden state, and those weights where it says nothing; `gates` must be called once).
-
-        Raises:
-            ValueError: no parts, or parts over other words or signatures; weights that are not above 0, too few or too
-                many of them; another weighting.
-        """
-        check_parts("Mixture", parts)
-        if weighting not in WEIGHTINGS:
-            raise ValueError(f"weighting: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
-        chosen = [1.0] * len(parts) if weights is None else list(weights)
-        if len(chosen) != len(parts) or not all(0.0 < weight < float("inf") for weight in chosen):
-            raise ValueError(f"weights: expected {len(parts)} numbers above 0, one for each background, found {chosen}")
-        roots = [part.root_log_weights() for part in parts]
-        first = roots[0]
-        same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
-        super().__init__(parts, first if same else None)
-        self.weighting = weighting
-        self.lists_all = all(part.lists_all for part in parts)
-        logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
-        self.learn("weight_logits", logits, weighting == "learned")
-        if weighting == "network":
+    def __init__(self, module: Mixture, parts: Sequence[BoundBackground], rows: int) -> None:
+        super().__init__(module, parts, rows)
+        if module.weighting == "network":
             self.constant, self.sparse = False, self.root is not None
-        static_roots = [root for root in roots if root is not None]
-        self.roots = None  # of the parts, where they are several
-        if not same and len(static_roots) == len(roots):
-            self.roots = SeveralRoots(self.class_of, self.num_classes, torch.stack(static_roots))
-        self._chosen: Tensor | None = None  # (N, K) log weights of the rows at hand (`with_hidden`)
+        self.roots = module.roots
+        logits = module.gate.bias if hasattr(module, "gate") else module.weight_logits
+        self._log_w = log_part_weights(logits).unsqueeze(0)  # log w: (N, K) of N hidden states, or (1, K)
 
     # ---- weights of the parts ---------------------------------------------------------------------------------------
 
-    def gates(self, hidden_size: int) -> None:
-        super().gates(hidden_size)
-        if self.weighting == "network":
-            self.gate = nn.Linear(hidden_size, len(self.parts)).to(self.weight_logits.device)
-            nn.init.zeros_(self.gate.weight)
-            with torch.no_grad():
-                self.gate.bias.copy_(self.weight_logits)
-
-    def with_hidden(self, hidden: Tensor) -> Background:
-        bound = super().with_hidden(hidden)
-        if self.weighting != "network":
+    def with_hidden(self, hidden: Tensor) -> BoundBackground:
+        bound, module = super().with_hidden(hidden), self.module
+        if module.weighting != "network":
             return bound
-        if not hasattr(self, "gate"):
+        if not hasattr(module, "gate"):
             raise ValueError("Mixture: expected `gates(hidden_size)` before `with_hidden`, found no gate")
-        assert isinstance(bound, Mixture)
-        bound = self.copied() if bound is self else bound
-        logits = self.gate(hidden.to(self.gate.weight.dtype))
-        bound._chosen = log_part_weights(logits)
-        return bound
+        return self._chosen(bound, log_part_weights(module.gate(hidden.to(module.gate.weight.dtype))))
 
-    def for_rows(self, index: Tensor) -> Background:
-        bound = super().for_rows(index)
-        if self._chosen is None:
-            return bound
-        assert isinstance(bound, Mixture)
-        bound = self.copied() if bound is self else bound
-        bound._chosen = self._chosen.index_select(0, index)
-        return bound
+    def select_rows(self, index: Tensor) -> BoundBackground:
+        bound = super().select_rows(index)
+        return bound if len(self._log_w) == 1 else self._chosen(bound, self._log_w.index_select(0, index))
 
-    def log_part_weights(self) -> Tensor:
-        """log w: (N, K) of the rows at hand, or (1, K) where they are the same for all."""
-        if self._chosen is not None:
-            return self._chosen
-        logits = self.gate.bias if hasattr(self, "gate") else self.weight_logits
-        return log_part_weights(logits).unsqueeze(0)
+    def _chosen(self, bound: BoundBackground, log_w: Tensor) -> BoundBackground:
+        assert isinstance(bound, BoundMixture)
+        bound = copy.copy(bound)
+        bound._log_w, bound._last = log_w, None
+        return bound
 
     # ---- words ------------------------------------------------------------------------------------------------------
 
     def possible_words(self) -> Tensor:
-        return torch.stack([part.possible_words() for part in self.each()]).any(0)
+        return torch.stack([part.possible_words() for part in self.parts]).any(0)
 
     def explicit(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
         explicit = self.explicit_of_parts(state)
         keys, of_parts = side_by_side(explicit, [self.root.word_log_weight] * len(explicit))
-        constant = log_sum(_constants(explicit) + self.log_part_weights())
+        constant = log_sum(_constants(explicit) + self._log_w)
         rooted = None if any(w.rooted is None for w in explicit) else ~constant.isneginf()
         return ExplicitWeights(
             num_words=len(self.class_of),
@@ -157,7 +111,7 @@ class Mixture(Combined):
 
     def _mixed(self, of_parts: Sequence[Tensor], rows: Tensor | None = None) -> Tensor:
         """log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
-        log_w = self.log_part_weights()
+        log_w = self._log_w
         if rows is not None and len(log_w) > 1:
             log_w = log_w[rows]
         terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
@@ -167,9 +121,9 @@ class Mixture(Combined):
 
     def masses(self, state: Tensor) -> Masses:
         if self.root is None or not self.sparse:
-            return Background.masses(self, state)
+            return BoundBackground.masses(self, state)
         masses = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
-        return mixed_masses(masses, self.log_part_weights().to(self.root.word_log_weight.dtype))
+        return mixed_masses(masses, self._log_w.to(self.root.word_log_weight.dtype))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if self.root is not None and self.sparse:
@@ -197,7 +151,7 @@ class Mixture(Combined):
         explicit = self.explicit_of_parts(state)
         keys, of_parts = side_by_side(explicit, list(self.roots.roots))
         listed = self._mixed(of_parts, keys // len(self.class_of))
-        log_alpha = _constants(explicit) + self.log_part_weights()
+        log_alpha = _constants(explicit) + self._log_w
         best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
         return log_difference(best, self.log_mass(state))
 
@@ -217,11 +171,60 @@ class Mixture(Combined):
 
     def unlimited(self, remaining: int) -> bool:
         # an end is in reach by one of these parts, whatever came before
-        return any(part.within(remaining) is part and not part.closes for part in self.each())
+        return any(part.with_max_length(remaining) is part and not part.closes for part in self.parts)
 
     @property
     def closes(self) -> bool:
-        return all(part.closes for part in self.each())
+        return all(part.closes for part in self.parts)
+
+
+class Mixture(Combined):
+    """Σ w_i b_i."""
+
+    bound = BoundMixture
+    weight_logits: Tensor  # (K,) a parameter if they are learned
+    gate: nn.Linear  # (H) -> (K), if the network chooses
+
+    def __init__(
+        self, parts: Sequence[Background], weights: Sequence[float] | None = None, weighting: str = "fixed"
+    ) -> None:
+        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+
+        Args:
+            weights: above 0, one for each part; they are divided by their sum. By default all the same.
+            weighting: "fixed", "learned" (parameters, which begin there) or "network" (chosen from the hidden state of
+                every position, and these weights at first; call `gates` once).
+
+        Raises:
+            ValueError: no parts, or parts over other words or signatures; weights that are not above 0, too few or too
+                many of them; another weighting.
+        """
+        check_parts("Mixture", parts)
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
+        chosen = [1.0] * len(parts) if weights is None else list(weights)
+        if len(chosen) != len(parts) or not all(0.0 < weight < float("inf") for weight in chosen):
+            raise ValueError(f"weights: expected {len(parts)} numbers above 0, one for each background, found {chosen}")
+        bound = [part.bind() for part in parts]
+        roots = [part.root_log_weights() for part in bound]
+        first = roots[0]
+        same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
+        super().__init__(parts, first if same else None, all(part.lists_all for part in bound))
+        self.weighting = weighting
+        logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
+        self.learn("weight_logits", logits, weighting == "learned")
+        static_roots = [root for root in roots if root is not None]
+        self.roots = None  # of the parts, if they are several
+        if not same and len(static_roots) == len(roots):
+            self.roots = SeveralRoots(self.class_of, self.num_classes, torch.stack(static_roots))
+
+    def gates(self, hidden_size: int) -> None:
+        super().gates(hidden_size)
+        if self.weighting == "network":
+            self.gate = nn.Linear(hidden_size, len(self.parts)).to(self.weight_logits.device)
+            nn.init.zeros_(self.gate.weight)
+            with torch.no_grad():
+                self.gate.bias.copy_(self.weight_logits)
 
 
 def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
@@ -230,7 +233,7 @@ def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
     return torch.stack(each, dim=1)
 
 
-def _masses(part: Background, state: Tensor, root: StaticBackground) -> Masses:
+def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> Masses:
     """A part's masses over the root that all parts have, with entries."""
     masses = part.masses(state)
     if masses.entries is None:

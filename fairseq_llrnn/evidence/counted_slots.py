@@ -26,18 +26,16 @@ below lets a string end anywhere; else it is a bound, and a search may find less
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.masses import Masses, OfRows, each_row
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
-from fairseq_llrnn.output.context_classes import Records, StateClasses, recalled
 
 LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
 # log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
@@ -78,15 +76,15 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
 
 
 @dataclass(frozen=True)
-class SlotGroups(Records):
-    """What the quotas say of the slots of N states, or of a batch, by their sentence."""
+class SlotGroups:
+    """The quotas of the slots of each sentence, as logarithms of factors."""
 
-    strings: Tensor  # (N, J)
-    member: Tensor  # (N, J, G)
-    must: Tensor  # (N, G)
-    log_open: Tensor  # (N, J)
-    log_full: Tensor  # (N, J)
-    log_wanting: Tensor  # (N, G)
+    strings: Tensor  # (B, J)
+    member: Tensor  # (B, J, G)
+    must: Tensor  # (B, G)
+    log_open: Tensor  # (B, J)
+    log_full: Tensor  # (B, J)
+    log_wanting: Tensor  # (B, G)
 
 
 class QuotaSlots(EvidenceSlots):
@@ -115,12 +113,12 @@ class CountedSlots(EvidenceMixture):
 
     source: QuotaSlots
 
-    def __init__(self, base: Background, source: QuotaSlots) -> None:
+    def __init__(self, base: BoundBackground, source: QuotaSlots) -> None:
         self.state_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.constant = False
         # the classes of `_log_factors`: (1 + J,)
-        self._factored = torch.cat([self.class_of[END : END + 1], self._class_numbers])
+        self._factored = torch.cat([self.class_of[END : END + 1], self.class_numbers])
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 
@@ -128,13 +126,10 @@ class CountedSlots(EvidenceMixture):
     def constant_shares(self) -> bool:
         return self.by_context and not self.source.strict
 
-    def within(self, remaining: int) -> Background:
-        limited = super().within(remaining)
-        if not self.source.strict or (limited is self and remaining >= self.source.longest + 2):
-            return limited
-        if limited is self:
-            limited = copy.copy(self)
-            limited._remaining = remaining
+    def with_max_length(self, remaining: int) -> BoundBackground:
+        limited = super().with_max_length(remaining)
+        if limited is self and self.source.strict and remaining < self.source.longest + 2:
+            return self._limited(remaining)
         return limited
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -142,7 +137,7 @@ class CountedSlots(EvidenceMixture):
 
     def missing(self, state: Tensor) -> Tensor:
         """How many tokens are still required: (N,)."""
-        return (self._left(state) * self._groups(self.state_classes(state)).must).sum(1).long()
+        return (self._left(state) * self.source.groups.must[self.contexts_of(state)]).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -154,9 +149,9 @@ class CountedSlots(EvidenceMixture):
         return torch.cat([super()._start_columns(n), self.source.most[:n]], dim=1)
 
     def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        groups, left = self._groups(self.state_classes(state)), self._left(state)
-        written = groups.strings == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (groups.member & written.unsqueeze(2)).any(1) & (left > 0)
+        groups, sentence, left = self.source.groups, self.contexts_of(state), self._left(state)
+        written = groups.strings[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
+        of = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
         first = of & (of.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
@@ -166,19 +161,14 @@ class CountedSlots(EvidenceMixture):
             columns.append(self._columns_after(columns[-1], tokens))
         return torch.stack(columns, dim=1)
 
-    @recalled
-    def _groups(self, here: StateClasses) -> SlotGroups:
-        """Not by `class_words`, which looks at the state below."""
-        return self.source.groups.index_select(0, here.contexts)
-
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
         """Of </s>, and of the slots: (N, 1 + J)."""
-        groups, room = self._groups(self.state_classes(state)), self._left(state) > 0
-        is_open = (groups.member & room.unsqueeze(1)).any(2)
-        of_slots = torch.where(is_open, groups.log_open, groups.log_full)
-        of_end = torch.where(room, groups.log_wanting, 0.0).amin(1, keepdim=True)
+        groups, sentence, room = self.source.groups, self.contexts_of(state), self._left(state) > 0
+        is_open = (groups.member[sentence] & room.unsqueeze(1)).any(2)
+        of_slots = torch.where(is_open, groups.log_open[sentence], groups.log_full[sentence])
+        of_end = torch.where(room, groups.log_wanting[sentence], 0.0).amin(1, keepdim=True)
         return torch.cat([of_end, of_slots], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
@@ -197,9 +187,9 @@ class CountedSlots(EvidenceMixture):
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
-            groups = self._groups(self.state_classes(state))
-            wanting = (self._left(state) > 0) & groups.must
-            required = (groups.member & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
+            groups, sentence = self.source.groups, self.contexts_of(state)
+            wanting = (self._left(state) > 0) & groups.must[sentence]
+            required = (groups.member[sentence] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
             needed[:, 0] = 0  # `</s>` is the end itself
             gone = gone | (needed > self._remaining)
@@ -213,17 +203,13 @@ class CountedSlots(EvidenceMixture):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def masses(self, state: Tensor) -> Masses:
-        here = self.state_classes(state)
         if not self.by_context:
             return Masses(self.log_mass(state), len(state))
-        mass = self._factored_mass(here)
+        here = self.at(state)
+        mass = here.pick(here.table.log_mass.index_select(1, self._factored))
         changed = mass + self._log_factors(state).to(mass.dtype)
-        return Masses(self._log_mass(here), len(state), of_rows=OfRows(self._factored, changed, self.num_below))
-
-    @recalled
-    def _factored_mass(self, here: StateClasses) -> Tensor:
-        """The log masses of the classes of `_log_factors` without their factors: (N, 1 + J)."""
-        return self._log_mass(here).index_select(1, self._factored)
+        of_rows = OfRows(self._factored, changed, self.num_below)
+        return Masses(here.pick_groups(here.table.log_mass), len(state), of_rows=of_rows)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)

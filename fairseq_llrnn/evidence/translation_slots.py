@@ -34,7 +34,6 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -42,7 +41,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BySource
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.backgrounds.masses import expanded
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
@@ -96,7 +95,7 @@ class TranslationSlots(nn.Module):
         """The slots, and behind them those of translations: words without an identity first, then the likeliest.
 
         Args:
-            source: (B, L), ids of the dictionary. leave_out: (B, T) as in `LexicalBackground.given`.
+            source: (B, L), ids of the dictionary. leave_out: (B, T) the text, as in `LexicalBackground.bind`.
         """
         words = len(self.class_of)
         keys, places, weights = lexicon.by_place(source, leave_out)
@@ -187,7 +186,7 @@ class Unsupported(nn.Module):
             self.register_buffer("log_factors", torch.from_numpy(np.log(factors)), persistent=False)
         self.of_root = of_root
 
-    def lift(self, base: Background, slots: Slots) -> Tensor:
+    def lift(self, base: BoundBackground, slots: Slots) -> Tensor:
         """What b₁ of each slot's string is multiplied by, so that it is as for f = 1: (B, J), as a logarithm.
 
         Args:
@@ -208,7 +207,7 @@ class Unsupported(nn.Module):
 
 
 class EvidenceBackground(BySource):
-    """b(C; x). By itself it is b₁; `given(source)` is the background of a batch of source sentences."""
+    """b(C; x). Without a source it is b₁; `bind(source)` returns the background of a batch of source sentences."""
 
     def __init__(
         self, base: Background, table: EvidenceTable, unk: int, source_unk: int,
@@ -227,12 +226,14 @@ class EvidenceBackground(BySource):
         self.unk, self.source_unk = unk, source_unk
         self.translations, self.unsupported = translations, unsupported
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Background:
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        if source is None:
+            return self.base.bind(text=text)
         tokens = plain(source)
         readable = tokens.masked_fill(tokens >= self.table.source.num_words, self.source_unk)
-        base, slots = self.base.given(tokens, leave_out), slots_of(self.table, source)
+        base, slots = self.base.bind(tokens, text), slots_of(self.table, source)
         if self.translations is not None:
-            slots = self.translations.added(slots, self._lexicon, readable, leave_out)
+            slots = self.translations.added(slots, self._lexicon, readable, text)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
         lift = None if self.unsupported is None else self.unsupported.lift(base, slots)
         if quotas is None:
@@ -240,10 +241,10 @@ class EvidenceBackground(BySource):
         return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, lift))
 
     @property
+    def needs_length_limit(self) -> bool:
+        """Also if terms are required, or a grammar may forbid some."""
+        return super().needs_length_limit or self.table.groups.required or self.base.bind().closes
+
+    @property
     def _lexicon(self) -> LexicalBackground:
         return next(part for part in self.base.modules() if isinstance(part, LexicalBackground))
-
-    def within(self, remaining: int) -> Background:
-        """Another one where strings must be said, or a grammar may forbid some: without a source it says no more."""
-        limited = super().within(remaining)
-        return copy.copy(self) if limited is self and (self.table.groups.required or self.closes) else limited

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
@@ -59,7 +59,7 @@ class Explanation:
 def explain(
     prior: Prior,
     output: LogLinearOutput,
-    background: Background,
+    background: BoundBackground,
     hidden: Tensor,
     tokens: Tensor,
     scores: Tensor,
@@ -99,7 +99,7 @@ def explain(
     for t, token in enumerate(tokens.tolist()):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
-        background = positions.for_rows(torch.tensor([t], device=state.device))
+        background = positions.select_rows(torch.tensor([t], device=state.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         if bool(log_mass.isneginf().all()):
             return  # nothing can follow a word that a grammar forbids
@@ -113,7 +113,7 @@ def explain(
             if (of_source := terms.get(type(layer.source))) is not None:
                 asked.append((of_source, layer_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
-                left = layer.class_words(layer.state_classes(layer_state[0])).former[0]  # shape: (X,)
+                left = (here_ := layer.at(layer_state[0])).pick(here_.table.original)[0]  # shape: (X,)
                 former.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:

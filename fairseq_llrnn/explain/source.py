@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.evidence.rules import features
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -121,7 +121,7 @@ class SourceEvidence:
 @torch.inference_mode()
 def source_evidence(
     table: LexicalTable | None,
-    background: Background,
+    background: BoundBackground,
     source: Tensor,
     tokens: Tensor,
     attention: Tensor | None,
@@ -153,10 +153,10 @@ def source_evidence(
     ]
 
 
-def _log_weights(background: Background, tokens: Tensor) -> Tensor:
+def _log_weights(background: BoundBackground, tokens: Tensor) -> Tensor:
     """log of the normalised background of each token after those before it: (T,) -> (T,)."""
     previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
-    states, masses = background.along(previous)
+    states, masses = background.teacher_forced(previous)
     log_weight = masses.of_classes(background.class_of[tokens]) + background.log_share(states, tokens)
     return log_weight - masses.dense().logsumexp(1)
 

@@ -12,7 +12,7 @@ are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 `loss` and `log_probs` are made of three steps, which a training loop can also call itself: `condition` (what is known
 before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
 
-    background.along(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
+    background.teacher_forced(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
     normaliser.over(…), source.rows(…)  ->  rows E of signatures, and of classes of the context
     normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
 
@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, Masses
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
 from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
@@ -57,7 +57,7 @@ from fairseq_llrnn.head.checks import (
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, anew, each_layer, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, refuse_empty, spans
 from fairseq_llrnn.prior.prior import Prior
@@ -224,7 +224,7 @@ class LogLinearHead(nn.Module):
         """
         weights = torch.from_numpy(self.prior.log_weights.copy())
         possible = weights.isfinite()
-        others = self.background.possible_words().cpu() & ~possible
+        others = self.background.bind().possible_words().cpu() & ~possible
         others[[self.prior.index(BOS), self.pad]] = False
         weights[others] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
         classes = self.output.class_of.cpu(), self.output.rows.num_rows
@@ -252,25 +252,25 @@ class LogLinearHead(nn.Module):
             refuse_other_sources(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, readable = self.for_background(previous), []
-        for rows in [slice(None)] if whole else spans(previous, self.background):
-            background, leave_out = anew(self.background), None
+        for rows in [slice(None)] if whole else spans(previous, self.background.bind()):
+            left_out = None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
-                leave_out = self.for_background(words)
+                left_out = self.for_background(words)
                 for each in self.sources:
-                    leave_out = each.in_text(words, leave_out)
-                leave_out = leave_out.masked_fill(leave_out >= self.num_words, self.unk)
-            of_rows = None if source is None else source[rows]
-            if of_rows is not None:
-                background = background.given(of_rows, leave_out)
-            if leave_out is not None:
-                background = background.cross_fitted(leave_out)
-            for each in self.sources:
-                background = each.bind(background, None if of_rows is None else plain(of_rows))
-            readable.append((rows, background))
+                    left_out = each.in_text(words, left_out)
+                left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
+            readable.append((rows, self.bound(None if source is None else source[rows], left_out)))
         parts = [background.readable(tokens[rows], None) for rows, background in readable]
         read = parts[0] if len(parts) == 1 else torch.cat(parts)
         return Condition(readable, tokens, read if self.embedding is None else self.embedding.readable(previous, read))
+
+    def bound(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+        """The background of a batch, with the classes of all sources in front; arguments: of `Background.bind`."""
+        background = self.background.bind(source, text)
+        for each in self.sources:
+            background = each.bind(background, None if source is None else plain(source))
+        return background
 
     def batch(
         self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, spelling: Tensor | None = None
@@ -287,11 +287,11 @@ class LogLinearHead(nn.Module):
         refuse_other_rows(hidden.size(0), "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
 
-        def of_some(sentences: slice, background: Background, shared: Rows | None = None) -> Batch:
+        def of_some(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
-            states, masses = background.along(condition.previous[sentences])
+            states, masses = background.teacher_forced(condition.previous[sentences])
             rows = self._rows(background, states_of, shared)
             arguments = hidden[sentences], background, states, masses, rows
             return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
@@ -327,14 +327,14 @@ class LogLinearHead(nn.Module):
         """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        words = layer.class_words(layer.state_classes(states.flatten(0, 1))).words
-        if bool((words == self.unk).any()):
+        here = layer.at(states.flatten(0, 1))
+        if bool((here.pick(here.table.words) == self.unk).any()):
             raise OptionError(
                 f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, in whose place the "
                 "open vocabulary has classes of its own, found it among their words; put NO_WORD in its place"
             )
 
-    def _rows(self, background: Background, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
+    def _rows(self, background: BoundBackground, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
         """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again.
 
         Raises:
@@ -361,7 +361,7 @@ class LogLinearHead(nn.Module):
         return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(
-        self, hidden: Tensor, background: Background, states: Tensor, masses: Masses, rows: Rows, **more: Any
+        self, hidden: Tensor, background: BoundBackground, states: Tensor, masses: Masses, rows: Rows, **more: Any
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         has_layers = isinstance(background, ContextClasses)
@@ -648,7 +648,7 @@ class LogLinearHead(nn.Module):
     def reads_context(self) -> bool:
         """Whether background or classes depend on the text so far."""
         binds = [type(source).bind is not ClassSource.bind for source in self.sources]
-        return not self.background.constant or any(binds)
+        return not self.background.bind().constant or any(binds)
 
     def explain(
         self,

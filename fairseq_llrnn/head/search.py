@@ -17,10 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows, refuse_other_sources
-from fairseq_llrnn.output.context_classes import anew
 from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
 
 if TYPE_CHECKING:
@@ -48,17 +46,15 @@ def start(
     refuse_other_rows(batch_size, "hypotheses", source=source, source_states=source_states)
     if source is not None and head.brings_strings:
         refuse_other_sources(head.prior, source)
-    background, sentence, sources = anew(head.background), None, source
+    sentence, sources = None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]
         differs = torch.stack([(each[1:] != each[:-1]).flatten(1).any(1) for each in of_source]).any(0)
         first = functional.pad(differs, (1, 0), value=True)  # of its sentence
         sources, sentence = source[first], first.cumsum(0) - 1
-        background = background.given(sources)
         if source_states is not None:
             source_states = source_states[first]
-    for each in head.sources:
-        background = each.bind(background, None if sources is None else plain(sources))
+    background = head.bound(sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else begin[sentence]
     state = State(background, states, head._rows(background, source_states))

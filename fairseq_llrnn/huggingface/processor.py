@@ -219,9 +219,8 @@ class BackgroundProcessor:
             refuse_other_sources(prior, source)
         self.prior, self.words, self.longest = prior, words, longest
         self.finds_unread = unread is None
-        background = prior.background(has_source=source is not None)
         self.sentences = None if source is None else len(source)
-        self.background: Background = background if source is None else background.given(source)
+        self.background = prior.background(has_source=source is not None).bind(source)
         self.end, self.pad = end, prior.index(PAD)
         self.states = PrefixStates(self._start, self._advance, Tensor.__getitem__, unread or 0)
         self._refuse_unsayable()
@@ -264,7 +263,7 @@ class BackgroundProcessor:
         ended = self.words[input_ids[:, unread:]].eq(self.end).any(1)
         log_p = (scores + log_b.to(scores.dtype)).log_softmax(1)
         if self.longest is not None:
-            limited = self.background.within(self.longest - (input_ids.size(1) - unread))
+            limited = self.background.with_max_length(self.longest - (input_ids.size(1) - unread))
             if limited is not self.background:
                 reachable = self._of_tokens(limited.log_shares(states), states)
                 log_p = log_p.masked_fill(reachable.isneginf(), NEGATIVE_INFINITY)

@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
 from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput
@@ -95,7 +95,7 @@ class ClassSource(nn.Module):
 
     # ---- before the network -----------------------------------------------------------------------------------------
 
-    def bind(self, background: Background, source: Tensor | None) -> Background:
+    def bind(self, background: BoundBackground, source: Tensor | None) -> BoundBackground:
         """The background of a batch with the classes in front of it; source: (B, L)."""
         return background
 

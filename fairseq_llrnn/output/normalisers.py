@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.masses import Masses, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
@@ -71,7 +71,7 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
 
 
 def best_words_of(
-    log_probs: Tensor, chosen: Tensor, best: Tensor, background: Background, state: Tensor, k: int
+    log_probs: Tensor, chosen: Tensor, best: Tensor, background: BoundBackground, state: Tensor, k: int
 ) -> tuple[Tensor, Tensor]:
     """The k most probable words of the k classes whose best members are best: log p and tokens, (N, k) each.
 
@@ -87,7 +87,7 @@ def best_words_of(
     tokens = functional.pad(tokens.clamp_min(0).unsqueeze(2), (0, more))
     if len(row) > 0:
         full = chosen[several]
-        shares, members = background.for_rows(row).best_members(state[row], full.unsqueeze(1), k)
+        shares, members = background.select_rows(row).best_members(state[row], full.unsqueeze(1), k)
         values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1).to(log_probs.dtype)
         tokens[several] = members.squeeze(1)
     result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
@@ -184,7 +184,7 @@ class Distribution:
         """log p of some classes of each hypothesis: (N, K) -> (N, K)."""
         return self.log_probs.gather(1, classes)
 
-    def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_words(self, background: BoundBackground, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable words, exactly, without a V-sized tensor: log p and tokens, (N, k) each.
 
         A word among the k best lies in one of the k classes whose best members are best: if its class were not among

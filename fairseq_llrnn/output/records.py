@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.masses import Masses, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
@@ -46,7 +46,7 @@ def refuse_empty(shape: Sequence[int], what: str) -> None:
 class Condition:
     """A batch before the network has read it: what is known of its sources and its text."""
 
-    backgrounds: Sequence[tuple[slice, Background]]  # of which sentences: all, or some at a time of a large batch
+    backgrounds: Sequence[tuple[slice, BoundBackground]]  # of which sentences: all, or some at a time of a large batch
     previous: Tensor  # (B, T) the tokens before each position, as the background knows them
     readable: Tensor  # (B, T) the same, as a network with a row per word can read them
 
@@ -70,7 +70,7 @@ class Batch:
     """
 
     hidden: Tensor  # (B, T, H')
-    background: Background  # of these sentences and hidden states
+    background: BoundBackground  # of these sentences and hidden states
     states: Tensor  # (N, …), of the background, before each position
     masses: Masses  # log B of all classes, S + J, in N rows
     rows: Rows
@@ -151,7 +151,7 @@ class Batch:
             return background.word_log_probs(log_probs, states)
         answer = log_probs.new_empty(len(states), background.num_columns)
         for rows in torch.arange(len(states), device=states.device).split(at_once):
-            answer[rows] = background.for_rows(rows).word_log_probs(log_probs[rows], states[rows])
+            answer[rows] = background.select_rows(rows).word_log_probs(log_probs[rows], states[rows])
         return answer
 
 
@@ -167,7 +167,7 @@ class Pinned:
 class State:
     """N hypotheses of a search: what they have written, as far as the background and the head need it."""
 
-    background: Background  # of the search's sentences
+    background: BoundBackground  # of the search's sentences
     states: Tensor  # (N, …), of the background
     rows: Rows
     length: int = 0  # tokens that every hypothesis has written
@@ -187,20 +187,20 @@ class State:
         return replace(self, longest=longest)
 
     @property
-    def reachable(self) -> Background:
+    def reachable(self) -> BoundBackground:
         """The background of the next step: where there is a limit, without words after which no end is in reach."""
-        return self.background if self.longest is None else self.background.within(self.longest - self.length)
+        return self.background if self.longest is None else self.background.with_max_length(self.longest - self.length)
 
 
-def shares_and_classes(background: Background, states: Tensor, tokens: Tensor) -> RowPair:
+def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tensor) -> RowPair:
     """Log shares and classes of some tokens (N, K) of each hypothesis: (N, K) each."""
     rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
     each = states.index_select(0, rows)
-    share = background.for_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
+    share = background.select_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
     return share, background.classes(each, tokens.flatten()).view_as(tokens)
 
 
-def spans(previous: Tensor, background: Background) -> list[slice]:
+def spans(previous: Tensor, background: BoundBackground) -> list[slice]:
     """The sentences of a batch (B, T) that are looked at together, where no gradient is asked for; one at least."""
     width = background.num_classes if background.sparse or background.constant else len(background.class_of)
     many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))

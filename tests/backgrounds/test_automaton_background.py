@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground, BoundAutomaton
+from fairseq_llrnn.backgrounds.base import BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of
@@ -36,9 +36,9 @@ def classes(seed: int, num_words: int) -> torch.Tensor:
 
 def background_of(
     automaton: Automaton, root: np.ndarray, seed: int = 0, dtype: torch.dtype = torch.float64
-) -> AutomatonBackground:
+) -> BoundAutomaton:
     class_of = classes(seed, automaton.num_symbols)
-    return AutomatonBackground(class_of, CLASSES, torch.from_numpy(root).to(dtype), automaton)
+    return BoundAutomaton(AutomatonBackground(class_of, CLASSES, torch.from_numpy(root).to(dtype), automaton))
 
 
 def states_of(automaton: Automaton) -> range:
@@ -46,8 +46,8 @@ def states_of(automaton: Automaton) -> range:
     return range(automaton.num_states + int((automaton.chain_end == NOTHING).any()))
 
 
-def all_states(background: AutomatonBackground) -> torch.Tensor:
-    return torch.arange(len(background.chain)).unsqueeze(1)
+def all_states(background: BoundAutomaton) -> torch.Tensor:
+    return torch.arange(len(background.tables.chain)).unsqueeze(1)
 
 
 def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
@@ -63,7 +63,7 @@ def weights_by_hand(automaton: Automaton, root: np.ndarray) -> torch.Tensor:
 def test_obeys_the_laws(make: Make, seed: int) -> None:
     automaton, root = make(seed)
     for dtype in (torch.float64, torch.float32):
-        check_background(background_of(automaton, root, seed, dtype), seed=seed)
+        check_background(background_of(automaton, root, seed, dtype).tables, seed=seed)
 
 
 @MAKERS
@@ -94,19 +94,19 @@ def test_members_are_those_of_the_slow_defaults(make: Make, seed: int) -> None:
     state = all_states(background)
     generator = torch.Generator().manual_seed(seed)
     for remaining in (None, 1, 2, 3):
-        limited = background if remaining is None else background.within(remaining)
-        torch.testing.assert_close(limited.best_share(state), Background.best_share(limited, state))
+        limited = background if remaining is None else background.with_max_length(remaining)
+        torch.testing.assert_close(limited.best_share(state), BoundBackground.best_share(limited, state))
         asked = torch.randint(0, CLASSES, (len(state), 3), generator=generator)
         for k in (1, 2, 20):
             values, tokens = limited.best_members(state, asked, k)
-            expected, _ = Background.best_members(limited, state, asked, k)
+            expected, _ = BoundBackground.best_members(limited, state, asked, k)
             torch.testing.assert_close(values, expected)
             each = limited.log_shares(state).unsqueeze(1).expand(-1, 3, -1).gather(2, tokens)
             torch.testing.assert_close(torch.where(values.isneginf(), values, each), values)
     words = torch.stack([torch.randperm(automaton.num_symbols, generator=generator)[:5] for _ in state])
     for taken in (torch.rand(words.shape, generator=generator) < 0.5, torch.ones_like(words, dtype=torch.bool)):
         found = background.log_mass_without(state, words, taken)
-        torch.testing.assert_close(found, Background.log_mass_without(background, state, words, taken))
+        torch.testing.assert_close(found, BoundBackground.log_mass_without(background, state, words, taken))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -115,10 +115,10 @@ def test_a_memory_gives_the_states_that_steps_give(seed: int) -> None:
     background = background_of(automaton, root, seed)
     generator = torch.Generator().manual_seed(seed)
     previous = torch.randint(1, automaton.num_symbols, (7, 12), generator=generator)  # with </s> and <pad> inside
-    assert background.memory == 2
-    expected = list(Background.flat_states(background, previous).unflatten(0, previous.shape).unbind(1))
+    assert background.tables.memory == 2
+    expected = list(BoundBackground.flat_states(background, previous).unflatten(0, previous.shape).unbind(1))
     assert torch.equal(torch.stack(expected), torch.stack(positions.states(background, previous)))
-    background.memory = None
+    background.tables.memory = None
     assert torch.equal(torch.stack(expected), torch.stack(positions.states(background, previous)))
 
 
@@ -151,7 +151,7 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
         return not math.isinf(weight) and (word == END or can_end(after, remaining - 1))
 
     for remaining in range(1, 5):
-        shares = background.within(remaining).log_shares(all_states(background))
+        shares = background.with_max_length(remaining).log_shares(all_states(background))
         expected = [[going_on(q, x, remaining) for x in range(6)] for q in states_of(automaton)]
         assert (~shares.isneginf()).tolist() == expected
 
@@ -162,9 +162,9 @@ def test_folds_obey_the_laws(seed: int) -> None:
     automaton, root = random_automaton(seed, blocks=3)
     automaton.check(root)
     background = background_of(automaton, root, seed)
-    check_background(background, seed=seed)
-    assert len(background.chain) == len(states_of(automaton.in_use))
-    assert len(background._all_models.chain) == len(states_of(automaton))
+    check_background(background.tables, seed=seed)
+    assert len(background.tables.chain) == len(states_of(automaton.in_use))
+    assert len(background.tables._all_models.chain) == len(states_of(automaton))
     # what is not cross-fitted is as if there were no folds
     alone = background_of(automaton.in_use, root, seed)
     assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
@@ -178,7 +178,7 @@ def test_cross_fitted_sentences_begin_in_their_folds() -> None:
     previous = torch.randint(2, WORDS, (20, 12), generator=generator)
     previous[:, 0] = END
     previous[::2, 6] = END
-    cross_fitted = background.cross_fitted(previous)
+    cross_fitted = background.tables.bind(text=previous)
     found = torch.stack(positions.states(cross_fitted, previous), dim=1).squeeze(2)
     assert torch.equal(cross_fitted.start(20).squeeze(1), found[:, 0])
     used = set()
@@ -214,13 +214,13 @@ def test_cross_fitted_states_are_the_same_with_a_memory() -> None:
     many.check(root)
     background, single = background_of(many, root), background_of(one, root)
     previous = torch.randint(2, one.num_symbols, (9, 10), generator=torch.Generator().manual_seed(0))
-    cross_fitted = background.cross_fitted(previous)
+    cross_fitted = background.tables.bind(text=previous)
     states = cross_fitted.flat_states(previous)
     assert torch.equal(states % one.num_states, single.flat_states(previous))
     assert (states >= one.num_states).all()
-    cross_fitted.memory = None
+    cross_fitted.tables.memory = None
     assert torch.equal(states, cross_fitted.flat_states(previous))
-    assert single.cross_fitted(previous) is single
+    assert torch.equal(single.tables.bind(text=previous).start(9), single.start(9))
 
 
 @pytest.mark.parametrize(
@@ -239,12 +239,12 @@ def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, te
     (tmp_path / name).write_text(text, encoding="utf-8")
     root = random_root(0)
     background = background_of(read_automaton(tmp_path / name, words, log_weights=root).automaton, root)
-    check_background(background)
+    check_background(background.tables)
     generator = torch.Generator().manual_seed(0)
     assert background.steps_to_end(background.start(1)).tolist() == [shortest]
     state, done = background.start(50), torch.zeros(50, dtype=torch.bool)
     for remaining in range(7, 0, -1):
-        limited = background.within(remaining)
+        limited = background.with_max_length(remaining)
         mass = limited.log_mass(state).expand(50, -1)[:, background.class_of]
         log_probs = torch.where(limited.log_shares(state).isneginf(), -math.inf, limited.log_shares(state) + mass)
         log_probs[done, END] = 0.0  # whatever: these have ended
@@ -263,20 +263,21 @@ def test_a_limit_takes_nothing_from_masses(tmp_path: Path, remaining: int) -> No
     (tmp_path / "d.txt").write_text(text, encoding="utf-8")
     root = random_root(0)
     automaton = read_automaton(tmp_path / "d.txt", words, log_weights=root).automaton
-    background = AutomatonBackground(torch.zeros(WORDS, dtype=torch.long), 1, torch.from_numpy(root), automaton)
+    one_class = torch.zeros(WORDS, dtype=torch.long)
+    background = BoundAutomaton(AutomatonBackground(one_class, 1, torch.from_numpy(root), automaton))
     states, every = all_states(background), torch.arange(WORDS)
     weights = background.log_weights(states)
     asked = every.expand(len(states), -1)
     for stays in every:  # a light word, of a class that has a heavy one
-        rest = background.within(remaining).log_mass_without(states, asked, asked != stays)
+        rest = background.with_max_length(remaining).log_mass_without(states, asked, asked != stays)
         torch.testing.assert_close(rest, weights[:, [stays]].expand(-1, WORDS))
 
 
 def test_a_limit_far_away_costs_nothing() -> None:
     automaton, root = ngram_like(0)
     background = background_of(automaton, root)
-    assert background.within(2) is background
-    assert background.within(1) is not background
+    assert background.with_max_length(2) is background
+    assert background.with_max_length(1) is not background
 
 
 def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
@@ -286,7 +287,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
     states = [{3: (-60.0, 0)}, {3: (-90.0, 0)}]
     automaton = from_states(states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1])
     automaton.check(root)
-    background = AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton)
+    background = BoundAutomaton(AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton))
     mass = background.log_mass(all_states(background))[:, 2]
     # exp(−60) + exp(−1 − 40), and exp(−90) + exp(−3 − 40)
     torch.testing.assert_close(mass, torch.tensor([-41 + 5.6e-9, -43.0], dtype=torch.float64), rtol=0, atol=1e-9)
@@ -297,7 +298,7 @@ def test_extreme_weights_neither_overflow_nor_vanish() -> None:
     states = [{3: (-800.0, 0), 4: (900.0, 0)}, {2: (0.0, 0), 3: (1000.0, 0), 4: (1000.0, 0), 5: (-1000.0, 0)}]
     automaton = from_states(states, 6, fail=[ROOT, 0], back_off=[500.0, -500.0], root_next=[-1, -1, 0, 0, 0, 0])
     class_of = torch.tensor([0, 0, 0, 1, 1, 1])
-    background = AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton)
+    background = BoundAutomaton(AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton))
     expected = class_log_sums(weights_by_hand(automaton, root), class_of, 2)
     torch.testing.assert_close(background.log_mass(all_states(background)), expected)
     assert torch.isfinite(expected).all()
@@ -321,7 +322,7 @@ def test_half_precision_does_not_touch_the_tables() -> None:
     automaton, root = ngram_like(3)
     background = background_of(automaton, root, dtype=torch.float32)
     mass, best = background.log_mass(all_states(background)), background.best_share(all_states(background))
-    background.half()
-    assert background.added.dtype == background.root.class_log_mass.dtype == torch.float64
+    background.tables.half()
+    assert background.tables.added.dtype == background.root.class_log_mass.dtype == torch.float64
     assert torch.equal(background.log_mass(all_states(background)), mass)
     assert torch.equal(background.best_share(all_states(background)), best)

@@ -38,10 +38,10 @@ def test_corrections_by_hand() -> None:
 
 def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out() -> None:
     background = StaticBackground(CLASS_OF, 5, torch.zeros(9))
-    assert background.cross_fitted(torch.zeros((2, 3), dtype=torch.long)) is background
-    assert background.within(1) is background
+    assert background.bind(text=torch.zeros((2, 3), dtype=torch.long)) is background
+    assert background.with_max_length(1) is background
     assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
-    assert background.along(torch.zeros((2, 3), dtype=torch.long))[1].entries is None
+    assert background.teacher_forced(torch.zeros((2, 3), dtype=torch.long))[1].entries is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=9, max_size=9), st.integers(0, 100))

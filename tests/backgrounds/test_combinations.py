@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.algebra import BySource, Product, Tempered
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import SeveralRoots
 from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -31,9 +31,9 @@ PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "sta
 PRODUCTS, MIXTURES = PAIRS[::2], PAIRS[1::2]
 
 
-def bound(background: Background, hidden: Tensor | None = None) -> Background:
+def bound(background: Background, hidden: Tensor | None = None) -> BoundBackground:
     """For the sentences, in training."""
-    made = background.given(SOURCE).cross_fitted(HISTORY)
+    made = background.bind(SOURCE, HISTORY)
     return made if hidden is None else made.with_hidden(hidden)
 
 
@@ -81,7 +81,7 @@ def check(combined: Background, parts: Sequence[Background], combine: Combine, h
     found = ExactRows(output).log_prob(
         states,
         CLASS_OF[TARGETS.flatten()],
-        made.along(HISTORY)[1],
+        made.teacher_forced(HISTORY)[1],
         positions.log_share(made, HISTORY, TARGETS).flatten(),
     )
     scores = output.class_scores(states)[:, CLASS_OF] + expected.flatten(0, 1)
@@ -99,11 +99,11 @@ def check(combined: Background, parts: Sequence[Background], combine: Combine, h
 
 def check_search(background: Background) -> None:
     """The best words of a search are those of all words."""
-    made = background.given(SOURCE)
+    made = background.bind(SOURCE)
     classes = torch.randn(len(SOURCE), NUM_CLASSES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.inference_mode():
         for state in positions.states(made, HISTORY):
-            for limit in (made, made.within(2)):
+            for limit in (made, made.with_max_length(2)):
                 scores = classes + limit.log_mass(state)
                 values, tokens = Distribution(scores).best_words(limit, state, 5)
                 whole = scores[:, CLASS_OF] + limit.log_shares(state)
@@ -147,8 +147,8 @@ def test_few_words_are_the_best_of_several_roots() -> None:
     assert len(found.front) < 700
     parts = [StaticBackground(class_of, 20, each) for each in roots]
     for weight in (0.01, 0.3, 0.9):
-        mixed = Mixture(parts, [weight, 1 - weight])
-        expected = Background.best_share(mixed, mixed.start(1))
+        mixed = Mixture(parts, [weight, 1 - weight]).bind()
+        expected = BoundBackground.best_share(mixed, mixed.start(1))
         torch.testing.assert_close(mixed.best_share(mixed.start(1)), expected)
 
 
@@ -169,9 +169,9 @@ def test_the_network_may_choose_the_weights(one: str, other: str) -> None:
     # at the beginning the hidden state says nothing
     torch.testing.assert_close(mixed.gate.bias.softmax(-1), torch.tensor([0.25, 0.75]).double())
     hidden = torch.randn(HISTORY.numel(), H, dtype=torch.float64)
-    even = mixed.with_hidden(hidden)
+    even = mixed.bind().with_hidden(hidden)
     state = even.start(5)
-    torch.testing.assert_close(mixed.log_mass(state), even.with_hidden(hidden[:5]).log_mass(state))
+    torch.testing.assert_close(mixed.bind().log_mass(state), even.with_hidden(hidden[:5]).log_mass(state))
     torch.nn.init.normal_(mixed.gate.weight)
     chosen = mixture_of(lambda: mixed.gate(hidden).view(*HISTORY.shape, 2))
     check(mixed, parts, chosen, hidden)
@@ -250,7 +250,8 @@ def test_where_a_forbidden_word_leads(name: str) -> None:
     check_background(made)
     uniform, both = ATOMS["uniform"](), mixture_of(lambda: torch.zeros(2, dtype=torch.float64))
     check(Mixture([made, uniform]), [Product(parts), uniform], both)
-    torch.testing.assert_close(tempered(made, 2.0).log_weights(made.start(2)), made.log_weights(made.start(2)) / 2.0)
+    hot, state = tempered(made, 2.0).bind(), made.bind().start(2)
+    torch.testing.assert_close(hot.log_weights(state), made.bind().log_weights(state) / 2.0)
 
 
 def test_what_is_no_atom_stays_a_combination() -> None:
@@ -274,11 +275,11 @@ def test_what_is_no_atom_stays_a_combination() -> None:
 def test_a_source_may_bring_a_context_into_a_part() -> None:
     """And what is made of the part then advances as well."""
     static = ATOMS["static"]()
-    made = BySource(static, lambda base, source: ATOMS["cache"]())
+    made = BySource(static, lambda base, source: ATOMS["cache"]().bind())
     others = Product([made, static]), Mixture([made, static], [1, 2], "fixed"), Tempered(made, 2.0)
     for background in (made, *others):
-        assert background.constant and not bound(background).constant
-        check_background(bound(background))
+        assert background.bind().constant and not bound(background).constant
+        check_background(background, source=SOURCE)
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS[::3])
@@ -303,9 +304,9 @@ def test_half_precision_and_copies() -> None:
     made = copy.deepcopy(whole).float().half()
     assert made.root is not None and made.root.word_log_weight.dtype == torch.float64
     hidden = torch.randn(HISTORY.numel(), H)
-    found = positions.log_mass(made.with_hidden(hidden.half()), HISTORY)
+    found = positions.log_mass(made.bind().with_hidden(hidden.half()), HISTORY)
     assert found.dtype == torch.float64
-    expected = positions.log_mass(whole.with_hidden(hidden.double()), HISTORY)
+    expected = positions.log_mass(whole.bind().with_hidden(hidden.double()), HISTORY)
     torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-3)
 
 
@@ -324,7 +325,7 @@ def test_states_of_any_shape_and_type() -> None:
         flat_states = Background.flat_states
 
     counting = Counting(CLASS_OF, NUM_CLASSES, root())
-    whole = Product([counting, ATOMS["cache"](), ATOMS["model"]()])
+    whole = Product([counting, ATOMS["cache"](), ATOMS["model"]()]).bind()
     state = whole.advance(whole.start(2), torch.tensor([4, 5]))
     assert state.dtype == torch.int64 and state.dim() == 2
     (_, own), (_, of_cache), (_, of_model) = whole.of_parts(state)
@@ -342,7 +343,7 @@ def test_states_of_any_shape_and_type() -> None:
         (lambda: Mixture([ATOMS["static"]()], [0.0]), "weights: expected 1 numbers above 0"),
         (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
         (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a temperature from 0.01 to 100"),
-        (lambda: Mixture([ATOMS["static"]()], weighting="network").with_hidden(torch.zeros(1, H)),
+        (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().with_hidden(torch.zeros(1, H)),
          r"expected `gates\(hidden_size\)` before `with_hidden`"),
     ],
 )  # fmt: skip

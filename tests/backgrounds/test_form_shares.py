@@ -83,7 +83,7 @@ def test_heads_and_forms() -> None:
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_values(power: float) -> None:
-    bound = background(power).given(torch.tensor([[4, 5, EOS], [6, EOS, PAD]]))
+    bound = background(power).bind(torch.tensor([[4, 5, EOS], [6, EOS, PAD]]))
     expected = torch.stack([plain([4, 5], PAIRS, power), plain([6], PAIRS, power)])
     torch.testing.assert_close(bound.log_weights(bound.start(2)).exp(), expected, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(expected.sum(1), torch.ones(2, dtype=torch.float64))
@@ -96,7 +96,7 @@ def test_training_says_what_the_other_sentences_would_say(batch: list[int], powe
     source, target = (
         torch.tensor([[*PAIRS[i][side], *[EOS] * (3 - len(PAIRS[i][side]))] for i in batch]) for side in (0, 1)
     )
-    bound = background(power).given(source, target)
+    bound = background(power).bind(source, target)
     expected = torch.stack([plain(PAIRS[i][0], [pair for n, pair in enumerate(PAIRS) if n != i], power) for i in batch])
     torch.testing.assert_close(bound.log_weights(bound.start(len(batch))).exp(), expected, rtol=1e-6, atol=1e-9)
 
@@ -125,7 +125,7 @@ def test_the_table_of_words_for_people() -> None:
     table = LexicalTable.from_pairs(sources, heads, np.array(list(links.values()), dtype=float), NUM_SOURCES, 9)
     words = shared_table(table, FORMS, 0.5)
     words.check(WORDS)
-    bound = unbound.given(torch.tensor([[4]]))
+    bound = unbound.bind(torch.tensor([[4]]))
     says = (bound.log_weights(bound.start(1)).exp()[0] - 0.6 * log_weights().exp()) / 0.4
     expected = torch.zeros(NUM_WORDS, dtype=torch.float64)
     for word, probability in words.row(4):

@@ -107,7 +107,7 @@ def test_in_training_the_sentence_at_hand_is_left_out(targets: list[list[int]], 
     links = (full.links * scale).astype(np.float32)
     counted = LexicalTable(full.offsets, full.targets, full.probabilities, links)
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(seed), counted, WORDS, SPEAKS, 0.3, False).double()
-    bound = unbound.given(SOURCE, torch.tensor([[EOS, *row] for row in targets]))
+    bound = unbound.bind(SOURCE, torch.tensor([[EOS, *row] for row in targets]))
     exact = torch.tensor(0.3, dtype=torch.float64)
     expected = torch.stack(
         [
@@ -125,7 +125,7 @@ def test_a_pair_seen_once_says_nothing_of_its_own_sentence() -> None:
     once = LexicalTable.from_pairs(np.array([4, 5, 5]), np.array([6, 6, 7]), np.array([1.0, 1.0, 1.0]), NUM_SOURCES, 3)
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(), once, WORDS, SPEAKS, 0.5, False).double()
     source, leave_out = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([[EOS, 6], [EOS, 6]])
-    bound = unbound.given(source, leave_out)
+    bound = unbound.bind(source, leave_out)
     weights = bound.log_weights(bound.start(2)).exp()
     b0 = log_weights().exp()
     torch.testing.assert_close(weights[0], b0)  # nothing is left: as if the source word were unknown
@@ -139,7 +139,7 @@ def test_a_share_of_the_sentences_is_hidden_in_training_alone(share: float, seed
     unbound = background(seed=seed)
     unbound.hidden_share = share
     torch.manual_seed(seed)
-    bound = unbound.given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    bound = unbound.bind(SOURCE, torch.full((len(SOURCE), 1), EOS))
     torch.manual_seed(seed)
     hidden = torch.rand(len(SOURCE)) < share
     b0, whole = log_weights(seed).exp(), plain(0.3, seed=seed)
@@ -147,7 +147,7 @@ def test_a_share_of_the_sentences_is_hidden_in_training_alone(share: float, seed
     state = bound.start(len(SOURCE))
     torch.testing.assert_close(bound.log_weights(state).exp(), expected, rtol=1e-5, atol=1e-9)
     torch.testing.assert_close(bound.log_mass(state).exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
-    used = unbound.given(SOURCE)
+    used = unbound.bind(SOURCE)
     torch.testing.assert_close(used.log_weights(used.start(len(SOURCE))).exp(), whole, rtol=1e-5, atol=1e-9)
 
 
@@ -155,14 +155,14 @@ def test_where_nothing_is_hidden_nothing_is_drawn() -> None:
     """A training without a warm-up draws the random numbers that it drew before there was one."""
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    background().given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    background().bind(SOURCE, torch.full((len(SOURCE), 1), EOS))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_hidden_sentences_teach_a_learned_weight_nothing() -> None:
     unbound = background(learned=True)
     unbound.hidden_share = 1.0
-    bound = unbound.given(SOURCE, torch.full((len(SOURCE), 1), EOS))
+    bound = unbound.bind(SOURCE, torch.full((len(SOURCE), 1), EOS))
     bound.log_mass(bound.start(len(SOURCE)))[:, CLASS_OF[4:]].sum().backward()
     assert unbound.weight_logit.grad is not None and unbound.weight_logit.grad.abs() < 1e-12
 
@@ -172,7 +172,7 @@ def test_hidden_sentences_teach_a_learned_weight_nothing() -> None:
 def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     if learned and not weight:
         return
-    bound = background(weight, learned).given(SOURCE)
+    bound = background(weight, learned).bind(SOURCE)
     state = bound.start(5)
     weights = plain(weight)
     masses = plain_masses(weights)
@@ -182,7 +182,7 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     torch.testing.assert_close(bound.log_shares(state), shares.log())
     every_word = torch.arange(len(CLASS_OF)).expand(5, -1)
     torch.testing.assert_close(positions.log_share(bound, every_word, every_word), shares.log())
-    assert bound.along(every_word)[1].shared.shape == (5, NUM_CLASSES)
+    assert bound.teacher_forced(every_word)[1].shared.shape == (5, NUM_CLASSES)
 
 
 @given(
@@ -194,7 +194,7 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
 def test_any_sentences_obey_the_laws_and_the_formula(rows: list[list[int]], weight: float, seed: int) -> None:
     source, unbound = torch.tensor(rows), background(weight, seed=seed)
     check_background(unbound, seed=seed, source=source)
-    bound = unbound.given(source)
+    bound = unbound.bind(source)
     torch.testing.assert_close(bound.log_weights(bound.start(5)), plain(weight, source, seed).log())
 
 
@@ -215,7 +215,7 @@ def test_by_itself_it_is_its_base() -> None:
 
 
 def test_every_sentence_has_a_distribution_in_which_the_end_keeps_its_mass() -> None:
-    bound = background(0.7).given(SOURCE)
+    bound = background(0.7).bind(SOURCE)
     weights = bound.log_weights(bound.start(5))
     torch.testing.assert_close(weights.logsumexp(1), torch.zeros(5, dtype=torch.float64))
     for kept in (EOS, UNK):
@@ -224,7 +224,7 @@ def test_every_sentence_has_a_distribution_in_which_the_end_keeps_its_mass() -> 
 
 
 def test_what_is_not_known_says_what_is_said_anyway() -> None:
-    bound = background(0.7).given(SOURCE)
+    bound = background(0.7).bind(SOURCE)
     weights = bound.log_weights(bound.start(5))
     torch.testing.assert_close(weights[3:], log_weights().expand(2, -1))
     # one of the three words of sentence 2 is known
@@ -238,8 +238,8 @@ def test_weights_that_sum_to_something_else() -> None:
     """Only ratios count: a base that is twice as heavy makes a background that is."""
     heavy = LexicalBackground(
         CLASS_OF, NUM_CLASSES, log_weights() + 300.0, table(), WORDS, SPEAKS, 0.3, False
-    ).given(SOURCE)
-    one = background(0.3).given(SOURCE)
+    ).bind(SOURCE)
+    one = background(0.3).bind(SOURCE)
     torch.testing.assert_close(heavy.log_mass(heavy.start(5)), one.log_mass(one.start(5)) + 300.0)
     torch.testing.assert_close(heavy.log_shares(heavy.start(5)), one.log_shares(one.start(5)))
 
@@ -248,20 +248,20 @@ def test_masses_below_what_float32_can_hold() -> None:
     weights = log_weights()
     weights[4] = -200.0
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, weights.float(), table(), WORDS, SPEAKS, 0.3, False)
-    bound = unbound.given(SOURCE[4:])
+    bound = unbound.bind(SOURCE[4:])
     assert bound.log_weights(bound.start(1))[0, 4].item() == pytest.approx(-200.0)
 
 
 def test_one_hypothesis_for_each_sentence() -> None:
     with pytest.raises(ValueError, match="expected one hypothesis for each of 5 sentences, found 4"):
-        background().given(SOURCE).start(4)
+        background().bind(SOURCE).start(4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_does_not_touch_it(dtype: torch.dtype) -> None:
     unbound = background(0.3).float()
-    before = unbound.given(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
-    after = unbound.to(dtype).given(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
+    before = unbound.bind(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
+    after = unbound.to(dtype).bind(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
     assert after.dtype == torch.float64 and torch.equal(before, after)
 
 
@@ -270,7 +270,7 @@ def test_the_best_words_of_a_search_are_those_of_the_whole_distribution(k: int) 
     features = FeatureTable.from_rows([{f"f{c}": 1.0, "all": 0.5} for c in range(NUM_CLASSES)])
     output = LogLinearOutput(features, CLASS_OF, 4).double()
     scores = output.class_scores(torch.randn((5, 4), generator=torch.Generator().manual_seed(3), dtype=torch.float64))
-    bound = background(0.9).given(SOURCE)
+    bound = background(0.9).bind(SOURCE)
     state = bound.start(5)
     everything = bound.word_log_probs(class_log_probs(scores, bound.log_mass(state)), state)
     values, tokens = Distribution(class_log_probs(scores, bound.log_mass(state))).best_words(bound, state, k)
@@ -299,7 +299,7 @@ def test_masses_and_shares_have_the_gradient_of_the_plain_formula(logit: float) 
     def ours(z: Tensor) -> tuple[Tensor, Tensor]:
         del unbound.weight_logit
         unbound.weight_logit = z
-        bound = unbound.given(SOURCE)
+        bound = unbound.bind(SOURCE)
         return bound.log_mass(bound.start(5))[possible], positions.log_share(bound, tokens, tokens)
 
     def by_the_formula(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -321,7 +321,7 @@ def test_a_learned_weight_may_go_far(logit: float) -> None:
     unbound = background(learned=True)
     with torch.no_grad():
         unbound.weight_logit.fill_(logit)
-    bound = unbound.given(SOURCE)
+    bound = unbound.bind(SOURCE)
     mass = bound.log_mass(bound.start(5))
     possible = ~torch.isneginf(unbound.log_mass(unbound.start(5))).squeeze(0)
     assert torch.isfinite(mass[:, possible]).all()
@@ -353,7 +353,7 @@ def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch)
     source = torch.randint(4, 10_000, (64, 15), generator=torch.Generator().manual_seed(1))
     for name in ("log_weights", "_log_shares"):
         monkeypatch.setattr(LexicalMixture, name, property(lambda self: pytest.fail("a tensor over all words")))
-    bound = unbound.given(source)
+    bound = unbound.bind(source)
     positions.log_share(bound, source, source)
     positions.log_mass(bound, source)
     state = bound.start(64)

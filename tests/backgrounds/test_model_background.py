@@ -4,7 +4,7 @@ import positions
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.language_model import ModelBackground
+from fairseq_llrnn.backgrounds.language_model import BoundModel, ModelBackground
 from fairseq_llrnn.testing import check_background
 
 WORDS, CLASSES = 9, 4
@@ -28,20 +28,20 @@ class TinyModel(nn.Module):
 
 def background(
     forbidden: int | None = None, weight: float = 1.0, temperature: float = 1.0
-) -> tuple[ModelBackground, TinyModel]:
+) -> tuple[BoundModel, TinyModel]:
     torch.manual_seed(1)
     model = TinyModel()
     weights = torch.zeros(WORDS)
     if forbidden is not None:
         weights[forbidden] = float("-inf")
     class_of = torch.tensor([0, 1, 1, 2, 2, 2, 3, 1, 0])
-    return ModelBackground(class_of, CLASSES, weights, 2, model, weight, temperature), model
+    return BoundModel(ModelBackground(class_of, CLASSES, weights, 2, model, weight, temperature)), model
 
 
 def test_it_obeys_the_laws() -> None:
-    check_background(background()[0])
-    check_background(background(forbidden=4)[0])
-    check_background(background(forbidden=4, weight=0.3, temperature=2.0)[0])
+    check_background(background()[0].module)
+    check_background(background(forbidden=4)[0].module)
+    check_background(background(forbidden=4, weight=0.3, temperature=2.0)[0].module)
 
 
 def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None:
@@ -112,14 +112,14 @@ class Sharp(nn.Module):
 
 def test_masses_of_words_that_are_hardly_possible() -> None:
     class_of = torch.tensor([0, 1, 1, 2, 2, 3, 3, 1, 0])
-    found = ModelBackground(class_of, CLASSES, torch.zeros(WORDS), 2, Sharp())
+    found = BoundModel(ModelBackground(class_of, CLASSES, torch.zeros(WORDS), 2, Sharp()))
     expected = torch.tensor([2.0, 3.0, 1.0, 1.0]).log() + torch.tensor([-200.0, -200.0, 0.0, -200.0])
     torch.testing.assert_close(found.log_mass(found.start(2)).float(), expected.expand(2, -1))
-    check_background(found)
+    check_background(found.module)
 
 
 def test_the_model_is_frozen_and_in_no_checkpoint() -> None:
     found, _ = background()
-    assert not list(found.parameters())
+    assert not list(found.module.parameters())
     assert not positions.log_mass(found, torch.tensor([[2, 3]])).requires_grad
-    assert not found.state_dict()
+    assert not found.module.state_dict()

@@ -66,7 +66,7 @@ def without_quotas(bound: EvidenceMixture, table: EvidenceTable) -> EvidenceMixt
 
 def make(kind: str, seed: int = 0) -> tuple[EvidenceTable, CountedSlots]:
     table = evidence_table(replace(PRIOR))
-    mixture = EvidenceBackground(base(kind, seed), table, UNK, UNK).given(encode(table))
+    mixture = EvidenceBackground(base(kind, seed), table, UNK, UNK).bind(encode(table))
     assert isinstance(mixture, EvidenceMixture)
     return table, grouped(table, mixture, GROUPS)
 
@@ -124,7 +124,7 @@ def tiny() -> tuple[EvidenceTable, CountedSlots, Tensor]:
     weights = torch.full((len(TARGET_WORDS),), -math.inf, dtype=torch.float64)
     weights[[EOS, *(TARGET_WORDS.index(word) for word in FEW)]] = torch.tensor([0.1, 0.2, 0.3, 0.1, 0.3]).double().log()
     mixture = EvidenceBackground(StaticBackground(CLASS_OF, NUM_CLASSES, weights), table, UNK, UNK)
-    made = mixture.given(encode(table, SENTENCES[:1]))
+    made = mixture.bind(encode(table, SENTENCES[:1]))
     assert isinstance(made, EvidenceMixture)
     scores = torch.randn(8, made.num_classes, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     return table, grouped(table, made, TINY), scores.requires_grad_()
@@ -205,7 +205,7 @@ def finished(limit: int, beam: int) -> dict[tuple[str, ...], float]:
     states, alive = bound.start(1), [((), 0.0)]
     with torch.no_grad():
         for t in range(limit):
-            limited = bound.within(limit - t)
+            limited = bound.with_max_length(limit - t)
             classes = class_log_probs(scores[t : t + 1].expand(len(states), -1), bound.log_mass(states).double())
             values, tokens = Distribution(classes).best_words(limited, states, beam)
             rows, after, words = [], [], []
@@ -262,7 +262,7 @@ def test_probability_goes_to_finished_strings_alone() -> None:
 
 def test_evidence_is_said_as_often_as_its_source_has_it() -> None:
     table = counted_table()
-    bound = EvidenceBackground(base("lexical"), table, UNK, UNK).given(encode(table))
+    bound = EvidenceBackground(base("lexical"), table, UNK, UNK).bind(encode(table))
     assert isinstance(bound, CountedSlots)
     line = SENTENCES.index("1,000 Zoé Bob dog Zoé </s>")
     zoe, plain = table.target.index("Zoé"), without_quotas(bound, table)
@@ -281,7 +281,7 @@ def test_evidence_is_said_as_often_as_its_source_has_it() -> None:
 
 def test_quotas_count_the_places_of_each_string() -> None:
     table = counted_table()
-    bound = EvidenceBackground(base("static"), table, UNK, UNK).given(encode(table, ("12 12 Ann 12 </s>", "dog </s>")))
+    bound = EvidenceBackground(base("static"), table, UNK, UNK).bind(encode(table, ("12 12 Ann 12 </s>", "dog </s>")))
     assert isinstance(bound, CountedSlots)
     quotas = quotas_of(bound.slots, True)
     assert quotas is not None
@@ -291,13 +291,13 @@ def test_quotas_count_the_places_of_each_string() -> None:
 
 def test_a_batch_without_evidence_has_nothing_to_count() -> None:
     table = counted_table()
-    bound = EvidenceBackground(base("static"), table, UNK, UNK).given(encode(table, ("dog </s>",)))
+    bound = EvidenceBackground(base("static"), table, UNK, UNK).bind(encode(table, ("dog </s>",)))
     assert type(bound) is EvidenceMixture
 
 
 def test_any_number_of_groups_is_counted() -> None:
     table = evidence_table(replace(PRIOR))
-    mixture = EvidenceBackground(base("static"), table, UNK, UNK).given(encode(table))
+    mixture = EvidenceBackground(base("static"), table, UNK, UNK).bind(encode(table))
     assert isinstance(mixture, EvidenceMixture)
     groups = [[*[Group(("12",), 1000, "must")] * 50, Group(("Ann",), 2**30, "once")], *[[]] * 4]
     bound = grouped(table, mixture, groups)

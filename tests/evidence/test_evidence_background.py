@@ -36,7 +36,7 @@ def make(
     table = new_table()
     background = EvidenceBackground(base(kind, seed), table, UNK, UNK)
     source = encode(table, lines)
-    bound = background.given(source)
+    bound = background.bind(source)
     assert isinstance(bound, EvidenceMixture)
     return background, bound, source
 
@@ -71,7 +71,7 @@ def test_unk_and_the_end_lose_weight_to_strings_that_no_dictionary_has(
         source[0, 1] = table.alias_of(int(source[0, 1]))
     plain_base = base("static").log_weights(torch.zeros(1, 0))[0]
     table.once = True
-    bound = EvidenceBackground(base("static"), table, UNK, UNK).given(source)
+    bound = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
     weights = bound.log_weights(bound.start(1))[0]
     lost = [float(plain_base[word] - weights[word]) for word in (UNK, EOS)]
     assert lost == pytest.approx([-LOG_UNK_KEEPS, -LOG_END_KEEPS] if unknown else [0.0, 0.0], abs=1e-5)
@@ -82,7 +82,7 @@ def plain(
 ) -> list[dict[str, Tensor]]:
     """b(C; x) by the formula: of every hypothesis, by string. `state`: of the base, one hypothesis per sentence."""
     known = source.masked_fill(source >= len(SOURCE_WORDS), UNK)
-    first = background.base.given(known).log_weights(state).expand(len(lines), -1).exp()
+    first = background.base.bind(known).log_weights(state).expand(len(lines), -1).exp()
     answers = []
     for row, line in zip(first, lines, strict=True):
         weights = dict(zip(TARGET_WORDS, row, strict=True))
@@ -170,11 +170,11 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
 @pytest.mark.parametrize("remaining", [1, 2, 3, 20])
 def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
     background, bound, _ = make("automaton")
-    assert background.within(remaining).log_shares(background.start(1)).equal(
-        background.base.within(remaining).log_shares(background.start(1))
+    assert background.with_max_length(remaining).log_shares(background.start(1)).equal(
+        background.base.with_max_length(remaining).log_shares(background.start(1))
     )
-    assert background.base.within(10**6) is background.base
-    limited = bound.within(remaining)
+    assert background.base.with_max_length(10**6) is background.base
+    limited = bound.with_max_length(remaining)
     history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
     lost_slots = 0
     for state in positions.states(bound, history):
@@ -199,13 +199,13 @@ def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int
             own = limited.log_share(state[row].expand(3, -1), tokens[row, column])
             assert ((own == values[row, column]) | values[row, column].isneginf()).all()
     assert lost_slots > 0 or remaining > 1, "strings outside the vocabulary that lead too far are lost, too"
-    assert bound.base.within(10**6) is bound.base
+    assert bound.base.with_max_length(10**6) is bound.base
 
 
 def test_a_cross_fitted_base_stays_so_in_the_mixture() -> None:
     _, bound, _ = make("automaton")
     previous = torch.full((5, 3), EOS)
-    assert bound.cross_fitted(previous) is bound, "it has no folds"
+    assert bound.bind(text=previous) is bound, "it has no folds"
     other = AfterLastWord(CLASS_OF, NUM_CLASSES, torch.zeros(14, 14), EOS)
     seen = []
 
@@ -215,7 +215,7 @@ def test_a_cross_fitted_base_stays_so_in_the_mixture() -> None:
 
     bound.base.cross_fitted = cross_fitted
     previous[0, 1] = 99  # a string outside the dictionary is <unk> for the base
-    held = bound.cross_fitted(previous)
+    held = bound.bind(text=previous)
     assert isinstance(held, EvidenceMixture) and held.base is other and held.slots is bound.slots
     assert seen[0][0].tolist() == [EOS, UNK, EOS]
 

@@ -145,7 +145,7 @@ def test_weights_are_those_of_the_formula(prior: Prior) -> None:
     source = torch.from_numpy(encode(table, "▁4 0 ▁4 ▁a </s>" if begins else "4@@ 0 4 a </s>"))[None]
     class_of = torch.from_numpy(prior.output.class_of.copy())
     base = StaticBackground(class_of, prior.output.num_classes, torch.from_numpy(prior.log_weights.copy()))
-    bound = EvidenceBackground(base, table, 3, 3).given(source)
+    bound = EvidenceBackground(base, table, 3, 3).bind(source)
     assert isinstance(bound, EvidenceMixture)
     state = bound.start(1)
     columns = zip(bound.columns(state)[0].tolist(), bound.log_weights(state)[0].exp().tolist(), strict=True)

@@ -136,7 +136,7 @@ def assert_alike(found: dict[int, dict[int, float]], wanted: dict[int, dict[int,
 
 
 def bind(prior: Prior, sources: list[list[int]], leave_out: Tensor | None = None) -> EvidenceMixture:
-    bound = prior.background().given(padded(sources), leave_out)
+    bound = prior.background().bind(padded(sources), leave_out)
     assert isinstance(bound, EvidenceMixture)
     return bound
 
@@ -178,7 +178,7 @@ def test_no_more_than_the_likeliest_find_room() -> None:
     unbound = prior.background()
     assert isinstance(unbound, EvidenceBackground)
     unbound.translations = TranslationSlots(prior.output, (2, 1))
-    bound = unbound.given(padded(SENTENCES))
+    bound = unbound.bind(padded(SENTENCES))
     assert isinstance(bound, EvidenceMixture)
     for row, source in enumerate(SENTENCES):
         wanted = expected(source, LINKED)
@@ -222,7 +222,7 @@ def test_a_word_that_another_background_forbids_has_no_mass_and_no_gradient_of_i
     classes, many = torch.from_numpy(prior.output.class_of.copy()), prior.output.num_classes
     both = Product([below, StaticBackground(classes, many, factors)])
     table, translations = evidence_table(prior), TranslationSlots(prior.output)
-    bound = EvidenceBackground(both, table, UNK, UNK, translations).given(padded(SENTENCES[:1]))
+    bound = EvidenceBackground(both, table, UNK, UNK, translations).bind(padded(SENTENCES[:1]))
     assert isinstance(bound, EvidenceMixture)
     column = bound.slots.words[0].tolist().index(WORDS.index("psa"))
     mass = bound.log_mass(bound.start(1))[0]
@@ -235,7 +235,7 @@ def test_a_word_that_another_background_forbids_has_no_mass_and_no_gradient_of_i
 def test_each_is_said_as_often_as_one_likes() -> None:
     prior = make_prior()
     evidence_table(prior, once=True)
-    bound = prior.background().given(padded(SENTENCES[:2]))
+    bound = prior.background().bind(padded(SENTENCES[:2]))
     assert isinstance(bound, CountedSlots), "12 is counted"
     psa = torch.tensor([WORDS.index("psa")] * 2)
     state = bound.start(2)
@@ -286,7 +286,7 @@ def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool)
     kind = (hidden @ head.output.weight[own] + head.output.bias[own]).unsqueeze(-1) * slots
     place = hidden @ head.slot_rows.pointer @ torch.stack(rows).transpose(1, 2)
     lexical = replace(prior, parts=prior.parts[:1]).background()
-    lexical = lexical.double().given(source, previous if training else None)
+    lexical = lexical.double().bind(source, previous if training else None)
     weights = lexical.log_weights(lexical.start(2)).double()
     slow = (scores + kind + place + weights.unsqueeze(1)).log_softmax(-1)
     torch.testing.assert_close(found[..., : len(WORDS)].exp(), slow.exp(), rtol=1e-5, atol=1e-7)

@@ -37,7 +37,7 @@ def build(folder: Path, background: str, unsupported: Weights, translations: boo
 
 
 def bound(prior: Prior, line: str = "the cat 12 sleeps") -> ContextClasses:
-    background = prior.background().double().given(torch.tensor([[ENGLISH.index(word) for word in line.split()]]))
+    background = prior.background().double().bind(torch.tensor([[ENGLISH.index(word) for word in line.split()]]))
     assert isinstance(background, ContextClasses)
     return background
 
@@ -87,7 +87,7 @@ def test_a_learned_weight_has_the_gradient_of_the_formula(tmp_path: Path) -> Non
     background = prior.background().double()
     assert isinstance(background, EvidenceBackground) and isinstance(background.base, LexicalBackground)
     source = torch.tensor([[ENGLISH.index(word) for word in "the cat 12 sleeps".split()]])
-    made = background.given(source)
+    made = background.bind(source)
     found = made.log_weights(made.start(1))[0, 4].exp()
     keys, entries, coverage = background.base.entries(source)
     log_rest, log_weight = background.base.log_mixture(coverage)

@@ -108,7 +108,7 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
         after = AfterLastWord(torch.from_numpy(signatures.class_of.copy()), signatures.num_classes, table, EOS)
         unbound = EvidenceBackground(after, evidence_table(prior), UNK, SOURCE_WORDS.index("<unk>"))
     ids = [evidence_table(prior).source_index(word) for word in source]
-    bound = unbound.given(torch.tensor([[UNK if i is None else i for i in ids]]))
+    bound = unbound.bind(torch.tensor([[UNK if i is None else i for i in ids]]))
     assert isinstance(unbound, EvidenceBackground) and isinstance(bound, EvidenceMixture)
     output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of.copy()), HIDDEN).double()
     pointer = SlotRows(ENCODER, HIDDEN).double()
@@ -205,7 +205,7 @@ def test_slots_of_one_sentence_are_asked_for_with_their_rows() -> None:
     case = make()
     with pytest.raises(ValueError, match="a background with slots needs their rows"):
         next(explain(case.prior, case.output, case.bound, case.hidden, case.tokens, case.hidden, case.hidden, 3))
-    two = EvidenceBackground(case.base, evidence_table(case.prior), UNK, UNK).given(torch.tensor([[4], [4]]))
+    two = EvidenceBackground(case.base, evidence_table(case.prior), UNK, UNK).bind(torch.tensor([[4], [4]]))
     assert isinstance(two, EvidenceMixture)
     with pytest.raises(ValueError, match="expected the slots of one sentence, found those of 2"):
         SlotTerms(two, [], case.prior.output.features, case.output, case.hidden, case.hidden)

@@ -111,7 +111,7 @@ def test_training_reads_every_sentence_in_its_fold() -> None:
     for first in range(0, 20, 2):
         two = [*text[first], EOS, *text[first + 1], EOS]
         previous, targets = torch.tensor([[EOS, *two[:-1]]]), torch.tensor([two])
-        bound = background.cross_fitted(previous)
+        bound = background.bind(text=previous)
         log_probs = positions.log_share(bound, previous, targets) + positions.log_mass(bound, previous).gather(
             2, targets.unsqueeze(2)
         ).squeeze(2)

@@ -66,7 +66,7 @@ SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled o
 
 def make(sources: str, below: Background) -> ContextClasses:
     source = encode(TABLE)
-    made = below.given(source.masked_fill(source >= TABLE.source.num_words, UNK))
+    made = below.bind(source.masked_fill(source >= TABLE.source.num_words, UNK))
     for name in reversed(sources.split(" over ")):
         slots = EvidenceSlots(slots_of(TABLE, source), UNK, 0.25)
         made = ContextClasses(made, slots if name == "slots" else Terms() if name == "terms" else Singled())
@@ -188,8 +188,8 @@ def test_what_is_below_hears_of_the_source(below: str) -> None:
     """Classes may be put in front before a batch is known: what is below still gets its source."""
     source = encode(TABLE)
     known = source.masked_fill(source >= TABLE.source.num_words, UNK)
-    before = ContextClasses(base(below), Singled()).given(known)
-    after = ContextClasses(base(below).given(known), Singled())
+    before = ContextClasses(base(below), Singled()).bind(known)
+    after = ContextClasses(base(below).bind(known), Singled())
     alone = ContextClasses(base(below), Singled())
     assert not torch.equal(alone.log_weights(alone.start(B)), after.log_weights(after.start(B)))
     assert torch.equal(before.log_weights(before.start(B)), after.log_weights(after.start(B)))

@@ -49,7 +49,7 @@ def test_training_is_cross_fitted_and_validation_is_not(world: World) -> None:
     background = setting.model.decoder.head.background
     sample = batch(setting.task.dictionary, lines)
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
-    expected = background.cross_fitted(previous)
+    expected = background.bind(text=previous)
     mass = positions.log_mass(expected, previous)
     own = positions.log_share(expected, previous, target) + mass.gather(
         2, background.class_of[target].unsqueeze(2)

@@ -50,7 +50,7 @@ network, output = RecurrentNetwork(8, 8, 1), LogLinearOutput(prior.output.featur
 background = prior.background()
 previous, targets = torch.tensor([[2, 5, 6]]), torch.tensor([[5, 6, 2]])
 hidden = network(embed(previous))[0].flatten(0, 1)
-states, masses = background.along(previous)
+states, masses = background.teacher_forced(previous)
 share = background.log_share(states, targets.flatten())
 loss = -ExactRows(output).log_prob(hidden, class_of[targets.flatten()], masses, share).sum()
 loss.backward()

@@ -91,7 +91,7 @@ def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None
     prior.save(tmp_path / "prior")
     loaded = Prior.load(tmp_path / "prior")
     assert loaded.fingerprint == prior.fingerprint and loaded.expression == prior.expression
-    background = loaded.background().given(torch.tensor([[SOURCE.index("cat"), 2]]))
+    background = loaded.background().bind(torch.tensor([[SOURCE.index("cat"), 2]]))
     weights = background.log_weights(background.start(1))[0].exp()
     assert weights[SYMBOLS.index("12")] == 0 < weights[SYMBOLS.index("chat")]
 
@@ -135,7 +135,7 @@ def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
     """What may follow the words, its share of all."""
     background = prior.background()
     if source:
-        background = background.given(torch.tensor([[*map(prior.source_symbols.index, source.split()), 2]]))
+        background = background.bind(torch.tensor([[*map(prior.source_symbols.index, source.split()), 2]]))
     state = background.start(1)
     for word in words:
         state = background.advance(state, torch.tensor([prior.index(word)]))

@@ -46,7 +46,7 @@ def test_translations_make_the_background() -> None:
     prior = translating(weight=0.25)
     background = prior.background()
     assert isinstance(background, LexicalBackground)
-    house = background.given(torch.tensor([[SOURCE_SYMBOLS.index("house"), 2]]))
+    house = background.bind(torch.tensor([[SOURCE_SYMBOLS.index("house"), 2]]))
     weights = house.log_weights(house.start(1)).exp()[0]
     assert weights.sum().item() == pytest.approx(1.0)
     base = np.exp(prior.log_weights)
@@ -106,7 +106,7 @@ def test_a_word_that_the_background_forbids_is_no_translation(tmp_path: Path) ->
     path.write_text("le\t3\nla\t3\n</s>\t1\n", encoding="utf-8")
     prior = translating(prior=build(Recipe(top_words=2, background=str(path))))
     assert set(prior.find(LexicalPart).table.targets) == {4, 5}
-    weights = prior.background().given(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
+    weights = prior.background().bind(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
     assert weights.sum().item() == pytest.approx(1.0) and weights[0, 6] == 0
 
 

@@ -113,7 +113,7 @@ def answers(prior: Prior) -> Iterator[Any]:
     rows = [[2, *(FRENCH.index(word) for word in history.split())] for history in HISTORIES]
     longest = max(map(len, rows))
     previous = torch.tensor([row + [1] * (longest - len(row)) for row in rows])
-    for bound in (background.given(source), background.given(source, previous).cross_fitted(previous)):
+    for bound in (background.bind(source), background.bind(source, previous)):
         states = bound.flat_states(previous)
         weights = bound.log_weights(states).detach().expand(len(states), -1)
         yield weights.masked_fill(weights.isneginf(), -1e9).numpy().round(6)

@@ -16,7 +16,7 @@ def states(background: Background, previous: Tensor) -> list[Tensor]:
 
 def log_mass(background: Background, previous: Tensor) -> Tensor:
     """(B, T, S)"""
-    return background.along(previous)[1].dense().view(*previous.shape, -1)
+    return background.teacher_forced(previous)[1].dense().view(*previous.shape, -1)
 
 
 def log_share(background: Background, previous: Tensor, targets: Tensor) -> Tensor:

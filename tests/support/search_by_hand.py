@@ -52,7 +52,7 @@ class ByHand:
             self.phi, self.pointed = self._features()  # shape: (strings, F) and (strings, H)
 
     def _background(self) -> Tensor:
-        base = self.model.decoder.head.background.base.given(self.ids)
+        base = self.model.decoder.head.background.base.bind(self.ids)
         words = base.log_weights(base.start(1))[0].double().exp()
         b = torch.cat([words, words.new_zeros(len(self.strings) - len(words))])
         if any(slot.unknown and string not in self.of_target for string, slot in self.slots.items()):

@@ -213,7 +213,7 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
     import torch
 
     with torch.no_grad():
-        background, end = prior.background(has_source=False), prior.index(EOS)
+        background, end = prior.background(has_source=False).bind(), prior.index(EOS)
         if background.constant:
             return {}
         state = background.start(1)
@@ -223,7 +223,7 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
         best = zip(words.tolist(), values.tolist(), strict=True)
         example: list[str] = []
         for left in range(max(LONGEST_EXAMPLE + 1, shortest), 0, -1):
-            limited = background.within(left)
+            limited = background.with_max_length(left)
             probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
             goes_on = bool((probable[0] > -torch.inf).sum() > 1)
             if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):

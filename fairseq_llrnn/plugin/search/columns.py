@@ -29,7 +29,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
@@ -115,10 +115,10 @@ def has_slots(model: BaseFairseqModel) -> bool:
 
 def may_not_end(model: BaseFairseqModel) -> bool:
     """Whether there are states in the model's background where a string cannot end."""
-    return is_ours(model) and model.decoder.head.background.within(2) is not model.decoder.head.background
+    return is_ours(model) and model.decoder.head.background.needs_length_limit
 
 
-def with_unknown_slots(answer: Tensor, background: Background, states: Tensor, unk: int) -> Tensor:
+def with_unknown_slots(answer: Tensor, background: BoundBackground, states: Tensor, unk: int) -> Tensor:
     """The log probabilities (N, V) of a model without slots in the columns of a background that has some, (N, V + J).
 
     The probability of <unk> is shared equally by the slots of the source's unknown words.
@@ -126,8 +126,9 @@ def with_unknown_slots(answer: Tensor, background: Background, states: Tensor, u
     vocabulary, masks = answer.size(1), []
     for layer, each in layers_of(background, states, states.shape[:1]):
         if layer.source.unk is not None:
-            words = layer.class_words(layer.state_classes(each))  # one that leaves a class has a column below
-            masks.append(layer.source.unreadable(layer.contexts_of(each)) & (words.words >= vocabulary) & ~words.leave)
+            here = layer.at(each)  # a word that moved has a column below
+            own = (here.table.words >= vocabulary) & ~here.table.moved
+            masks.append(layer.source.unreadable(layer.contexts_of(each)) & here.pick(own))
     outside = torch.cat(masks, dim=1)  # shape: (N, J)
     many = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
@@ -234,7 +235,7 @@ class ColumnScorer(SequenceScorer):
     def generate(self, models: Sequence[BaseFairseqModel], sample: dict[str, Any], **options: Any) -> Any:
         """As fairseq's: the scores of each sample's target."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
-        bound = decoder.head.background.given(sample["net_input"]["src_tokens"])
+        bound = decoder.head.background.bind(sample["net_input"]["src_tokens"])
         padded = [model if has_slots(model) else _WithSlots(model, bound, decoder.head.unk) for model in models]
         columns = bound.column_of(target)
         # what no slot of its sentence offers is <unk>
@@ -248,7 +249,7 @@ class ColumnScorer(SequenceScorer):
 class _WithSlots:
     """A model without slots that answers as if it had some; the scorer asks nothing else of a model."""
 
-    def __init__(self, model: BaseFairseqModel, bound: Background, unk: int) -> None:
+    def __init__(self, model: BaseFairseqModel, bound: BoundBackground, unk: int) -> None:
         self.model, self.bound, self.unk = model, bound, unk
 
     def eval(self) -> None:

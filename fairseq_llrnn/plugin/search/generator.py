@@ -7,7 +7,7 @@ hypothesis: no step needs a tensor of the vocabulary's size. Sampling, diverse b
 at every word. Where a string may not end anywhere (a grammar), three things of fairseq's search go wrong: hypotheses
 run into the limit of length where they may not end; --min-len forbids `</s>` to one that can do nothing else; and where
 all hypotheses are finished or dead before there are k of them, fairseq goes on with nothing. So every model of ours is
-told how many tokens are left (`Background.within`), `</s>` is given back, and a search without hypotheses ends. And
+told how many tokens are left (`BoundBackground.with_max_length`), `</s>` is given back, and a search without hypotheses ends. And
 under --match-source-len fairseq ends each hypothesis at its source's length, allowed or not: there, sources of equal
 length are searched for together, so that all of them have one limit.
 """
@@ -26,7 +26,7 @@ from fairseq.search import BeamSearch, DiverseBeamSearch, LengthConstrainedBeamS
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.search.columns import (
     EnsembleColumns,
@@ -219,10 +219,11 @@ class ColumnGenerator(SequenceGenerator):
             refuse_no_hypothesis(hypotheses, sample, longest)
         return hypotheses
 
-    def _background(self, net_input: dict[str, Tensor]) -> Background:
+    def _background(self, net_input: dict[str, Tensor]) -> BoundBackground:
         """The leading model's, of these sources."""
-        background: Background = self.model.models[self.model.leader].decoder.head.background
-        return background.given(net_input["src_tokens"]) if self.model.has_encoder() else background
+        background = self.model.models[self.model.leader].decoder.head.background
+        bound: BoundBackground = background.bind(net_input["src_tokens"] if self.model.has_encoder() else None)
+        return bound
 
     def _longest(self, net_input: dict[str, Tensor]) -> int:
         """The most tokens of a hypothesis, </s> included, by fairseq's rule."""

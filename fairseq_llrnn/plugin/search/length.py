@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.columns import Hypotheses
 
@@ -101,7 +101,7 @@ NO_LENGTH = 1 << 30  # more than any limit of length
 
 
 def refuse_unreachable(
-    background: Background, sample: dict[str, Any], prefix: Tensor | None, longest: int, pad: int, eos: int
+    background: BoundBackground, sample: dict[str, Any], prefix: Tensor | None, longest: int, pad: int, eos: int
 ) -> None:
     """Raise DataError unless an end is in reach of every sentence, after what it is forced to begin with.
 
@@ -131,7 +131,7 @@ def refuse_unreachable(
     )
 
 
-def _of_terms(background: Background, state: Tensor, row: int) -> str:
+def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
     """How many words terms require of a sentence."""
     from fairseq_llrnn.evidence.counted_slots import CountedSlots
 

@@ -309,7 +309,7 @@ class PriorTask(PluginTask):
             ids = sample.get("id")  # of typed sentences, fairseq keeps the numbers to itself
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
-                background = decoder.head.background if source is None else decoder.head.background.given(source)
+                background = decoder.head.background.bind(source)
                 share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
                 if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
                     refuse_forbidden(decoder.head, share, prefix, ids, decoder.fix_zero_mass)

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, ClassTerms, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer
@@ -56,7 +56,7 @@ class ExpertFeatures(ClassSource):
         self.weight = nn.Parameter(torch.zeros(len(panel.experts), hidden_size))
         self.bias = nn.Parameter(torch.zeros(len(panel.experts)))
 
-    def bind(self, background: Background, source: Tensor | None) -> ContextClasses:
+    def bind(self, background: BoundBackground, source: Tensor | None) -> ContextClasses:
         """The background of a batch, with classes for exceptions. source: (B, L); None in a language model.
 
         Raises:
@@ -93,8 +93,8 @@ class ExpertFeatures(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         """[E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        met = place.layer.state_classes(place.states.flatten(0, 1))
-        classes = place.layer.class_words(met).former.view(*shape, -1)  # shape: (B, T, J)
+        here = place.layer.at(place.states.flatten(0, 1))
+        classes = here.pick(here.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
@@ -102,7 +102,7 @@ class TreeDistribution(Distribution):
         return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
 
     @torch.no_grad()
-    def best_words(self, background: Background, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_words(self, background: BoundBackground, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
         share = background.best_share(state)
         if self.replaced is not None:
             share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)

@@ -110,7 +110,7 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
     for parameter in (*output.parameters(), *features.parameters()):
         torch.nn.init.normal_(parameter, generator=generator)
     read = source if "evidence" in kind else source.masked_fill(source >= 10, UNK)
-    below = background.given(read)
+    below = background.bind(read)
     words = [*range(4, len(TARGET_WORDS) - 1), EOS]
     choice = torch.randint(len(words), (5, time), generator=generator)
     previous = torch.tensor(words)[choice]
@@ -311,7 +311,7 @@ def test_masses_know_no_limit_of_length_and_shares_do() -> None:
     case = make("dynamic", (Answers(),))
     assert isinstance(case.below, AfterLastWord)
     bound = case.experts.bind(Limited(CLASS_OF, NUM_CLASSES, case.below.table, EOS), encode(TABLE))
-    limited = bound.within(1)
+    limited = bound.with_max_length(1)
     state = bound.start(5)  # 12 is the exception of the first sentence, 99 of the fourth; both are out of reach
     torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
     assert torch.equal(limited.classes(state, torch.tensor([5] * 5)), bound.classes(state, torch.tensor([5] * 5)))

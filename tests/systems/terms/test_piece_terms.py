@@ -157,7 +157,7 @@ def test_a_piece_that_is_a_form_may_be_a_part_of_other_words(prior: Prior) -> No
     target = merged_target(table, source[0], torch.tensor([*map(table.target.index, pieces), EOS]))
     assert [table.target.symbols[token] for token in target.tolist()] == [*pieces, "</s>"]
     assert (target >= table.target.num_words).tolist() == [True, False, False, False]
-    bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
+    bound = EvidenceBackground(static(prior), table, UNK, UNK).bind(source)
     state = bound.start(1)
     for token in target:
         assert bound.log_share(state, token.view(1)).isfinite().all()
@@ -168,7 +168,7 @@ def test_a_piece_that_is_a_form_may_be_a_part_of_other_words(prior: Prior) -> No
 def test_the_laws_of_context_classes_hold(prior: Prior, must: bool) -> None:
     table, terms = make(prior, must=must)
     source = batch(table, terms, ["aba b </s>", "b 12 </s>", "a </s>", "aba aba </s>"])
-    bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
+    bound = EvidenceBackground(static(prior), table, UNK, UNK).bind(source)
     ids = torch.tensor([EOS, *range(4, len(prior.symbols)), *range(len(prior.symbols), len(table.target.symbols))])
     history = ids[torch.randint(len(ids), (4, 4), generator=torch.Generator().manual_seed(2))]
     history[:, 0] = EOS
@@ -189,7 +189,7 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
     """All sentences of at most two tokens before `</s>`, slowly: ε Σ 1/|g| for forms, until one was said, and b₀."""
     table, terms = make(prior, must=must)
     source = batch(table, terms, ["aba b </s>"])
-    bound = EvidenceBackground(static(prior), table, UNK, UNK).given(source)
+    bound = EvidenceBackground(static(prior), table, UNK, UNK).bind(source)
     assert isinstance(bound, CountedSlots)
     groups = [set(one.group.words) for one in asked_groups(table.groups, source.numpy())[0]]
     assert sorted(map(len, groups)) == [1, 3]
@@ -238,7 +238,7 @@ def test_a_head_reads_words_and_says_forms(prior: Prior) -> None:
     head = LogLinearHead(prior, 3, source_size=2).eval()
     convention = str(prior.settings["pieces"])
     source = head.encode_source([in_pieces("aba b", convention), in_pieces("a", convention) + "\ta => Ann"], terms)
-    bound = head.background.given(source)
+    bound = head.background.bind(source)
     assert bound.steps_to_end(bound.start(2)).tolist() == [3, 2]
     targets = head.encode([in_pieces("abb a ab Ann", convention), in_pieces("Anna", convention)], source)
     whole = CONVENTIONS[convention].whole

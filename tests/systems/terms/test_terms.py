@@ -437,7 +437,7 @@ def bound(must: bool = True, kind: str = "static") -> tuple[EvidenceTable, Count
     table, terms = make(must=must)
     lines = ["dog 12 Zoé </s>", "two dog Ann </s>", "12 7 </s>", "dog dog </s>", "</s>"]
     source = batch(table, terms, lines, {2: ["chien deux"]})
-    made = EvidenceBackground(base(kind), table, UNK, UNK).given(source)
+    made = EvidenceBackground(base(kind), table, UNK, UNK).bind(source)
     assert isinstance(made, CountedSlots)
     return table, made, source
 
@@ -446,7 +446,7 @@ def of_phrases(kind: str) -> tuple[EvidenceTable, CountedSlots]:
     """Sentences with a phrase of two forms; the second one asks for one of its words, too."""
     row = entry("dog", "grand chien", "grand chien", "grands chiens")
     table, terms = make(row, entry("Ann", "chien", "chien"))
-    made = EvidenceBackground(base(kind), table, UNK, UNK).given(batch(table, terms, ["dog 12 </s>", "dog Ann </s>"]))
+    made = EvidenceBackground(base(kind), table, UNK, UNK).bind(batch(table, terms, ["dog 12 </s>", "dog Ann </s>"]))
     assert isinstance(made, CountedSlots)
     return table, made
 
@@ -483,7 +483,7 @@ def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch
         monkeypatch.setattr("fairseq_llrnn.systems.terms.groups.NOUNS", frozenset([nouns]))
         table, terms = make(row)
         source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
-        made = EvidenceBackground(base("static"), table, UNK, UNK).given(source)
+        made = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
         forms = torch.tensor([table.target.index(form) for form in row.forms]).expand(2, -1)
         words = [table.target.symbols[word] for word in made.readable(forms)[1].tolist()]
         assert words == [*read.split(), "chien", "<unk>"]
@@ -619,7 +619,7 @@ def test_a_string_of_both_kinds_is_one_slot() -> None:
 def test_a_limit_leaves_room_for_what_is_required() -> None:
     table, made, _ = bound()
     assert made.steps_to_end(made.start(5)).tolist() == [2, 3, 2, 3, 1]
-    limited = made.within(2)
+    limited = made.with_max_length(2)
     shares = limited.log_shares(limited.start(5))
     allowed = {
         table.target.symbols[token]
