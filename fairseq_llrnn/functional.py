@@ -72,7 +72,8 @@ class _ClassScore(torch.autograd.Function):
             # in half precision the products are, the sums over classes are not: log_partition is float32
             scores = (hidden @ rows.T).to(bias.dtype)
             scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
-        scores = masses.correct(scores)
+        if masses.entries is not None:
+            scores = masses.correct(scores)
         top = scores.amax(dim=1)
         nothing, of_target = top.isneginf(), target.unsqueeze(1)
         log_prob = scores.gather(1, of_target).squeeze(1) - top.masked_fill(nothing, 0.0)
@@ -139,7 +140,8 @@ def log_linear_nll(
         log_share: log b − log B of the target words, (N,); None where classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
     """
-    masses, hidden = Masses.of(log_mass, len(hidden)), to_autocast(hidden)
+    hidden = to_autocast(hidden)
+    masses = log_mass if isinstance(log_mass, Masses) else Masses(torch.atleast_2d(log_mass), len(hidden))
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
     shared = masses.shared.to(dtype) if bias is None else masses.shared.to(dtype) + bias
     shared = shared.squeeze(0) if len(shared) == 1 else shared

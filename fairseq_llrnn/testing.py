@@ -511,7 +511,7 @@ def _class_scores(
     head: LogLinearHead, hidden: Tensor, targets: Tensor, source: Tensor | None, source_states: Tensor | None
 ) -> dict[str, Tensor]:
     """The scores of the classes at every position, by the names of their sources: (B T, J) each."""
-    batch = head.batch(hidden, head.condition(head.previous(targets), source), source_states)
+    batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
     scores = {one.name: batch.kept[one.name].flatten(0, 1) for one in head.sources if one.replaces is not None}
     layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
     assert batch.slots is not None  # where there are classes

@@ -69,7 +69,7 @@ def test_the_law_and_sums_of_one(dates: ModuleType, evidence: bool) -> None:
     given = {"source": source, "source_states": states, "previous": head.previous(target)}
     log_probs = head.log_probs(hidden, **given)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(target.shape, dtype=torch.float64))
-    offered = head.sources_of(head.batch(hidden, head.condition(given["previous"], source), states), target)
+    offered = head.sources_of(head.batch(hidden, head.bind(given["previous"], source), states), target)
     for number, strings in enumerate(
         (["03.01.2026", "2026-01-02", "2026-11-25", "25/11/2026"], *([["17", "99"]] if evidence else []))
     ):
@@ -294,7 +294,7 @@ def test_what_a_source_itself_breaks_is_named(dates: ModuleType, change: Callabl
 
 def test_context_classes_have_a_check_of_their_own(dates: ModuleType) -> None:
     head, source, *_ = make(build())
-    with pytest.raises(TypeError, match=r"found those of DateClasses; use check_context_classes\(background.given"):
+    with pytest.raises(TypeError, match=r"found those of DateClasses; use check_context_classes\(background.bind"):
         check_background(head.background, source=source)
 
 

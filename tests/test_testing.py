@@ -54,9 +54,9 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
         lambda self, state, words, taken: Hash.log_mass(self, state).gather(1, self.class_of[words]),
     ),
     "masses": ("masses are those of", lambda self, state: Hash.masses(self, state.flip(0))),
-    "within": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
+    "with_max_length": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
-    "along": (
+    "teacher_forced": (
         "values of all positions", lambda self,
         previous: (Hash.flat_states(self, previous), Hash.masses(self, Hash.flat_states(self, previous).flip(0))),
     ),
@@ -103,7 +103,7 @@ def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> Non
             return super().log_share(state, tokens) - 0.1 * wrong
 
     class Whole(oracles.SparseHashBackground):
-        def within(self, remaining: int) -> Background:
+        def with_max_length(self, remaining: int) -> Background:
             return Limited(CLASS_OF, 5)
 
     with pytest.raises(AssertionError, match="log_share is an entry of log_shares, with a limit, too"):

@@ -31,7 +31,7 @@ def token_log_probs(checkpoint: Path, text: Path) -> np.ndarray:
         target = data_utils.collate_tokens([sentences[i] for i in batch], dictionary.pad())  # shape: (B, T)
         previous = target.roll(1, dims=1)
         previous[:, 0] = dictionary.eos()
-        hidden, extra = model.decoder.extract_features(previous)
+        hidden, extra = model.decoder(previous)
         log_probs = model.decoder.head.target_log_probs(extra["batch"], target).double().numpy()
         found |= {i: log_probs[row, : len(sentences[i])] for row, i in enumerate(batch)}
     return np.concatenate([found[i] for i in range(len(sentences))])

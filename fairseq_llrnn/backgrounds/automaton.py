@@ -185,7 +185,8 @@ class BoundAutomaton(BoundBackground):
             return super().best_share(state)  # all words: few automata mix, and few steps are near a limit
         rows, arcs = tables.expand(states.unsqueeze(1), tables.arc_offsets)
         words = tables.arc_tokens[arcs]
-        weight = tables.arc_weights[arcs].masked_fill(self.out_of_reach(words, tables.arc_nexts[arcs]), NEGATIVE_INFINITY)
+        lost = self.out_of_reach(words, tables.arc_nexts[arcs])
+        weight = tables.arc_weights[arcs].masked_fill(lost, NEGATIVE_INFINITY)
         best = weight.new_full((len(states) * self.num_classes,), NEGATIVE_INFINITY)
         best = best.scatter_reduce(0, rows * self.num_classes + self.class_of[words], weight, reduce="amax")
         return log_difference(best.view(len(states), -1), self.log_mass(state))

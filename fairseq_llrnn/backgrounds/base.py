@@ -21,7 +21,8 @@ the class of a token depends on the context: use `classes(state, tokens)` instea
 A new background is a subclass of `Background` with `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V). If
 it depends on nothing else, it is its own bound object. All other methods have slow defaults; a faster override must
 return the same values, which fairseq_llrnn/testing.py checks. Backgrounds form an algebra (algebra.py, mixture.py). A
-background that can list the words whose weight differs from a static one implements `explicit` (explicit_background.py).
+background that lists the words whose weight differs from a static one is an `ExplicitBackground`
+(explicit_background.py).
 
 The simplest background, `StaticBackground`, does not depend on the context: the paper's b(x), with uniform weights, a
 unigram, or weights from a file.
@@ -328,7 +329,7 @@ class Background(BoundBackground, ExactBuffers):
 
     @property
     def needs_length_limit(self) -> bool:
-        """Whether there are states in which a string cannot end, so that a search has to know the length that is left."""
+        """Whether a string cannot end in some states, so that a search has to know the length that is left."""
         bound = self.bind()
         return bound.with_max_length(2) is not bound
 
@@ -400,6 +401,13 @@ class StaticBackground(Background):
 
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         return self.word_log_weight[tokens]
+
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
+        positions = previous.numel()
+        return self.class_of.new_zeros((positions, 0)), Masses(self.class_log_mass.unsqueeze(0), positions)
+
+    def masses(self, state: Tensor) -> Masses:
+        return Masses(self.class_log_mass.unsqueeze(0), len(state))
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.word_log_weight.unsqueeze(0)

@@ -170,13 +170,22 @@ def refuse_other_sources(prior: Prior, source: Tensor) -> None:
         )
 
 
-def refuse_other_rows(rows: int, what: str, **of_rows: Tensor | None) -> None:
-    """Raise DataError for a tensor, of some by what they are called, that has not one row for each of `what`."""
+def check_rows(shape: Sequence[int], named: str, what: str, **of_rows: Tensor | None) -> None:
+    """Raise DataError for an empty batch, or for a tensor that has not one row for each of `what`.
+
+    Args:
+        shape: of the batch. named: how messages write what it is, with its shape. of_rows: tensors by their names.
+    """
+    if min(shape) < 1:
+        raise DataError(
+            f"LogLinearHead: expected {named}, of one at least, found {tuple(shape)}; leave empty batches out (an "
+            "empty sentence is `</s>` alone)"
+        )
     for name, tensor in of_rows.items():
-        if tensor is not None and len(tensor) != rows:
+        if tensor is not None and len(tensor) != shape[0]:
             raise DataError(
-                f"{name}: expected a row for each of {rows:,} {what}, found {len(tensor):,}; repeat, or choose, them "
-                "as these are"
+                f"{name}: expected a row for each of {shape[0]:,} {what}, found {len(tensor):,}; repeat, or choose, "
+                "them as these are"
             )
 
 

@@ -9,7 +9,7 @@ are natural logarithms. Source: Dymetman & Xiao 2016, §2.
     values, tokens = head.top_k(hidden_now, state, k=5)
     state = head.advance(state, tokens_chosen)
 
-`loss` and `log_probs` are made of three steps, which a training loop can also call itself: `condition` (what is known
+`loss` and `log_probs` are made of three steps, which a training loop can also call itself: `bind` (what is known
 before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
 
     background.teacher_forced(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
@@ -49,23 +49,24 @@ from fairseq_llrnn.head.checks import (
     check_fingerprint,
     check_names,
     check_numbers,
+    check_rows,
     fingerprint_of,
     refuse_forbidden,
     refuse_other_numbers,
-    refuse_other_rows,
     refuse_other_sources,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
-from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, refuse_empty, spans
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
 
 Source = TypeVar("Source", bound=ClassSource)
+NO_EMBEDDING = "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
 SAMPLE = 32  # random bytes, by which a move that loses the contents of tensors is noticed
 
 
@@ -173,7 +174,7 @@ class LogLinearHead(nn.Module):
         if masses is not None:
             self._keep("change", masses(self))
         self.normaliser: Normaliser
-        self.normalise(normaliser)
+        self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
         sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes).float()
         sizes[self.background.class_of[leave_out]] = 0.0  # labels are not smoothed towards them
@@ -207,7 +208,7 @@ class LogLinearHead(nn.Module):
         """The source of classes of that kind; None where there is none."""
         return next((source for source in self.sources if isinstance(source, kind)), None)
 
-    def normalise(self, normaliser: NormaliserOf) -> None:
+    def set_normaliser(self, normaliser: NormaliserOf) -> None:
         """Sum log Z otherwise from now on."""
         self._arguments["normaliser"] = normaliser
         module = normaliser(self).to(self.output.weight.device)
@@ -235,8 +236,8 @@ class LogLinearHead(nn.Module):
 
     # ---- a batch: before the network reads it, and after ------------------------------------------------------------
 
-    def condition(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
-        """What is known of a batch before the network reads it.
+    def bind(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
+        """Bind the background to a batch, before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
@@ -246,12 +247,11 @@ class LogLinearHead(nn.Module):
         Raises:
             DataError: there is no position, or not one source for each sentence.
         """
-        refuse_empty(previous.shape, "tokens (B, T)")
-        refuse_other_rows(previous.size(0), "sentences", source=source)
+        check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if source is not None and self.brings_strings and not torch.compiler.is_compiling():
             refuse_other_sources(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
-        tokens, readable = self.for_background(previous), []
+        tokens, backgrounds = self.for_background(previous), []
         for rows in [slice(None)] if whole else spans(previous, self.background.bind()):
             left_out = None
             if self.training:
@@ -260,12 +260,15 @@ class LogLinearHead(nn.Module):
                 for each in self.sources:
                     left_out = each.in_text(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
-            readable.append((rows, self.bound(None if source is None else source[rows], left_out)))
-        parts = [background.readable(tokens[rows], None) for rows, background in readable]
-        read = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return Condition(readable, tokens, read if self.embedding is None else self.embedding.readable(previous, read))
+            backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
+        read = tokens
+        if self.brings_strings:
+            read = torch.cat([background.readable(tokens[rows], None) for rows, background in backgrounds])
+        if self.embedding is not None:
+            read = self.embedding.readable(previous, read)
+        return Condition(backgrounds, tokens, read)
 
-    def bound(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+    def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """The background of a batch, with the classes of all sources in front; arguments: of `Background.bind`."""
         background = self.background.bind(source, text)
         for each in self.sources:
@@ -284,7 +287,7 @@ class LogLinearHead(nn.Module):
         Raises:
             DataError: not one row of `source_states` for each sentence, or none where they are needed.
         """
-        refuse_other_rows(hidden.size(0), "sentences", source_states=source_states)
+        check_rows(hidden.shape[:1], "hidden states (B, T, H)", "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
 
         def of_some(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
@@ -399,11 +402,13 @@ class LogLinearHead(nn.Module):
     @property
     def embed_size(self) -> int:
         """D, the width of what `embed` returns."""
-        return self._reads().embedding_dim
+        if self.embedding is None:
+            raise OptionError(NO_EMBEDDING)
+        return self.embedding.embedding_dim
 
     def embedding_rows(self) -> Tensor | None:
         """What is made once, to hand to `embed` several times; None: nothing is."""
-        return self._reads().kept_rows()
+        return None if self.embedding is None else self.embedding.kept_rows()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """What the network reads in the place of tokens (…,): (…, D), by the head's `embedding`.
@@ -411,15 +416,9 @@ class LogLinearHead(nn.Module):
         Args:
             rows: of `embedding_rows`, where they are used more than once.
         """
-        return self._reads()(tokens, rows)
-
-    def _reads(self) -> InputEmbedding:
-        """What reads. Raises OptionError where there is none."""
         if self.embedding is None:
-            raise OptionError(
-                "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
-            )
-        return self.embedding
+            raise OptionError(NO_EMBEDDING)
+        return self.embedding(tokens, rows)
 
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 
@@ -532,7 +531,7 @@ class LogLinearHead(nn.Module):
 
         To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
         """
-        condition, tokens = self.condition(self.previous(targets), source), self.for_background(targets)
+        condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)
         shares = [
             background.log_share(background.flat_states(condition.previous[rows]), tokens[rows].flatten())
             for rows, background in condition.backgrounds
@@ -587,7 +586,7 @@ class LogLinearHead(nn.Module):
                     "LogLinearHead.loss: expected `previous`, the token before each target, `</s>` first, found the "
                     "targets themselves; leave it out, or give head.previous(targets)"
                 )
-        batch = self.batch(hidden, self.condition(previous, source), source_states)
+        batch = self.batch(hidden, self.bind(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
 
     def loss_of(
@@ -635,7 +634,7 @@ class LogLinearHead(nn.Module):
         """
         self._check(hidden, **({} if previous is None else {"previous": previous}))
         begins = torch.full(hidden.shape[:2], self.eos, device=hidden.device) if previous is None else previous
-        condition = self.condition(begins, source)
+        condition = self.bind(begins, source)
         constant = all(background.constant for _, background in condition.backgrounds)  # sources may bring a context in
         if previous is None and (self.reads_context or not constant):
             raise DataError(
@@ -670,7 +669,7 @@ class LogLinearHead(nn.Module):
         """
         self._check(hidden, tokens=tokens.unsqueeze(0))
         with torch.inference_mode():
-            condition = self.condition(self.previous(tokens.unsqueeze(0)), source)
+            condition = self.bind(self.previous(tokens.unsqueeze(0)), source)
             return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)
 
     def explain_batch(self, batch: Batch, tokens: Tensor, top: int) -> list[Explanation]:

@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
-from fairseq_llrnn.head.checks import refuse_other_numbers, refuse_other_rows, refuse_other_sources
-from fairseq_llrnn.output.records import Batch, Pinned, State, refuse_empty, shares_and_classes
+from fairseq_llrnn.head.checks import check_rows, refuse_other_numbers, refuse_other_sources
+from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead
@@ -42,8 +42,8 @@ def start(
     Raises:
         DataError: there are no hypotheses, or not one source, or source's states, for each.
     """
-    refuse_empty((batch_size,), "hypotheses (N,)")
-    refuse_other_rows(batch_size, "hypotheses", source=source, source_states=source_states)
+    given = {"source": source, "source_states": source_states}
+    check_rows((batch_size,), "hypotheses (N,)", "hypotheses", **given)
     if source is not None and head.brings_strings:
         refuse_other_sources(head.prior, source)
     sentence, sources = None, source
@@ -54,7 +54,7 @@ def start(
         sources, sentence = source[first], first.cumsum(0) - 1
         if source_states is not None:
             source_states = source_states[first]
-    background = head.bound(sources)
+    background = head.bound_background(sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else begin[sentence]
     state = State(background, states, head._rows(background, source_states))
@@ -91,7 +91,7 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
 
     Raises DataError: there are no hypotheses, or not one row for each.
     """
-    refuse_empty(hidden.shape[:1], "hypotheses (N,)")
+    check_rows(hidden.shape[:1], "hypotheses (N,)", "hypotheses")
     _refuse_others("step", hidden, state)
     hidden = to_autocast(hidden)
     with outside_autocast(hidden):

@@ -152,7 +152,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
         in_text = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
-        condition = head.condition(previous, input_ids, in_text) if state is None else None
+        condition = head.bind(previous, input_ids, in_text) if state is None else None
         decoded = self.model.decoder(
             input_ids=previous if condition is None else condition.readable,
             encoder_hidden_states=read,

@@ -190,10 +190,6 @@ class RecurrentNetwork(nn.Module):
         total = torch.stack(multiplications).sum(0) if multiplications else None
         return Run(dropped, torch.stack(after, dim=2), x, of_shares, total)
 
-    def terms_of(self, run: Run, tokens: Tensor) -> list[Any]:
-        """What all `terms` say of a run."""
-        return [term for terms in self.terms for term in terms(run, tokens)]
-
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the first lengths[i] elements of every row and leave the rest: (B, L, …) -> (B, L, …)."""

@@ -253,14 +253,10 @@ class FeatureEmbedding(nn.Module):
         if not self.is_tied:
             draw_weights(self.weight, self.rows, self.row_rms)
 
-    def table(self) -> Tensor:
-        """The composed embeddings of all input signatures: (S, dim)."""
-        return self.rows.compose(self.weight)
-
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """tokens (…,) -> embeddings (…, dim). `table` is a composed table to use again."""
         classes = self.class_of[tokens]
         if table is None and self.sparse_gradients:
             some, places = classes.unique(return_inverse=True)
             return functional.embedding(places, self.rows.compose_subset(self.weight, some, sparse=True))
-        return functional.embedding(classes, self.table() if table is None else table)
+        return functional.embedding(classes, self.rows.compose(self.weight) if table is None else table)

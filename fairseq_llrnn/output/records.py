@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.masses import Masses, each_row
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
@@ -27,19 +27,6 @@ CELLS = 1 << 22  # positions × classes or words that are looked at together
 FEW = 256  # most probable tokens that are looked for among those of each of so many classes, and not among all
 
 RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
-
-
-def refuse_empty(shape: Sequence[int], what: str) -> None:
-    """Raise DataError for a batch of nothing, whose mean loss is none.
-
-    Args:
-        shape: of the batch. what: it is, and how its shape is written.
-    """
-    if min(shape) < 1:
-        raise DataError(
-            f"LogLinearHead: expected {what}, of one at least, found {tuple(shape)}; leave empty batches out (an empty "
-            "sentence is `</s>` alone)"
-        )
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
     read = task.source_dictionary.encode_line(SOURCE, add_if_not_exist=False).long().unsqueeze(0)
     previous = task.target_dictionary.encode_line("</s> " + TARGET, add_if_not_exist=False, append_eos=False).long()
     encoder_out = loaded.model.encoder(read, read.ne(1).sum(1))
-    hidden, extra = decoder.extract_features(previous.unsqueeze(0), encoder_out)
+    hidden, extra = decoder(previous.unsqueeze(0), encoder_out)
     scores = positions.class_scores(extra["batch"])
     states = encoder_out["encoder_out"][0][:, 0]  # shape: (L, E)
     static, found = decoder.head.background.num_classes, 0

@@ -296,7 +296,7 @@ def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool)
     theirs = torch.autograd.grad((slow[..., 2:] * weighed).sum(), leaves)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
-    log_p = head.target_log_probs(head.batch(hidden, head.condition(previous, source), states), targets)
+    log_p = head.target_log_probs(head.batch(hidden, head.bind(previous, source), states), targets)
     torch.testing.assert_close(log_p, slow.gather(2, targets.unsqueeze(2)).squeeze(2), rtol=1e-4, atol=1e-5)
     of_slots = check_class_features(head, hidden, targets, source, states)["slot_rows"].unflatten(0, targets.shape)
     for row, word in slots.squeeze(1).nonzero().tolist():

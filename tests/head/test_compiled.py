@@ -91,7 +91,7 @@ def test_autocast_shortens_products_and_not_sums(head: LogLinearHead) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         found = head.loss(hidden, targets)
         full = head.log_probs(hidden, previous=head.previous(targets))
-        batch_of_one = head.batch(hidden[:1], head.condition(head.previous(targets)[:1]))
+        batch_of_one = head.batch(hidden[:1], head.bind(head.previous(targets)[:1]))
         words = [head.target_log_probs(batch_of_one, torch.full_like(targets[:1], w)) for w in range(full.size(-1))]
     torch.testing.assert_close(torch.stack(words).double().exp().sum(0), torch.ones(1, 5).double(), atol=1e-5, rtol=0)
     assert found.dtype == torch.float32

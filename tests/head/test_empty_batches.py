@@ -28,7 +28,7 @@ def source_of(head: LogLinearHead, many: int) -> dict[str, Any]:
 
 
 def scores(head: LogLinearHead, hidden: torch.Tensor, tokens: torch.Tensor, **source: Any) -> torch.Tensor:
-    batch = head.batch(hidden, head.condition(head.previous(tokens), source.get("source")), source.get("source_states"))
+    batch = head.batch(hidden, head.bind(head.previous(tokens), source.get("source")), source.get("source_states"))
     return head.target_log_probs(batch, tokens)
 
 

@@ -130,7 +130,7 @@ def test_sentences_that_a_grammar_lacks_are_found_and_refused(training: bool) ->
 
 def test_a_sample_without_any_class_that_may_come_has_no_gradient_and_hides_no_forbidden_target() -> None:
     head = grammar_head()
-    head.normalise(Sampled(2))
+    head.set_normaliser(Sampled(2))
     head.train()
     sentences, hidden = torch.tensor([[4, 8, 2, 1, 1], [5, 6, 2, 1, 1]]), torch.randn(2, 5, H, requires_grad=True)
     for seed in range(20):
@@ -362,7 +362,12 @@ def test_classes_of_the_prior_s_own_background_keep_nothing_from_batch_to_batch(
     head, hidden = random_head(make_prior(), classes=[partial(Unbound, word="chat")]), hidden_states()
     other = StaticBackground(head.output.class_of, head.prior.output.num_classes, torch.arange(12.0).double())
     mixture = Mixture([head.background, other], weighting="learned").double()
-    head.background = ContextClasses(mixture, OneWord(head.prior.index("chat")))
+
+    class InFront(Background):
+        def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> ContextClasses:
+            return ContextClasses(mixture.bind(source, text), OneWord(head.prior.index("chat")))
+
+    head.background = InFront(mixture.class_of, mixture.num_classes)
     learned = list(mixture.parameters())
 
     def gradients() -> tuple[Tensor, ...]:
@@ -376,7 +381,6 @@ def test_classes_of_the_prior_s_own_background_keep_nothing_from_batch_to_batch(
             state = head.start(3)
             losses.append((head.loss(hidden, TARGETS), head.top_k(hidden[:, 0], state, 12)[0]))
             learned[0][0] += 1.0
-    head.background = ContextClasses(mixture, OneWord(head.prior.index("chat")))
     with torch.no_grad():
         learned[0][0] -= 1.0
         assert torch.equal(losses[1][0], head.loss(hidden, TARGETS)) and losses[0][0] != losses[1][0]

@@ -28,14 +28,11 @@ class Telling(Background):
     def _with(self, *told: tuple) -> Telling:
         return Telling(self.class_of, self.num_classes, *self.told, *told)
 
-    def given(self, source: Tensor, leave_out: Tensor | None = None) -> Telling:
-        return self._with(("given", source.tolist(), None if leave_out is None else leave_out.tolist()))
+    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> Telling:
+        return self._with(("bind", *(None if each is None else each.tolist() for each in (source, text))))
 
-    def cross_fitted(self, tokens: Tensor) -> Telling:
-        return self._with(("cross-fitted", tokens.tolist()))
-
-    def within(self, remaining: int) -> Telling:
-        return self._with(("within", remaining))
+    def with_max_length(self, remaining: int) -> Telling:
+        return self._with(("with_max_length", remaining))
 
     def start(self, n: int) -> Tensor:
         return torch.arange(n).unsqueeze(1)
@@ -64,17 +61,16 @@ def told(background: Background) -> tuple:
 def test_a_batch_is_given_its_sources_and_in_training_leaves_its_own_text_out(head: LogLinearHead) -> None:
     source, previous = SOURCE.tolist(), PREVIOUS.tolist()
     head.eval()
-    assert told(of_batch(head.condition(PREVIOUS))) == ()
-    assert told(of_batch(head.condition(PREVIOUS, SOURCE))) == (("given", source, None),)
+    assert told(of_batch(head.bind(PREVIOUS))) == (("bind", None, None),)
+    assert told(of_batch(head.bind(PREVIOUS, SOURCE))) == (("bind", source, None),)
     head.train()
-    assert told(of_batch(head.condition(PREVIOUS))) == (("cross-fitted", previous),)
-    trained = head.condition(PREVIOUS, SOURCE)
-    assert told(of_batch(trained)) == (("given", source, previous), ("cross-fitted", previous))
+    assert told(of_batch(head.bind(PREVIOUS))) == (("bind", None, previous),)
+    assert told(of_batch(head.bind(PREVIOUS, SOURCE))) == (("bind", source, previous),)
 
 
 def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLinearHead) -> None:
     state = head.start(4, source=SOURCE.repeat_interleave(2, 0))
-    assert told(state.background) == (("given", SOURCE.tolist(), None),)
+    assert told(state.background) == (("bind", SOURCE.tolist(), None),)
     state = head.advance(state, torch.tensor([4, 5, 6, 7]))
     assert state.states.tolist() == [[0, 4], [0, 5], [1, 6], [1, 7]]
     longer = head.advance(state.select(torch.tensor([1, 1, 3, 2])), torch.tensor([8, 4, 8, 4]))
@@ -85,18 +81,18 @@ def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLi
 
 def test_a_search_without_sources_has_one_background_for_all(head: LogLinearHead) -> None:
     state = head.start(2)
-    assert state.background is head.background
+    assert told(state.background) == (("bind", None, None),)
     assert state.states.tolist() == [[0], [1]]
 
 
 def test_a_limit_counts_what_was_written(head: LogLinearHead) -> None:
     state = head.start(2)
-    assert state.reachable is head.background
+    assert state.reachable is state.background
     state = state.limited(5)
-    assert told(state.reachable) == (("within", 5),)
+    assert told(state.reachable) == (("bind", None, None), ("with_max_length", 5))
     for _ in range(3):
         state = head.advance(state, torch.tensor([4, 4]))
-    assert told(state.reachable) == (("within", 2),)
+    assert told(state.reachable) == (("bind", None, None), ("with_max_length", 2))
     assert len(SYMBOLS) == head.num_words
 
 

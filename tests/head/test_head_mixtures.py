@@ -96,7 +96,7 @@ def test_words_that_one_part_forbids_are_summed_in_samples_too(expression: str, 
     assert mass.isneginf().tolist() == [word in ("<s>", "<pad>") for word in WORDS]
     hidden, targets = torch.randn(1, 4, H, dtype=torch.float64), torch.tensor([[4, 7, 9, 2]])
     exact = head.loss(hidden, targets)
-    head.normalise(Sampled(10_000))
+    head.set_normaliser(Sampled(10_000))
     torch.testing.assert_close(head.loss(hidden, targets), exact)
 
 
@@ -122,7 +122,7 @@ def test_gradients_are_the_same_after_a_look_without_any(
     source = head.encode_source(["a b c", "a 4 b"]) if prior.source_symbols else None
     states = None if source is None else torch.randn(2, source.size(1), 2, dtype=torch.float64)
     hidden = torch.randn(*tokens.shape, H, dtype=torch.float64)
-    condition = head.condition(head.previous(tokens), source)
+    condition = head.bind(head.previous(tokens), source)
 
     def loss() -> Tensor:
         return -head.target_log_probs(head.batch(hidden, condition, states), tokens).sum()

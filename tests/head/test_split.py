@@ -50,7 +50,7 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
     previous, hidden = head.previous(targets), hidden_states(*targets.shape, H)
 
     def answers() -> list[Tensor]:
-        batch = head.batch(hidden, head.condition(previous))
+        batch = head.batch(hidden, head.bind(previous))
         assert bool(batch.rest) == split
         return [
             head.target_log_probs(batch, targets), head.smoothing_gain(batch, targets), head.adaptor_norm(batch, 1.0),

@@ -190,7 +190,7 @@ def test_the_loss_is_of_the_words_with_and_without_padding_and_smoothing(tmp_pat
         previous = model.head.previous(targets)
         read = model.model.encoder(input_ids=source, attention_mask=(source != 1).long())[0]
         state = model.model.decoder(
-            input_ids=model.head.condition(previous, source).readable, encoder_hidden_states=read,
+            input_ids=model.head.bind(previous, source).readable, encoder_hidden_states=read,
             encoder_attention_mask=(source != 1).long(),
         )[0]  # fmt: skip
         expected = hidden_of(state, targets, source=source, source_states=read, label_smoothing=0.1)
@@ -214,7 +214,7 @@ def test_training_leaves_out_what_n_grams_know_of_the_text_and_not_of_changed_la
         previous = model.head.previous(labels)
         read = model.model.encoder(input_ids=source, attention_mask=mask)[0]
         state = model.model.decoder(previous, encoder_hidden_states=read, encoder_attention_mask=mask)[0]
-        condition = model.head.condition(previous, source, model.head.previous(text))
+        condition = model.head.bind(previous, source, model.head.previous(text))
         expected = model.head.loss_of(model.head.batch(state, condition, read), labels)
         torch.testing.assert_close(model(**asked, **beside).loss, expected)
         assert not torch.isclose(model(**asked).loss, expected)

@@ -169,27 +169,3 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
         assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
     read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
-
-
-@pytest.mark.parametrize("sources", ALL_IN_THREE)
-def test_states_and_classes_on_another_device_are_none(sources: str) -> None:
-    bound, previous = make(sources, base("static")), some_history(4)
-    states = bound.flat_states(previous)
-    classes = bound.state_classes(states)
-    assert bound._flat is not None
-    bound._flat = bound._flat[0].to("meta"), bound._flat[1].to("meta")  # where the model was before
-    classes.state, classes.contexts = classes.state.to("meta"), classes.contexts.to("meta")
-    assert torch.equal(bound.flat_states(previous.clone()), states)
-    assert bound.state_classes(states).contexts.device == states.device
-
-
-@pytest.mark.parametrize("below", COMBINED)
-def test_what_is_below_hears_of_the_source(below: str) -> None:
-    """Classes may be put in front before a batch is known: what is below still gets its source."""
-    source = encode(TABLE)
-    known = source.masked_fill(source >= TABLE.source.num_words, UNK)
-    before = ContextClasses(base(below), Singled()).bind(known)
-    after = ContextClasses(base(below).bind(known), Singled())
-    alone = ContextClasses(base(below), Singled())
-    assert not torch.equal(alone.log_weights(alone.start(B)), after.log_weights(after.start(B)))
-    assert torch.equal(before.log_weights(before.start(B)), after.log_weights(after.start(B)))

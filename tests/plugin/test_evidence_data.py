@@ -139,7 +139,7 @@ def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> AutomatonBa
     net_input = batch["net_input"]
     previous = net_input["prev_output_tokens"]
     previous = previous[:, : previous.size(1) - shorter]
-    (_, background), *_ = head.condition(previous, net_input["src_tokens"], batch["text"]).backgrounds
+    (_, background), *_ = head.bind(previous, net_input["src_tokens"], net_input["text"]).backgrounds
     return next(part for part in background.base.each() if isinstance(part, AutomatonBackground))
 
 
@@ -169,7 +169,7 @@ def test_a_text_is_as_wide_as_its_batch(evidence: EvidenceWorld, cross_fitted: P
         data = setting.task.dataset("train")
         batch = data.collater([data[i] for i in range(5)])
         width = batch["target"].size(1)
-        assert width % multiple == 0 and batch["text"].size(1) >= width
+        assert width % multiple == 0 and batch["net_input"]["text"].size(1) >= width
         losses.append(setting.criterion(setting.model.train(), batch)[0].item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 

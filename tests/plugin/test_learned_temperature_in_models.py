@@ -55,7 +55,7 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
     decoder = setting.model.decoder
     background, output, total = decoder.head.background, decoder.head.output, 0.0
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
-    hidden, _ = decoder.extract_features(previous)
+    hidden, _ = decoder(previous)
     shared = background.root.class_log_mass
     for row in range(len(target)):
         state = background.start(1)
@@ -95,7 +95,7 @@ def test_language_models(world: World, kind: str) -> None:
     explainer = LanguageModelExplainer(setting.model, setting.task)
     for line in lines:
         sample, state = batch(setting.task.dictionary, [line]), decoder.head.background.start(1)
-        hidden, _ = decoder.extract_features(sample["net_input"]["src_tokens"])
+        hidden, _ = decoder(sample["net_input"]["src_tokens"])
         for t, e in enumerate(explainer.explain(line.split(), 5)):
             own, token = dict(e.own_features), sample["target"][0, t : t + 1]
             terms = e.log_background + math.fsum(own.values()) + e.normaliser

@@ -54,7 +54,7 @@ def setting(world: World, opened: str) -> Any:
 def log_probs(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, Any]]:
     sample = batch(setting.task.dictionary, lines)
     decoder = setting.model.decoder
-    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    hidden, extra = decoder(sample["net_input"]["src_tokens"])
     return decoder.head.target_log_probs(extra["batch"], sample["target"]), sample
 
 
@@ -68,7 +68,7 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
     torch.testing.assert_close(table.exp().sum(-1), torch.ones_like(table[..., 0]))
     known = sample["target"].masked_fill(sample["target"] >= len(task.dictionary), task.dictionary.unk())
     of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
-    hidden, extra = decoder.extract_features(net["src_tokens"])
+    hidden, extra = decoder(net["src_tokens"])
     shares = extra["batch"].kept["open_words"][0].softmax(-1)
     vocabulary = task.prior.find(OpenVocabularyPart).vocabulary
     for place, word in enumerate([*line.split(), "</s>"]):
@@ -96,7 +96,7 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     looked_like = [names[o] for o in read.tolist()]
     assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
     # a class is read by its features, as every word is
-    rows = embedding.table()[embedding.class_of[size + read]]
+    rows = embedding.rows.compose(embedding.weight)[embedding.class_of[size + read]]
     features = torch.from_numpy(table.vocabulary.features.dense())[read].double()
     torch.testing.assert_close(rows, features @ embedding.weight)
     one, other, different = (log_probs(setting, [f"le {word} voit"])[0] for word in ("7", "2016", "roses"))
@@ -115,7 +115,7 @@ def test_a_text_is_cross_fitted_by_its_own_words(setting: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(decoder.head.background), "cross_fitted", lambda self, tokens: asked.append(tokens) or self)
         decoder.train()
-        decoder.extract_features(alias)
+        decoder(alias)
         decoder.eval()
     expected = line.masked_fill(line >= len(dictionary), dictionary.unk())
     assert [tokens.tolist() for tokens in asked] == [expected.tolist()]
@@ -127,7 +127,7 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
     sample = batch(task.dictionary, ["le chat xyzzy voit"])
     target = sample["target"].clone()
     target[0, 1] = task.dictionary.unk()
-    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    hidden, extra = decoder(sample["net_input"]["src_tokens"])
     leaves = [decoder.head.output.weight, decoder.head.output.bias]
     ours = torch.autograd.grad(decoder.head.target_log_probs(extra["batch"], target).sum(), leaves, retain_graph=True)
 
@@ -154,7 +154,7 @@ def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
 def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
     decoder = setting.model.decoder
     sample = batch(setting.task.dictionary, ["le xyzzy voit"])
-    hidden, extra = decoder.extract_features(sample["net_input"]["src_tokens"])
+    hidden, extra = decoder(sample["net_input"]["src_tokens"])
     gain = decoder.head.smoothing_gain(extra["batch"], sample["target"])
     target = extra["batch"].kept["open_words"][0, 1].logsumexp(0)
     others = decoder.head.output.class_scores(hidden, decoder.head.output.composed())[0, 1]
@@ -356,7 +356,7 @@ def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest
     assert drawn == spelt(setting, many, np.random.default_rng(1)) != spelt(setting, many, np.random.default_rng(2))
     assert len(drawn) > 20 and not set(drawn) & set(dictionary.symbols)
     with torch.no_grad():
-        hidden, extra = decoder.extract_features(torch.tensor([[2, dictionary.index("le")]]))
+        hidden, extra = decoder(torch.tensor([[2, dictionary.index("le")]]))
         shares = extra["batch"].kept["open_words"][0, 1].softmax(-1).numpy()
     best = dictionary[table.spelt(int(shares.argmax()))]
     assert spelt(setting, 3, None) == {best: 3}
@@ -373,7 +373,7 @@ def test_an_ensemble_spells_by_the_mean_of_its_models(setting: Any) -> None:
 
     def probabilities(decoder: Any) -> torch.Tensor:
         """Of <unk> behind `le`, by class."""
-        batch = decoder.extract_features(torch.tensor([[2, le]]))[1]["batch"]
+        batch = decoder(torch.tensor([[2, le]]))[1]["batch"]
         unknown = decoder.head.target_log_probs(batch, torch.tensor([[le, dictionary.unk()]]))[0, 1]
         return (unknown + batch.kept["open_words"][0, 1].log_softmax(-1)).exp()
 

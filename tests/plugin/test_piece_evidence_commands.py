@@ -103,7 +103,7 @@ def test_training_has_the_text_beside_targets_with_slots(pieces: Pieces) -> None
     data, lines = task.dataset("train"), pieces.world.text("train", "tgt")
     batch, pad = data.collater([data[i] for i in range(len(data))]), task.target_dictionary.pad()
     shorter = 0
-    for number, text, target in zip(batch["id"].tolist(), batch["text"], batch["target"], strict=True):
+    for number, text, target in zip(batch["id"].tolist(), batch["net_input"]["text"], batch["target"], strict=True):
         assert [task.target_dictionary[token] for token in text[text != pad]] == ["</s>", *lines[number].split()]
         shorter += int((target != pad).sum()) < int((text != pad).sum())
     assert shorter > 20

@@ -79,7 +79,7 @@ def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0)
     decoder, prior = setting.model.decoder, setting.task.prior
     with torch.no_grad():
         previous = torch.tensor([[setting.task.dictionary.eos(), *prefix]])
-        hidden, _ = decoder.extract_features(previous)
+        hidden, _ = decoder(previous)
         adaptor = (decoder.head.output.weight @ hidden[0, -1] + decoder.head.output.bias).double()
         phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
         background = decoder.head.background

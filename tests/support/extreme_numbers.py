@@ -90,14 +90,14 @@ def check_sums(head: LogLinearHead) -> None:
     losses = []
     for token in every:
         with torch.no_grad():
-            condition = head.condition(previous[:1], where.get("source"))
+            condition = head.bind(previous[:1], where.get("source"))
             batch = head.batch(hidden[:1], condition, where.get("source_states"))
             losses.append(head.target_log_probs(batch, torch.full((1, 4), token)))
     _sum_to_one("of a loss", torch.stack(losses, dim=-1)[:, :1])
     head.train()
     targets = log_probs[..., 4:size].argmax(-1) + 4
     log_prob = head.target_log_probs(
-        head.batch(hidden, head.condition(previous, columns.get("source")), columns.get("source_states")), targets
+        head.batch(hidden, head.bind(previous, columns.get("source")), columns.get("source_states")), targets
     )
     loss = -log_prob[log_prob.isfinite()].sum()
     parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]

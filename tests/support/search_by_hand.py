@@ -92,7 +92,7 @@ class ByHand:
         """The next string after a prefix."""
         previous = torch.tensor([[self.of_target["</s>"], *map(self.read, prefix)]])
         decoder = self.model.decoder
-        hidden = decoder.extract_features(previous, self.encoder_out)[0][0, -1].double()
+        hidden = decoder(previous, self.encoder_out)[0][0, -1].double()
         adaptor = decoder.head.output.weight.double() @ hidden + decoder.head.output.bias.double()
         scores = self.phi @ adaptor + self.pointed @ hidden
         values = (scores / temperature + self.log_b).log_softmax(0)

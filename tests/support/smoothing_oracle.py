@@ -77,7 +77,7 @@ def check_smoothing(head: LogLinearHead, training: bool, reads_source: bool, see
     hidden = torch.randn(*targets.shape, H, dtype=torch.float64, requires_grad=True)
     states = None if source is None else torch.randn(*source.shape, E, dtype=torch.float64, requires_grad=True)
     inputs = [hidden, *([] if states is None else [states]), *head.parameters()]
-    batch = head.batch(hidden, head.condition(head.previous(targets), source), states)
+    batch = head.batch(hidden, head.bind(head.previous(targets), source), states)
     possible = head.target_log_probs(batch, targets).isfinite() | targets.eq(head.pad)
     targets = torch.where(possible, targets, head.pad)  # what a grammar forbids is no target
     expected = smoothed(head, batch, targets)

@@ -137,8 +137,3 @@ def with_unk(tokens: Tensor, dictionary: Dictionary) -> Tensor:
 def reads_strings(embedding: nn.Module) -> bool:
     """Whether strings outside the dictionary are more than <unk> to it."""
     return any(getattr(part, "reads_strings", False) for part in embedding.modules())
-
-
-def readable(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
-    """Source tokens as an encoder's embedding can read them."""
-    return plain(tokens) if reads_strings(embedding) else with_unk(tokens, dictionary)

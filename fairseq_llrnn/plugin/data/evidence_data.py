@@ -98,8 +98,8 @@ class TextBeside(BaseWrapperDataset):
     """Batches of changed pairs with the targets as the text has them, of which backgrounds were estimated.
 
     What a background leaves out in training, n-grams of a part of the text or links of a sentence pair, it finds by the
-    words of the text. A batch's `text` is (B, T'), `</s>` first, padded on the right; T' is at least T, which
-    --required-seq-len-multiple raises.
+    words of the text. The model's argument `text` is (B, T'), `</s>` first, padded on the right; T' is at least T,
+    which --required-seq-len-multiple raises.
     """
 
     def __init__(self, dataset: FairseqDataset, text: FairseqDataset, dictionary: Dictionary) -> None:
@@ -116,7 +116,7 @@ class TextBeside(BaseWrapperDataset):
         text = data_utils.collate_tokens(
             targets, pad, eos, move_eos_to_beginning=True, pad_to_length=batch["target"].size(1)
         )
-        return batch | {"text": text}
+        return batch | {"net_input": batch["net_input"] | {"text": text}}
 
 
 class ChangedPairs(BaseWrapperDataset):

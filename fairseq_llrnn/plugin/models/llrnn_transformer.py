@@ -27,7 +27,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import (
     HEAD,
     INPUT,
@@ -43,7 +42,8 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    LogLinearModel,
+    LogLinearTranslationModel,
+    encoder_input_ids,
     short_products,
 )
 from fairseq_llrnn.plugin.models.options import (
@@ -73,7 +73,7 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         token_embeddings: Tensor | None = None,
     ) -> EncoderOut:
         with short_products(self, src_tokens):
-            read = readable(src_tokens, self.dictionary, self.embed_tokens)
+            read = encoder_input_ids(src_tokens, self.dictionary, self.embed_tokens)
             encoder_out = super().forward(read, src_lengths, return_all_hiddens, token_embeddings)
         encoder_out["src_tokens"] = [src_tokens]
         return encoder_out
@@ -166,7 +166,7 @@ class LLRNNTransformerConfig(FairseqDataclass):
 
 
 @registered(register_model, "llrnn_transformer")
-class LLRNNTransformerModel(LogLinearModel, TransformerModel):
+class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
     decoder: TransformerLogLinearDecoder

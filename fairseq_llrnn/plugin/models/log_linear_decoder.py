@@ -20,10 +20,11 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import BaseFairseqModel, FairseqIncrementalDecoder
+from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import ID_MASK
 from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.normalisers import Detail
@@ -55,6 +56,14 @@ def bfloat16_on(device: str) -> bool:
         logger.warning("--bf16-products: torch has no bfloat16 LSTM for this processor; products are in float32")
         return False
     return True
+
+
+def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
+    """Source tokens without marks, and <unk> for strings outside the dictionary, unless the embedding reads strings."""
+    tokens = tokens & ID_MASK
+    if any(getattr(part, "reads_strings", False) for part in embedding.modules()):
+        return tokens
+    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 @contextmanager
@@ -115,7 +124,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     """Hidden states, which a subclass supplies (`hidden`), -> log-linear head."""
 
     attends = True  # whether its hidden states come with attention on a source, if its model has one
-    text: Tensor | None = None  # of the batch to come, (B, T') as of LogLinearHead.condition; None: as it is read
 
     def __init__(self, dictionary: Dictionary, head: LogLinearHead, bf16_products: bool = False) -> None:
         """bf16_products: train with bfloat16 products; the head takes over the dtype of the hidden states."""
@@ -144,24 +152,24 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         encoder_out: EncoderOut | None = None,
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
+        text: Tensor | None = None,
     ) -> Output:
-        """Hidden states of every position, or the step of the last one where `incremental_state` is given.
+        """Hidden states (B, T, H) and their record (`head.Batch`), or the step of the last one in a search.
 
         Args:
-            prev_output_tokens: (B, T). src_lengths: what fairseq hands over; unused, since padding is on the right.
+            prev_output_tokens: (B, T). incremental_state: of a search. src_lengths: of fairseq; unused, since padding
+                is on the right. text: as of LogLinearHead.bind, if training has changed the tokens.
         """
         if incremental_state is not None:
             return self._search_step(prev_output_tokens, encoder_out, incremental_state)
-        return self.extract_features(prev_output_tokens, encoder_out)
-
-    def extract_features(self, prev_output_tokens: Tensor, encoder_out: EncoderOut | None = None) -> Output:
-        """Hidden states (B, T, H) of a batch, and the record that belongs to them."""
-        text, self.text = self.text, None
-        condition = self.head.condition(prev_output_tokens, self._source(encoder_out)[0], text)
+        source = None if encoder_out is None else encoder_out["src_tokens"][0]
+        condition = self.head.bind(prev_output_tokens, source, text)
         with short_products(self, prev_output_tokens) as short:
             states = self.hidden(condition.readable, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
-        source_states = self._source(encoder_out)[1]  # behind the network: gradients are summed in this order
+        source_states = None  # after the network: gradients are summed in this order
+        if encoder_out is not None and self.head.sources:
+            source_states = encoder_out["encoder_out"][0].transpose(0, 1)
         # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
         batch = self.head.batch(hidden, condition, source_states, states.spelling)
         attention = None if states.attention is None else [states.attention]
@@ -174,7 +182,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         search = self.search(incremental_state)
         state, unread = search.state, tokens[:, -1:]
         if state is None:
-            source, source_states = self._source(encoder_out)
+            source = source_states = None
+            if encoder_out is not None:
+                source, source_states = encoder_out["src_tokens"][0], encoder_out["encoder_out"][0].transpose(0, 1)
             pinned = range(self.dictionary.nspecial)
             state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
             state = state.limited(search.longest)
@@ -188,14 +198,6 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]
         return torch.ones(len(tokens), 1, 1, device=tokens.device), {"attn": attention, "step": step}
-
-    def _source(self, encoder_out: EncoderOut | None) -> tuple[Tensor | None, Tensor | None]:
-        """The source (B, L), and the encoder's states (B, L, E) where the head looks at them."""
-        if encoder_out is None:
-            return None, None
-        return encoder_out["src_tokens"][0], encoder_out["encoder_out"][0].transpose(
-            0, 1
-        ) if self.head.sources else None
 
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
@@ -316,3 +318,15 @@ class LogLinearModel(BaseFairseqModel):
         """The model's options. fairseq asks for them when a command line names the model."""
         enter_command()
         super().add_args(parser)
+
+
+class LogLinearTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
+    """An encoder and a log-linear decoder."""
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None
+    ) -> Output:
+        """Hidden states (B, T, H) of a batch, and their record; arguments: of the encoder, and of the decoder."""
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
+        output: Output = self.decoder(prev_output_tokens, encoder_out, text=text)
+        return output

@@ -14,21 +14,21 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel
+from fairseq.models import FairseqEncoder
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import GlobalAttention, RecurrentEncoder, RecurrentNetwork, dropout, find_cell
-from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
     IncrementalState,
     LogLinearDecoder,
-    LogLinearModel,
+    LogLinearTranslationModel,
+    encoder_input_ids,
     short_products,
 )
 from fairseq_llrnn.plugin.models.options import (
@@ -92,13 +92,14 @@ class RecurrentDecoder(LogLinearDecoder):
             state = self.start(source)
         else:
             unread = previous[:, -1:]
-        read = self.head.embed(unread, self.input_rows(incremental_state))
+        read = self.head.embed(unread, None if search is None else self.input_rows(incremental_state))
         beside = self.beside(source, range(previous.size(1) - unread.size(1), previous.size(1)))
         if beside is not None:
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
         if search is None:
-            return replace(self.read_out(run.hidden, read, source), terms=self.network.terms_of(run, unread))
+            of_network = [term for terms in self.network.terms for term in terms(run, unread)]
+            return replace(self.read_out(run.hidden, read, source), terms=of_network)
         search.network = run.state
         return self.read_out(run.hidden[:, -1:], read[:, -1:], source)
 
@@ -225,7 +226,7 @@ class SourceEncoder(FairseqEncoder):
             element of a list, as fairseq's encoders have them.
         """
         with short_products(self, src_tokens):
-            states, summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
+            states, summary = self.network(encoder_input_ids(src_tokens, self.dictionary, self.network.embedding))
         return {
             "encoder_out": [states.transpose(0, 1)],
             "encoder_padding_mask": [src_tokens.eq(self.network.pad)],
@@ -269,7 +270,7 @@ def recurrent_reader(
     )
 
 
-class RecurrentTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
+class RecurrentTranslationModel(LogLinearTranslationModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent decoder."""
 
     encoder: SourceEncoder

@@ -64,7 +64,7 @@ class LanguageModelExplainer(Explainer):
         read = encode(self.task.dictionary, words)
         tokens = with_unk(read, self.task.dictionary)
         previous = read.roll(1).unsqueeze(0)  # a sentence begins with </s>, shape: (1, T)
-        _, extra = self.model.decoder.extract_features(previous)
+        _, extra = self.model.decoder(previous)
         return _with_terms(self.model.decoder.head.explain_batch(extra["batch"], tokens, top), extra)
 
 
@@ -143,7 +143,7 @@ class TranslationExplainer(Explainer):
             tokens = with_unk(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it
-            _, extra = decoder.extract_features(tokens.roll(1).unsqueeze(0), encoder_out)
+            _, extra = decoder(tokens.roll(1).unsqueeze(0), encoder_out)
         explained = _with_terms(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
         tokens = tokens[: len(explained)]  # all, unless a grammar forbids one

@@ -187,7 +187,7 @@ class Scorer:
             order = torch.tensor(of_source, device=self.device)
             encoder["encoder_out"] = self.model.encoder.reorder_encoder_out(encoded.out, order)
         if isinstance(decoder, LogLinearDecoder):
-            hidden, extra = decoder.extract_features(previous, **encoder)  # shape: (B, T, H)
+            hidden, extra = decoder(previous, **encoder)  # shape: (B, T, H)
             log_prob = decoder.head.target_log_probs(extra["batch"], target)  # shape: (B, T)
             for rows, background in extra["condition"].backgrounds:
                 self._note_strings(background, target[rows])

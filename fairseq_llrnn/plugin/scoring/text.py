@@ -100,7 +100,7 @@ class TextScorer:
         """log p of the targets (B, T) in float64, and the same with <unk> in the place of strings."""
         decoder, words = self.model.decoder, with_unk(target, self.dictionary)
         if isinstance(decoder, LogLinearDecoder):
-            hidden, extra = decoder.extract_features(previous)
+            hidden, extra = decoder(previous)
             of_words = decoder.head.target_log_probs(extra["batch"], words).double()
             if bool((words == target).all()):
                 return of_words, of_words

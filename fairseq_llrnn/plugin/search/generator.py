@@ -7,7 +7,7 @@ hypothesis: no step needs a tensor of the vocabulary's size. Sampling, diverse b
 at every word. Where a string may not end anywhere (a grammar), three things of fairseq's search go wrong: hypotheses
 run into the limit of length where they may not end; --min-len forbids `</s>` to one that can do nothing else; and where
 all hypotheses are finished or dead before there are k of them, fairseq goes on with nothing. So every model of ours is
-told how many tokens are left (`BoundBackground.with_max_length`), `</s>` is given back, and a search without hypotheses ends. And
+told how many tokens are left (`with_max_length`), `</s>` is given back, and a search without hypotheses ends. And
 under --match-source-len fairseq ends each hypothesis at its source's length, allowed or not: there, sources of equal
 length are searched for together, so that all of them have one limit.
 """

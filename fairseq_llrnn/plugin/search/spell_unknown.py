@@ -118,7 +118,7 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     head, dictionary = decoder.head, decoder.dictionary
     words = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
     previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
-    batch = decoder.extract_features(previous, encoder_out=encoder_out)[1]["batch"]
+    batch = decoder(previous, encoder_out=encoder_out)[1]["batch"]
     scores = batch.kept[OpenWords.name][0, places]  # shape: (n, O)
     log_probs = head.target_log_probs(batch, words)[0, places].unsqueeze(1) + scores.log_softmax(-1)
     return log_probs, batch.spelled_from[0, places]

@@ -37,6 +37,7 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
+from fairseq_llrnn.plugin.tasks.criterion import LogLinearCriterion
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 
@@ -248,6 +249,8 @@ class PriorTask(PluginTask):
         if isinstance(head, LogLinearHead):
             batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
             per_epoch = max(1, -(-self.batches_per_epoch // batches))
+            if isinstance(criterion, LogLinearCriterion):
+                criterion.set_normaliser(head)
             # where batches run out in one of several processes, it gets one of another again, whose gradient is 0
             head.normaliser.counting = not ignore_grad
             moved = head.normaliser.after(update_num, per_epoch) if head.normaliser.counts else None

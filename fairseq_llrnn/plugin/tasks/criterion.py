@@ -30,6 +30,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.announced import registered
@@ -165,6 +166,14 @@ class LogLinearCriterion(FairseqCriterion):
         # no buffer: of several GPUs, fairseq moves a criterion to its own only where it has parameters
         self.kind_of = torch.from_numpy(kind_of)
 
+    def set_normaliser(self, head: LogLinearHead) -> None:
+        """Let a head sum over sampled classes in training, if --sampled-classes is given; before a training step."""
+        if self.sampled_classes:
+            from fairseq_llrnn.output.sampled import Sampled, SampledSum
+
+            if not isinstance(head.normaliser, SampledSum):
+                head.set_normaliser(Sampled(self.sampled_classes))
+
     def forward(
         self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
@@ -173,12 +182,6 @@ class LogLinearCriterion(FairseqCriterion):
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         head = decoder.head
-        if self.sampled_classes and model.training:
-            from fairseq_llrnn.output.sampled import Sampled, SampledSum
-
-            if not isinstance(head.normaliser, SampledSum):
-                head.normalise(Sampled(self.sampled_classes))
-        decoder.text = sample.get("text")
         _, extra = model(**sample["net_input"])
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
@@ -191,8 +194,10 @@ class LogLinearCriterion(FairseqCriterion):
         elif bool((log_prob.isneginf() & mask).any()):
             refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
-        options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
-        loss = head.regularised(nll, batch, target, *options).masked_fill(~mask, 0.0)
+        loss = nll
+        if self.label_smoothing or self.adaptor_penalty:
+            options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
+            loss = head.regularised(nll, batch, target, *options).masked_fill(~mask, 0.0)
         of_network = dict[str, Tensor]()
         for term in extra.get("terms", ()):
             values = term.values.masked_fill(~mask, 0)

@@ -71,7 +71,7 @@ def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
                 f"--neighbours {word}: expected a word of the dictionary, since this model reads features only, found "
                 "none; give another word, or train with --input-characters cnn"
             )
-        rows = features.table()[features.class_of[: len(symbols)]]  # shape: (V, D)
+        rows = features.rows.compose(features.weight)[features.class_of[: len(symbols)]]  # shape: (V, D)
         add(FEATURES, rows[index], rows)
     if not lists:
         raise OptionError(

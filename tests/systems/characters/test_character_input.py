@@ -140,7 +140,7 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: str, op
     setting = randomised([*world.train_args(opened), *options])
     head, table = setting.model.eval().decoder.head, setting.task.prior.open_words
     ids = torch.tensor([[table.words.index(word) for word in ("rosette", "chats", "2016")]])
-    condition = head.condition(ids)
+    condition = head.bind(ids)
     torch.testing.assert_close(condition.readable, ids)
     read = head.embed(ids)
     expected = head.embedding.before_and_after(["rosette", "chats", "2016"])[1]

@@ -293,7 +293,7 @@ def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
 
 def test_masses_know_no_limit_of_length_and_shares_do() -> None:
     class Limited(AfterLastWord):
-        def within(self, remaining: int) -> Background:
+        def with_max_length(self, remaining: int) -> Background:
             table = self.table.clone()
             table[:, 5:] = -math.inf
             return LimitedShares(self, AfterLastWord(self.class_of, self.num_classes, table, EOS))

@@ -52,7 +52,7 @@ def make_head(prior: Prior | None = None, **options: Any) -> LogLinearHead:
 
 def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0) -> Tensor:
     """log p of all words (B, T, V), node by node."""
-    tree, batch = head.tree.tree, head.batch(hidden, head.condition(head.previous(TARGETS)))
+    tree, batch = head.tree.tree, head.batch(hidden, head.bind(head.previous(TARGETS)))
     rows, bias = head.output.composed()
     own, own_bias = head.tree.internal_rows((rows, bias))
     rows, bias = torch.cat([own, rows]), torch.cat([own_bias, bias])
@@ -93,7 +93,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
 def test_probabilities_and_loss_are_the_definition(tree: TreeOptions, prior: str, rows: str) -> None:
     head, hidden = make_head(PRIORS[prior](), tree=tree, tree_rows=rows), hidden_states()
     log_p = by_definition(head, hidden)
-    found = head.word_log_probs(head.batch(hidden, head.condition(head.previous(TARGETS))))
+    found = head.word_log_probs(head.batch(hidden, head.bind(head.previous(TARGETS))))
     torch.testing.assert_close(found, log_p, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(found.exp().sum(-1), torch.ones(B, T, dtype=torch.float64), rtol=1e-6, atol=1e-6)
     real = TARGETS.ne(1)
@@ -115,7 +115,7 @@ def test_without_weights_it_is_the_background(prior: str) -> None:
     torch.nn.init.zeros_(head.output.bias)
     for parameter in head.tree.parameters():
         torch.nn.init.zeros_(parameter)
-    batch = head.batch(hidden, head.condition(head.previous(TARGETS)))
+    batch = head.batch(hidden, head.bind(head.previous(TARGETS)))
     masses = batch.log_mass.log_softmax(-1).expand(B, T, -1)
     expected = positions.word_log_probs(batch.background, masses.double(), head.previous(TARGETS))
     if head.replaced is None:  # the score of <unk> counts its open classes
@@ -141,7 +141,7 @@ def test_searches_choose_the_best_words_of_the_definition(prior: str, temperatur
 @pytest.mark.parametrize("prior", PRIORS)
 def test_label_smoothing_is_what_its_formula_says(prior: str) -> None:
     head, hidden = make_head(PRIORS[prior]()), hidden_states()
-    batch, real = head.batch(hidden, head.condition(head.previous(TARGETS))), TARGETS.ne(1)
+    batch, real = head.batch(hidden, head.bind(head.previous(TARGETS))), TARGETS.ne(1)
     weights = positions.word_log_probs(
         batch.background, batch.log_mass.expand(B, T, -1).double(), head.previous(TARGETS)
     )
@@ -289,7 +289,7 @@ def test_sizes_that_no_tree_has(sizes: dict[str, Any], message: str) -> None:
 
 def test_a_sample_of_classes_excludes_a_tree() -> None:
     with pytest.raises(OptionError, match="--sampled-classes: not supported with --output-tree; leave one of them out"):
-        make_head().normalise(Sampled(3))
+        make_head().set_normaliser(Sampled(3))
 
 
 def test_the_adaptor_penalty_has_no_meaning() -> None:
@@ -304,7 +304,7 @@ def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
-    batch = head.batch(hidden, head.condition(head.previous(TARGETS[:1])))
+    batch = head.batch(hidden, head.bind(head.previous(TARGETS[:1])))
     shares = batch.background.log_share(batch.states, TARGETS[0])
     for explanation, log_prob, share in zip(found, expected.squeeze(1).tolist(), shares.tolist(), strict=True):
         assert explanation.log_prob == pytest.approx(log_prob)

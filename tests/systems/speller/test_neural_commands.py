@@ -44,7 +44,7 @@ def setting(world: World, opened: str) -> Any:
 
 def losses(setting: Any, lines: list[str]) -> tuple[torch.Tensor, dict[str, Any], Any]:
     sample = batch(setting.task.dictionary, lines)
-    batch_of = setting.model.decoder.extract_features(sample["net_input"]["src_tokens"])[1]["batch"]
+    batch_of = setting.model.decoder(sample["net_input"]["src_tokens"])[1]["batch"]
     return setting.model.decoder.head.target_log_probs(batch_of, sample["target"]), sample, batch_of
 
 

@@ -21,7 +21,6 @@ from torch.nn import functional
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.output.records import CELLS
-from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.models.extensions import Args, of_heads
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
@@ -29,6 +28,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import (
     IncrementalState,
     LogLinearDecoder,
     LogLinearModel,
+    encoder_input_ids,
 )
 from fairseq_llrnn.source_embedding import check_source_prior
 
@@ -113,7 +113,7 @@ class TextEncoder(FairseqEncoder):
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> EncoderOut:
         """Texts (B, L) -> their vectors, (B, H), and themselves, each the only element of a list."""
-        summary = self.network(readable(src_tokens, self.dictionary, self.network.embedding))
+        summary = self.network(encoder_input_ids(src_tokens, self.dictionary, self.network.embedding))
         return {"summary": [summary], "src_tokens": [src_tokens]}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:

@@ -14,9 +14,9 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head.checks import in_hex
 from fairseq_llrnn.plugin.announced import registered
-from fairseq_llrnn.plugin.compat.dictionaries import readable
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
+from fairseq_llrnn.plugin.models.log_linear_decoder import encoder_input_ids
 from fairseq_llrnn.plugin.models.options import SourceConfig, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
 from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder, word_table
@@ -89,7 +89,7 @@ class DiscourseEncoder(BaseFairseqModel):
 
     def encode(self, tokens: Tensor) -> Tensor:
         """The vectors of sentences, padded on the right, a word or more in each: (B, L) -> (B, D)."""
-        vectors: Tensor = self.encoder(readable(tokens, self.dictionary, self.encoder.embedding))
+        vectors: Tensor = self.encoder(encoder_input_ids(tokens, self.dictionary, self.encoder.embedding))
         return vectors
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
