@@ -245,7 +245,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         class_of, prior.output.num_classes, weights, large_grammar(len(prior.symbols), GRAMMAR_STATES)
     )
     product = Product([grammar.float().to(device), background])
-    product, background = product.bind(), background.bind()
+    both, ngram = product.bind(), background.bind()
     static, model = prior.background().to(device).bind(), LanguageModel(prior).to(device)
     rows, bias = model.output.composed()
     composed = rows.detach(), bias.detach()
@@ -265,10 +265,10 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
 
     parts: dict[str, Callable[[], object]] = {
         "output layer": output_layer,
-        "step": partial(step, background, state, scores),
-        "best shares": lambda: background.best_share(state),
-        "step of both": partial(step, product, of_both, scores.clone()),
-        "best shares of both": lambda: product.best_share(of_both.clone()),
+        "step": partial(step, ngram, state, scores),
+        "best shares": lambda: ngram.best_share(state),
+        "step of both": partial(step, both, of_both, scores.clone()),
+        "best shares of both": lambda: both.best_share(of_both.clone()),
     }
     with torch.inference_mode():
         rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)

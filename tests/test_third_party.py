@@ -334,7 +334,8 @@ def test_its_background_and_reader_make_a_prior_that_others_can_load(
 ) -> None:
     made = Prior.build([*SPECIALS, *WORDS], options(package))
     assert "Time:Day" in made.output.features.names and "weighted_days" in made.names
-    weights = made.background().log_weights(made.background().start(1))[0].exp()
+    bound = made.background().bind()
+    weights = bound.log_weights(bound.start(1))[0].exp()
     monday, rain = (made.symbols.index(word) for word in ("monday", "rain"))
     assert float(weights[monday] / weights[rain]) == pytest.approx(3.0)
     made.save(package / "prior")

@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build
@@ -26,7 +26,7 @@ END = SPECIALS.index("</s>")
 ROWS = 64  # sentences at a time
 
 
-def log_prob(background: Background, sentences: Sentences) -> float:
+def log_prob(background: BoundBackground, sentences: Sentences) -> float:
     """Of all sentences and their ends, in nats."""
     ends = sentences.lengths.cumsum()
     order = sentences.lengths.argsort()
@@ -65,7 +65,7 @@ def main() -> int:
         test = read_sentences(args.test, built.words, 1)
         test = test.chosen(test.lengths > 0)
         with torch.no_grad():
-            nats = log_prob(built.prior.background(), test)
+            nats = log_prob(built.prior.background().bind(), test)
         print(f"| {expression} | {math.exp(-nats / int(test.lengths.sum() + len(test))):.1f} |", flush=True)
     return 0
 

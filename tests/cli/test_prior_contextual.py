@@ -68,7 +68,7 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
 
 def probabilities(prior: Prior, *words: str) -> dict[str, float]:
     """What may follow these words, and how probable it is under the background alone."""
-    background = prior.background()
+    background = prior.background().bind()
     state = background.start(1)
     for word in words:
         state = background.advance(state, torch.tensor([prior.symbols.index(word)]))

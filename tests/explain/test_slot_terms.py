@@ -192,7 +192,7 @@ def test_a_source_without_evidence() -> None:
     assert [e.token for e in case.explained] == ["<unk>", "chien", "12"]
     assert all(e.slots == () and e.slot is None for e in case.explained)
     without = case.prior.without(EvidencePart)
-    background, scores = without.background(), case.output.class_scores(case.hidden)
+    background, scores = without.background().bind(), case.output.class_scores(case.hidden)
     masses = background.log_mass(background.start(1))
     plainly = explain(without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, masses, 3)
     for e, plain in zip(case.explained, plainly, strict=True):

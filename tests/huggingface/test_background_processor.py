@@ -62,7 +62,7 @@ def text(row: list[int]) -> str:
 def slow(prior: Prior, model: Any, prefix: list[int]) -> Tensor:
     """p·b / Σ p·b after a prefix of the model's tokens, the start symbol among them, word by word: (15,)."""
     p = model(torch.tensor([prefix])).logits[0, -1].softmax(0)
-    background = prior.background(has_source=False)
+    background = prior.background(has_source=False).bind()
     state = background.start(1)
     for token in prefix[1:]:
         state = background.advance(state, torch.tensor([TOKENS[token]]))

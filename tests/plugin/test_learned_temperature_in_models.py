@@ -94,21 +94,22 @@ def test_language_models(world: World, kind: str) -> None:
     decoder = setting.model.decoder
     explainer = LanguageModelExplainer(setting.model, setting.task)
     for line in lines:
-        sample, state = batch(setting.task.dictionary, [line]), decoder.head.background.start(1)
+        sample, background = batch(setting.task.dictionary, [line]), decoder.head.background.bind()
+        state = background.start(1)
         hidden, _ = decoder(sample["net_input"]["src_tokens"])
         for t, e in enumerate(explainer.explain(line.split(), 5)):
             own, token = dict(e.own_features), sample["target"][0, t : t + 1]
             terms = e.log_background + math.fsum(own.values()) + e.normaliser
             assert e.log_prob == pytest.approx(terms, abs=1e-4)
-            mass, share = decoder.head.background.log_mass(state)[0], decoder.head.background.log_share(state, token)
+            mass, share = background.log_mass(state)[0], background.log_share(state, token)
             place = decoder.head.output.class_of[token]
             assert e.log_background == pytest.approx((mass[place] + share - mass.logsumexp(0)).item(), abs=1e-4), "b"
-            said = mass[place] - decoder.head.background.root.class_log_mass[place]
-            said = said - decoder.head.background.masses(state).entries.constant
+            said = mass[place] - background.root.class_log_mass[place]
+            said = said - background.masses(state).entries.constant
             layer = decoder.head.temperature
             power = layer.weight @ hidden[0, t] + layer.bias + layer.of_class[place]
             assert own.get("Background:Power", 0.0) == pytest.approx((power * said).item(), abs=1e-4)
-            state = decoder.head.background.advance(state, token)
+            state = background.advance(state, token)
 
 
 def test_it_begins_as_the_background(world: World) -> None:

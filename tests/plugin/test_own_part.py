@@ -95,6 +95,7 @@ def test_it_is_saved_loaded_trained_and_searched(mine: ModuleType, world: World,
     assert loaded.fingerprint == prior.fingerprint != Prior.load(world.prior("prior")).fingerprint
     background = loaded.background()
     check_background(background)
+    background = background.bind()
     chat, lune = loaded.index("chat"), loaded.index("lune")
     state = background.start(1)
     before = background.log_weights(state)[0]

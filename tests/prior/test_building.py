@@ -133,9 +133,8 @@ GRAMMAR = "0 1 le\n0 1 la\n1 2 chat\n1 2 maison\n1 2 12\n2\n"
 
 def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
     """What may follow the words, its share of all."""
-    background = prior.background()
-    if source:
-        background = background.bind(torch.tensor([[*map(prior.source_symbols.index, source.split()), 2]]))
+    numbers = [*map(prior.source_symbols.index, source.split()), 2]
+    background = prior.background().bind(torch.tensor([numbers]) if source else None)
     state = background.start(1)
     for word in words:
         state = background.advance(state, torch.tensor([prior.index(word)]))
@@ -215,7 +214,7 @@ def test_words_that_need_evidence_beside_any_background(files: Path, monkeypatch
     assert str(less.expression) == "automaton:grammar.txt times unsupported"
     assert less.settings["unsupported"] == ["numbers=0.5"]
     halved = {word: p * (0.5 if word == "12" else 1) for word, p in plain.items()}
-    found = less.background(has_source=False)
+    found = less.background(has_source=False).bind()
     p = found.log_weights(found.advance(found.start(1), torch.tensor([less.index("le")])))[0].double().softmax(0)
     assert {w: float(p[less.index(w)]) for w in halved} == pytest.approx(
         {w: q / sum(halved.values()) for w, q in halved.items()}, rel=1e-4
@@ -260,7 +259,7 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
         [(kind, [arcs, begins])] = grams.word(prior, number).items()
         start, own_root = grams.automaton.starts[:1], grams.root_of(prior.log_weights)  # type: ignore[attr-defined]
         (weight,) = grams.automaton.log_weights_at(start, np.array([number]), own_root)  # type: ignore[attr-defined]
-        slow = grams.background(root, BuildContext(prior, False))
+        slow = grams.background(root, BuildContext(prior, False)).bind()
         assert weight == pytest.approx(slow.log_weights(slow.start(1))[0, number].item())
         assert (kind, begins) == ("ngram", f"log weight at the beginning: {weight:.3g}")
         assert arcs == f"arcs that read it: {(grams.automaton.tokens == number).sum():,}"  # type: ignore[attr-defined]

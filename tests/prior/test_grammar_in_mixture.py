@@ -26,7 +26,7 @@ def build(folder: Path, expression: str) -> Background:
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "text.txt").write_text("le chat dort\nla mer dort\n", encoding="utf-8")
     recipe = Recipe(text=str(folder / "text.txt"), top_words="all", background=expression, workers=1)
-    return Prior.build(SYMBOLS, recipe).background()
+    return Prior.build(SYMBOLS, recipe).background().bind()
 
 
 def weights(background: Background, history: str) -> Tensor:

@@ -169,7 +169,7 @@ def test_the_language_s_unigram_in_a_mixture() -> None:
     options = Recipe(counts=COUNTS, top_words=0, words=words, background=mixed)
     mixed = Prior.build(SYMBOLS, options)
     alone = [Prior.build(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
-    background = mixed.background()
+    background = mixed.background().bind()
     weights = background.log_weights(background.start(1))[0].exp().numpy()
     assert weights == pytest.approx(0.25 * np.exp(alone[0]) + 0.75 * np.exp(alone[1]), rel=1e-5)
     assert str(mixed.expression) == "0.25 unigram plus 0.75 language:hu"
