@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -21,7 +21,7 @@ GRAMMARS = {
 WITHIN = ["{}", "{} at temperature 2", "({} times uniform)", "({} times ngram(2, folds=0))", "(cache:3 times {})"]
 
 
-def build(folder: Path, expression: str) -> Background:
+def build(folder: Path, expression: str) -> BoundBackground:
     for name, text in GRAMMARS.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "text.txt").write_text("le chat dort\nla mer dort\n", encoding="utf-8")
@@ -29,7 +29,7 @@ def build(folder: Path, expression: str) -> Background:
     return Prior.build(SYMBOLS, recipe).background().bind()
 
 
-def weights(background: Background, history: str) -> Tensor:
+def weights(background: BoundBackground, history: str) -> Tensor:
     """b(K, x) after words: (V,)."""
     state = background.start(1)
     for word in history.split():
@@ -54,7 +54,7 @@ def test_it_has_no_weight_until_the_sentence_ends(tmp_path: Path, name: str, wit
             torch.testing.assert_close(weights(mixed, history).double(), uniform + 0.5 * found.double())
         elif not inside:
             torch.testing.assert_close(weights(mixed, history), uniform)
-    check_background(mixed)
+    check_background(mixed.module)
     assert mixed.with_max_length(2) is mixed  # the other part can always end
     assert alone.closes and not mixed.closes
 
@@ -63,7 +63,7 @@ def test_of_two_grammars_the_one_that_goes_on_says_what_can_end(tmp_path: Path) 
     (tmp_path / "long.regex").write_text("la mer mer mer mer\n", encoding="utf-8")
     files = tmp_path / "s.regex", tmp_path / "long.regex"
     both = build(tmp_path, " plus ".join(f"automaton({file}, on_zero=skip)" for file in files))
-    check_background(both)
+    check_background(both.module)
     assert both.closes
     state = both.advance(both.start(1), torch.tensor([SYMBOLS.index("la")]))
     assert both.steps_to_end(both.start(1)).tolist() == [3] and both.steps_to_end(state).tolist() == [5]
