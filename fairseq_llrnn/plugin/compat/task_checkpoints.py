@@ -42,7 +42,6 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
 from fairseq_llrnn.plugin.announced import find_task, name_of
-from fairseq_llrnn.plugin.compat.best_metric import check_best_metric
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit, explained_start
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
@@ -221,7 +220,6 @@ def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the 
         with explained_start(cfg):
             extra_state, batches = load(cfg, trainer, **passed_on)
         take_up_progress(cfg, trainer, extra_state)
-        check_best_metric(cfg.best_checkpoint_metric, trainer)
     return extra_state, batches
 
 
