@@ -42,7 +42,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
 from fairseq_llrnn.plugin.announced import find_task, name_of
-from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit, explained_start
+from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
