@@ -24,11 +24,12 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.cli.main import main, overview
 gone, offered = sys.argv[1].split(), " ".join(registry.OFFERED[system] for system in sys.argv[1].split()).split()
 fairseq_llrnn.register()
-from fairseq_llrnn.plugin.announced import REGISTRIES, load_all
-load_all()
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
 known = {line.split()[0] for line in overview().splitlines() if line.startswith("  ") and line.strip()}
-for registries in REGISTRIES.values():
-    known |= set().union(*registries)
+known |= {*TASK_REGISTRY, *MODEL_REGISTRY, *ARCH_MODEL_REGISTRY, *CRITERION_REGISTRY, *OPTIMIZER_REGISTRY}
 from fairseq_llrnn.prior.part import KINDS
 assert "prior" in known and not (known | set(KINDS)) & set(offered), (known | set(KINDS)) & set(offered)
 for name in offered:

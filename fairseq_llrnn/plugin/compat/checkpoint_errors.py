@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, is_text
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, damage, is_text
 
 LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
 # A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
@@ -40,7 +40,8 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:  # MemoryError, too
             if is_text(path):
                 raise DataError(f"{path}: expected a checkpoint, found a text; {GIVE}", path) from None
-            if shown := _overrides(arg_overrides):
+            shown, is_whole = _overrides(arg_overrides), damage(path) is None
+            if shown and is_whole and not isinstance(error, pickle.UnpicklingError):
                 raise _wrong_overrides(shown, path, in_one_line(error)) from None
             raise DataError(_diagnosis(path, error)) from None
 

@@ -32,7 +32,6 @@ from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.option_checks import USUAL_NORM
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
@@ -118,7 +117,7 @@ class LogLinearCriterionConfig(FairseqDataclass):
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
-@registered(register_criterion, "log_linear", dataclass=LogLinearCriterionConfig)
+@register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
 class LogLinearCriterion(FairseqCriterion):
     """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
 
