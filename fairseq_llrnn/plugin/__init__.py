@@ -11,8 +11,8 @@
     names.py      names of tasks and models, in fairseq's registries and in checkpoints
 
 It changes nothing for other tasks but where the norm of gradients is computed (compat/counted_gpus.py): compat/ says
-what is done for ours alone. Users call `fairseq_llrnn.register()`; fairseq's commands find fairseq_llrnn/tasks, as they
-do in every --user-dir. What systems and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
+what is done for ours alone. Users call `fairseq_llrnn.register()`; the package does so itself where fairseq
+imports it as its --user-dir. What systems and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
 """
 
 import importlib
