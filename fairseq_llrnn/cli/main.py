@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 # The module of each is its name with "_" for "-", or `command` in a folder of that name; those of fairseq's share one.
 # Others are found by registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
-FOLDERS = ("prior", "show", "explain", "rescore", "report")
+FOLDERS = ("prior", "show", "explain")
 FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # options of folders that it makes
 AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
 MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
-    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
+    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score"),
     *("export", "user-dir", "completion"),
 )
 
