@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from evidence_world import EvidenceWorld
 from llrnn_command import checkpoint as checkpoint
+from llrnn_command import evidence_model as evidence_model
 from llrnn_command import llrnn as llrnn
 from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
@@ -80,12 +80,3 @@ def changed(checkpoint: Path, tmp_path: Path) -> Change:
         return path
 
     return run
-
-
-@pytest.fixture(scope="session")
-def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
-    """A translation model, with the prior `lexical` of the world of evidence."""
-    place = evidence.place / "cli-model"
-    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
-    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
-    return place / "checkpoint_last.pt"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from llrnn_command import evidence_model as evidence_model
 from nbest_lists import Write
 from shell import Shell
 from translation_world import TranslationWorld, stock_args
