@@ -4,7 +4,8 @@
     data/      data sets that the tasks give to training
     models/    llrnn_lm, llrnn_lbl, llrnn_transformer_lm, llrnn_lstm, llrnn_transformer; decoders that they share
     search/    searches over candidates and slots, within a limit of length
-    tasks/     llrnn_language_modeling, llrnn_translation, and the criterion log_linear
+    tasks/     llrnn_language_modeling, llrnn_translation
+    criterion.py  log_linear: −log p(target | K)
     scoring/   log-probabilities of sentences and texts, why each word has its own
     commands.py  fairseq's commands as `llrnn train` and its sisters run them (command_lines.py: what they print)
     kinds.py      what they do for each task
@@ -26,7 +27,7 @@ from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_pla
 from fairseq_llrnn.plugin.names import MODULES
 
 OURS = (
-    "tasks.language_modeling", "tasks.translation", "tasks.criterion", "models.llrnn_lm", "models.llrnn_transformer_lm",
+    "tasks.language_modeling", "tasks.translation", "criterion", "models.llrnn_lm", "models.llrnn_transformer_lm",
     "models.llrnn_lstm", "models.llrnn_transformer",
 )  # fmt: skip
 registry.load_all("plugins")
