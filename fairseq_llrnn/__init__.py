@@ -86,6 +86,9 @@ class _Folders(list[str]):
 
 
 __path__ = _Folders(__path__)
+_user_dirs = getattr(getattr(sys.modules.get("fairseq.utils"), "import_user_module", None), "memo", ())
+if any(folder in __path__ for folder in _user_dirs):  # fairseq is importing it as its --user-dir
+    register()
 
 
 def __getattr__(name: str) -> Any:

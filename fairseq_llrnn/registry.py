@@ -67,8 +67,8 @@ OFFERED = {
         "tree llrnn_adagrad llrnn_adam --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows "
         "--tree-reassign --tree-reassign-epochs --tree-sparse-gradients --tree --picture"
     ),
-    "phrases": "phrases",
     "rare_words": "rare-words",
+    "reranking": "rescore report phrases",
     "regularisation": "--weight-drop --activation-penalty --change-penalty",
     "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout --speller-start",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",

@@ -90,14 +90,14 @@ def found_in_sentences(terms: Sequence[TermEntry]) -> int:
 
 
 def read_list(path: Path) -> int:
-    from fairseq_llrnn.nbest import open_nbest
+    from fairseq_llrnn.systems.reranking.nbest import open_nbest
 
     with tempfile.TemporaryDirectory() as scratch:
         return sum(len(nbest.hypotheses) for nbest in open_nbest(path, Path(scratch)))
 
 
 def read_system(path: Path) -> int:
-    from fairseq_llrnn.evaluation.texts import read_texts
+    from fairseq_llrnn.systems.reranking.texts import read_texts
 
     reference = path.with_name("reference")
     sentences = sum(line.startswith("S-") for line in path.open(encoding="utf-8"))
@@ -106,7 +106,7 @@ def read_system(path: Path) -> int:
 
 
 def read_table(path: Path) -> int:
-    from fairseq_llrnn.rescoring.phrase_table import PhraseTable
+    from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable
 
     return len(PhraseTable.read(path, [f"source {i}" for i in range(1000)]).pairs)
 

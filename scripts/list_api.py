@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LISTING = ROOT / "docs" / "public-api.txt"
 PACKAGE = "fairseq_llrnn"
-MODULES = ("", "head", "prior", "extend", "functional", "testing", "evaluation", "nbest", "huggingface")
+MODULES = ("", "head", "prior", "extend", "functional", "testing", "huggingface")
 
 
 def public_names(module: ModuleType) -> list[str]:

@@ -25,7 +25,6 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_llrnn import systems
 from fairseq_llrnn.cli.main import COMMANDS, Parser, load
 from fairseq_llrnn.cli.model_options import USER_CODE
-from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.plugin.models.extensions import (
     ATTENTIVE,
     EXTENSIONS,
@@ -239,7 +238,6 @@ def of_systems() -> list[str]:
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
-    load_all()
     folder = ROOT / "fairseq_llrnn" / "systems"
     return {PAGE: page()} | {folder / name / "options.md": page(name) for name in of_systems()}
 

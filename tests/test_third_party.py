@@ -222,9 +222,7 @@ import argparse, fairseq_llrnn
 from types import SimpleNamespace
 fairseq_llrnn.register()
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
-from fairseq_llrnn.plugin.announced import load_all
 from fairseq_llrnn.plugin.models.extensions import of_heads
-load_all()
 config = MODEL_DATACLASS_REGISTRY["llrnn_lbl"]
 parser = argparse.ArgumentParser()
 MODEL_REGISTRY["llrnn_transformer"].add_args(parser)

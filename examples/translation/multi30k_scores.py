@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from fairseq_llrnn.evaluation.texts import plain
+from fairseq_llrnn.systems.reranking.texts import plain
 
 # In this order. Quotes first, while a blank still stands at either side of them.
 JOINED = (

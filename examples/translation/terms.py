@@ -30,12 +30,12 @@ import numpy as np
 import sacrebleu
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
-from fairseq_llrnn.evaluation.agreement import Roles, count_errors, read_roles
 from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.reranking.agreement import Roles, count_errors, read_roles
 from fairseq_llrnn.systems.terms.phrases import PhraseForms, phrase_forms
 
 LEAST_FORMS = 3

@@ -14,7 +14,7 @@ from translator_table import lines_of
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.rescoring.phrase_table import read_phrase_table, write_phrase_table
+from fairseq_llrnn.systems.reranking.phrase_table import read_phrase_table, write_phrase_table
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 PLACE = Path("phrases")

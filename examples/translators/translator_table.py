@@ -8,8 +8,8 @@ from pathlib import Path
 from sacrebleu.metrics.bleu import BLEU
 from translator_rows import NETWORKS, PRIORS
 
-from fairseq_llrnn.evaluation.tallies import by_frequency
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.systems.reranking.tallies import by_frequency
 
 # Source words, </s> not counted: names of thirds of test2016 or so, and the longest of each.
 LENGTHS = (("up to 9", 9), ("10 to 13", 13), ("14 and more", 1000))

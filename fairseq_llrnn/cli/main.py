@@ -11,11 +11,12 @@ import difflib
 import errno
 import itertools
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 # The module of each is its name with "_" for "-", or `command` in a folder of that name; those of fairseq's share one.
 # Others are found by registry.py.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
-FOLDERS = ("prior", "show", "explain", "rescore", "report")
+FOLDERS = ("prior", "show", "explain")
 FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # options of folders that it makes
 AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
 MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
-    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "rescore", "report"),
+    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score"),
     *("export", "user-dir", "completion"),
 )
 
@@ -160,23 +161,11 @@ class Parser(argparse.ArgumentParser):
                 if option in FOLDERS_OF_FAIRSEQ:
                     check_folder(option, inside if equals else value)
             return argparse.Namespace(arguments=self.arguments)
-        self._refuse_old_names()
         args = self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
         for action in self._actions:
             if action.metavar == "DIR":
                 check_folder("".join(action.option_strings[-1:]), getattr(args, action.dest, None))
         return args
-
-    def _refuse_old_names(self) -> None:
-        """Raise OptionError for the first option of an earlier version; `{}` in how it is written now is its value."""
-        old_names: Mapping[str, str] = getattr(self.command, "OLD_NAMES", {})
-        for place, word in enumerate(self.arguments):
-            option, equals, value = word.partition("=")
-            if option in old_names:
-                rest = itertools.takewhile(lambda other: not other.startswith("--"), self.arguments[place + 1 :])
-                values = [value] if equals else list(rest)
-                now = old_names[option].format(", ".join(values) or "…")
-                raise OptionError(f"{' '.join([option, *values])}: is now written {now}")
 
     def named(self, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         """Each option with each of its values; arguments without an option have an empty one."""
@@ -190,6 +179,9 @@ class Parser(argparse.ArgumentParser):
         (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"unrecognized arguments: --([\w-]+)", message)
+        if unknown and hasattr(self.command, "key_of") and (key := self.command.key_of(unknown[1])) is not None:
+            message += f"; as a key of the recipe it is --set {key}=VALUE"
         refuse_arguments(self, self.arguments, message)
 
 

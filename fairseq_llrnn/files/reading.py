@@ -3,8 +3,8 @@
 What is no ordinary file is known before it is opened: a device may never end, a pipe without a writer never begins.
 
 Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not. A pipe gives
-its content once, and some readers open their file twice: `open_file` keeps what came through a pipe in a temporary file
-without a name, for as long as the process lives, and gives it again.
+its content once, and some readers open their file twice: `path_of_content` keeps what came through a pipe in a
+temporary file without a name, for as long as the process lives.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import errno
 import hashlib
 import io
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from fairseq_llrnn.errors import DataError
 
@@ -99,46 +100,7 @@ def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
         raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
 
 
-class _Pipe:
-    """What came through a pipe so far, and the pipe, for those who open it."""
-
-    def __init__(self, path: Path | str) -> None:
-        self.source: int | None = os.open(path, os.O_RDONLY)
-        self.kept = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  it ends with the process
-        self.size = 0
-        self.changed = 0  # when the pipe was written to last; a later time is that of new content
-
-    def read_on(self, most: int) -> None:
-        """Read some more bytes, unless it has ended."""
-        if self.source is None:
-            return
-        block = os.read(self.source, most)
-        self.kept.write(block)
-        self.size += len(block)
-        if not block:
-            self.changed = os.fstat(self.source).st_ctime_ns
-            os.close(self.source)
-            self.source = None
-
-
-class _FromPipe(io.RawIOBase):
-    """A pipe from its beginning."""
-
-    def __init__(self, pipe: _Pipe) -> None:
-        self.pipe, self.position = pipe, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self.position == self.pipe.size:
-            self.pipe.read_on(len(buffer))
-        read = os.preadv(self.pipe.kept.fileno(), [buffer], self.position)
-        self.position += read
-        return read
-
-
-_PIPES: dict[tuple[int, int], _Pipe] = {}  # by device and inode
+_PIPES: dict[tuple[int, int], tuple[IO[bytes], int]] = {}  # by device and inode: what came through, and when it ended
 
 
 def open_file(path: Path | str) -> io.BufferedReader:
@@ -148,24 +110,23 @@ def open_file(path: Path | str) -> io.BufferedReader:
         OSError: the file cannot be opened. DataError: as `refuse_special`.
     """
     refuse_special(path)
-    if not is_pipe(path):
-        return open(path, "rb")
-    status = os.stat(path)
-    key = status.st_dev, status.st_ino
-    pipe = _PIPES.get(key)
-    if pipe is None or (pipe.source is None and pipe.changed != status.st_ctime_ns):
-        pipe = _PIPES[key] = _Pipe(path)
-    return io.BufferedReader(_FromPipe(pipe))
+    return open(path_of_content(path), "rb")
 
 
 def path_of_content(path: Path | str) -> Path:
-    """Return a path that other libraries can open: of a pipe, that of what came through it."""
+    """Return a path that can be opened several times: of a pipe, that of all that came through it."""
     if not is_pipe(path):
         return Path(path)
-    with open_file(path) as file:
-        while file.read(1 << 20):
-            pass
-        return Path(f"/dev/fd/{file.raw.pipe.kept.fileno()}")  # type: ignore[attr-defined]
+    status = os.stat(path)
+    key = status.st_dev, status.st_ino
+    kept, ended = _PIPES.get(key, (None, 0))
+    if kept is None or ended != status.st_ctime_ns:  # a later time is that of new content
+        kept = tempfile.TemporaryFile()  # noqa: SIM115  it ends with the process
+        with open(path, "rb") as pipe:
+            shutil.copyfileobj(pipe, kept)
+            kept.flush()
+            _PIPES[key] = kept, os.fstat(pipe.fileno()).st_ctime_ns
+    return Path(f"/dev/fd/{kept.fileno()}")
 
 
 def is_pipe(path: Path | str) -> bool:

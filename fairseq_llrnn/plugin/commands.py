@@ -28,7 +28,6 @@ from fairseq import utils
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
-from fairseq_llrnn.plugin.announced import find_task, name_of
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
@@ -37,6 +36,7 @@ from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_
 from fairseq_llrnn.plugin.data.unknown_words import report_written
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
+from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description

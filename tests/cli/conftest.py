@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from evidence_world import EvidenceWorld
 from llrnn_command import checkpoint as checkpoint
+from llrnn_command import evidence_model as evidence_model
 from llrnn_command import llrnn as llrnn
-from nbest_lists import Write
 from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
-from translation_world import TranslationWorld, stock_args
 
 from fairseq_llrnn.prior.prior import Prior
 
@@ -82,43 +80,3 @@ def changed(checkpoint: Path, tmp_path: Path) -> Change:
         return path
 
     return run
-
-
-@pytest.fixture(scope="session")
-def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
-    """A translation model, with the prior `lexical` of the world of evidence."""
-    place = evidence.place / "cli-model"
-    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
-    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
-    return place / "checkpoint_last.pt"
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a file in this test's folder: its name, its text."""
-
-    def run(name: str, text: str) -> Path:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def forward(shell: Shell, translation: TranslationWorld) -> Path:
-    """Our translation model."""
-    place = translation.place / "rescoring-forward"
-    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 4)
-    return place / "checkpoint_last.pt"
-
-
-@pytest.fixture(scope="session")
-def reverse(shell: Shell, translation: TranslationWorld) -> Path:
-    """A softmax Transformer of fairseq, the other way round, that takes at most nine words."""
-    place = translation.place / "rescoring-reverse"
-    limits = ("--max-target-positions", 10, "--max-source-positions", 10)
-    shell.run(
-        "fairseq-train", *stock_args(translation.data, place), "--source-lang", "tgt", "--target-lang", "src",
-        "--lr", 0.003, "--max-epoch", 2, *limits,
-    )  # fmt: skip
-    return place / "checkpoint_last.pt"

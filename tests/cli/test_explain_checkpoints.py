@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from shell import Shell
-from small_corpus import Change, Explain, without_places
+from small_corpus import Change, Explain
 from tiny_world import World
 
 # ---- where data and prior are ---------------------------------------------------------------------------------------
@@ -20,9 +20,9 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
         state["cfg"]["task"].update(data="gone/data-bin", prior=None)
 
     path = changed(move)
-    assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here; "
-        "give the folder with --data DATA-BIN"
+    assert explain("le", path=path).error == (
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here or "
+        "from the checkpoint; give the folder with --data DATA-BIN"
     )
     assert explain("--data", "gone", "le", path=path).error == (
         "--data gone: expected the folder of fairseq-preprocess, found no such folder; give another one"
@@ -35,9 +35,9 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
 def test_data_without_words(explain: Explain, changed: Change, tmp_path: Path) -> None:
     (empty := tmp_path / "data").mkdir()
     path = changed(lambda state: state["cfg"]["task"].update(data=str(empty)))
-    assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the data folder {str(empty)!r}, but there is no dict.txt in it seen from here; give "
-        "the folder with --data DATA-BIN"
+    assert explain("le", path=path).error == (
+        f"{path} was trained with the data folder {str(empty)!r}, but there is no dict.txt in it, seen from here "
+        "or from the checkpoint; give the folder with --data DATA-BIN"
     )
 
 
@@ -50,9 +50,9 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     assert found.out == explain("le chat").out, "the one with its fingerprint, in the data folder"
     assert f"its training had the prior in 'gone/prior'; '{world.prior('prior')}' is used" in found.err
     path = changed(lambda state: state["cfg"]["task"].update(data=str(bare), prior="gone/prior"))
-    assert without_places(explain("le", path=path).error) == (
-        f"{path} was trained with the prior 'gone/prior', but there is none seen from here; give its "
-        "folder with --prior DIR"
+    assert explain("le", path=path).error == (
+        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from here or "
+        "from the checkpoint; give its folder with --prior DIR"
     )
     copy = path.parent / "copy"
     shutil.copytree(world.prior("prior"), copy)

@@ -71,7 +71,7 @@ def test_data_that_went_elsewhere(
         assert (found.code, found.out) == (0, llrnn(*here).out), found.err
     for command in commands(path):
         said = llrnn(*command).error
-        missing = "but there is no such folder seen from here"
+        missing = "but there is no such folder, seen from here or from the checkpoint"
         assert said.startswith(f"{path} was trained with the data folder 'gone/data-bin', {missing}")
         assert said.endswith("; give the folder with --data DATA-BIN")
     for command in commands(path, "--data", bare):

@@ -184,6 +184,7 @@ def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> No
         (["score", "--zzz", "text"], "required: --path; there is no --zzz; llrnn score --help shows what"),
         (["score", "--max-tokens", "-3"], "required: --path"),
         (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
+        (["prior", "--keep-case"], "--keep-case; as a key of the recipe it is --set words.keep_case=VALUE; llrnn"),
         (["prior", "--dict", "d", "--background", "ngram:3", "plus", "cache:5", "--out", "p"],
          "unrecognized arguments: plus cache:5; a value with blanks needs quotes around it; llrnn prior --help shows"),
     ],

@@ -15,7 +15,8 @@ from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.translation import TranslationTask
 
 from fairseq_llrnn.cli.main import Parser, all_commands, load
-from fairseq_llrnn.cli.prior.old_names import OLD_NAMES
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.settings import keys
 
 PACKAGE = Path(__file__).parents[2] / "fairseq_llrnn"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)(?![a-z0-9-])")
@@ -41,7 +42,7 @@ def modules() -> dict[str, list[str]]:
     return {
         str(file.relative_to(PACKAGE)): [*texts(file)]
         for file in sorted(PACKAGE.rglob("*.py"))
-        if file.name not in ("page.py", "old_names.py")  # names of colours on a page, and options that there were
+        if file.name != "page.py"  # which has names of colours
     }
 
 
@@ -74,4 +75,5 @@ CORE = "alignment", "automata", "backgrounds", "features", "files", "lexicon", "
 def test_what_llrnn_prior_runs_names_no_option_that_it_does_not_have(modules: dict[str, list[str]]) -> None:
     """But with the name of the command that has it; a text that is an option's name alone is no message."""
     messages = [text for module, said in modules.items() if module.startswith(CORE) for text in said if " " in text]
-    assert not [text for text in messages if {*OPTION.findall(text)} & {*OLD_NAMES} and "llrnn " not in text]
+    only_keys = {f"--{key.name.rpartition('.')[2].replace('_', '-')}" for key in keys(Recipe) if key.option is None}
+    assert not [text for text in messages if only_keys.intersection(OPTION.findall(text)) and "llrnn " not in text]

@@ -16,10 +16,10 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.text_lines import ReadCount
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.readers.values import read_weights
-from fairseq_llrnn.nbest import json_lines, moses
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.prior.arrays import check_log_weights
-from fairseq_llrnn.rescoring.tuning import read_weights_file
+from fairseq_llrnn.systems.reranking.nbest import json_lines, moses
+from fairseq_llrnn.systems.reranking.tuning import read_weights_file
 
 WORDS = WordList(("<s>", "<pad>", "</s>", "<unk>", "le", "la"), np.zeros(6, dtype=np.int64))
 ARPA = "\\data\\\nngram 1=2\nngram 2=1\n\n\\1-grams:\n-1 le\t{}\n-1\t</s>\n\n\\2-grams:\n-1\tle </s>\n\n\\end\\\n"

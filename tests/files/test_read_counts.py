@@ -20,7 +20,6 @@ OTHERS = {
     "systems.discourse.data:load_strings": "what `llrnn discourse` wrote",
     "plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
-    "plugin.compat.option_checks:_is_alignment": "asks whether fairseq can read a dictionary",
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
     "prior.automata:_what_is_wrong": "a line for a message",

@@ -12,13 +12,13 @@ from lexicons import ENDS
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.cli.places import text_lines
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evaluation.texts import read_texts
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, count_words, read_ids
 from fairseq_llrnn.files.text_blocks import iter_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.ngrams import read_sentences
+from fairseq_llrnn.systems.reranking.nbest import open_nbest
+from fairseq_llrnn.systems.reranking.texts import read_texts
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "a", "b")
 

@@ -17,9 +17,9 @@ from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.files import reading
 from fairseq_llrnn.files.reading import read_whole, refuse_special
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.nbest.reading import settle
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.rescoring.tuning import read_weights_file
+from fairseq_llrnn.systems.reranking.nbest.reading import settle
+from fairseq_llrnn.systems.reranking.tuning import read_weights_file
 
 READERS: dict[str, Callable[[Path, Path], object]] = {
     "lines": lambda path, scratch: list(iter_lines(path)),

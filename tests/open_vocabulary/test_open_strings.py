@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.open_vocabulary import spelling
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, NUM_CHARACTERS, Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions, is_number
-from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw_unknown, most_probable, spell
+from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw_unknown, spell
 
 WORDS = "aab ab abba b ba bab abab bbb".split()
 CLASSES = np.array([0, 0, 0, 1, 1, 1, 0, 2])
@@ -208,10 +207,9 @@ def test_what_is_outside_a_dictionary() -> None:
 
 @pytest.mark.parametrize("geometric", [0.0, 1 - 1e-9])
 def test_a_class_of_strings_that_are_all_too_long_is_spelled_in_part(
-    geometric: float, monkeypatch: pytest.MonkeyPatch
+    geometric: float,
 ) -> None:
     """It was drawn from for ever."""
-    monkeypatch.setattr(spelling, "MOST", 1 << 12)
     words = ["".join("0123456789abcdef"[(i * i + k) % 16] for i in range(400)) for k in range(16)]
     model = CharacterNGrams.train(words, np.zeros(16, dtype=np.int64), 1)
     many = len(SEPARATORS)
@@ -226,30 +224,6 @@ def test_spelling_avoids_known_words_and_is_the_same_again() -> None:
         known = {"abba", "abbas", "babas", "12", "7"}
         word = spell(strings, o, known)
         assert word not in known and word == spell(strings, o, known)
-
-
-@pytest.mark.parametrize("of_class", [0, 1, 2])
-def test_the_most_probable_string_is_that_of_enumeration(of_class: int) -> None:
-    """Of all strings of a few characters, numbers mixed with geometric ones among them, one word after the other."""
-    strings = distributions()
-    characters = strings.characters.alphabet.text(range(2, strings.characters.alphabet.size))
-    longest = 4
-    every = ["".join(t) for k in range(1, longest + 1) for t in itertools.product(characters, repeat=k)]
-    odds = strings.log_probs(every)[:, of_class]
-    known: set[str] = set()
-    for place in np.argsort(-odds, kind="stable")[:12].tolist():
-        found = most_probable(strings, of_class, known, longest)
-        assert found is not None and found not in known
-        assert strings.log_probs([found])[0, of_class] == pytest.approx(odds[place], abs=1e-9)
-        drawn = [string for string in ("ab", "12", "babas"[:longest]) if string not in known]
-        assert most_probable(strings, of_class, known, longest, drawn) == found
-        known.add(found)
-    assert most_probable(strings, of_class, set(every), longest) is None
-
-
-def test_a_search_that_would_take_too_long_gives_the_best_that_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.spelling.MOST", 1)
-    assert most_probable(distributions(), 0, {}, LONGEST, ["bab"]) == "bab"
 
 
 def test_a_class_all_of_whose_likely_strings_are_known_is_still_spelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import torch
 from shell import Shell, assert_says
-from tiny_world import World, build, read_checkpoint
+from tiny_world import World, build
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -17,53 +16,26 @@ VALUES = [
     *[(option, value) for option in ("--beam", "--nbest", "--max-tokens", "--batch-size") for value in ("0", "-1")],
     # which fairseq's parser leaves as text
     *[(f"--{name}-valid", value) for name in ("max-tokens", "batch-size") for value in ("0", "-1", "1.5", "some")],
-    *[(f"--{name}", "0") for name in ("required-batch-size-multiple", "log-interval", "validate-interval", "patience")],
-    *[(f"--{name}", "-1") for name in ("max-len-a", "max-len-b", "min-len", "prefix-size", "num-workers", "seed")],
+    ("--required-batch-size-multiple", "0"),
+    *[(f"--{name}", "-1") for name in ("max-len-a", "max-len-b", "min-len")],
     *[(f"--{name}", "nan") for name in ("lenpen", "unkpen", "temperature", "clip-norm")],
-    *[(f"--{name}", "1e300") for name in ("lenpen", "unkpen", "temperature", "diversity-rate", "lm-weight")],
-    ("--diverse-beam-strength", "-inf"),
+    *[(f"--{name}", "1e300") for name in ("lenpen", "unkpen", "temperature")],
     *[("--context-window", value) for value in ("-1", "999999")],
-    ("--softmax-batch", "-1"),
-    ("--temperature", "0"),
-    ("--temperature", "-1"),
+    *[("--temperature", value) for value in ("0", "-1")],
     ("--lr", "-1"),
     ("--update-freq", "0"),
-    ("--seed", "4294967296"),
-    ("--sampling-topk", "0"),
-    ("--sampling-topp", "1.5"),
-    ("--diverse-beam-groups", "0"),
-    ("--gen-subset", ""),
-    ("--train-subset", ""),
-    *[("--valid-subset", value) for value in ("", "valid,")],
-    ("--adam-betas", "(0.9)"),
     ("--model-overrides", "{"),
-    ("--path", "."),
-    ("--path", "none.pt"),
+    *[("--path", value) for value in (".", "none.pt")],
     ("--lm-path", "none.pt"),
-    ("--input", "none.txt"),
-    ("--input", "."),
-    ("--replace-unk", "none.txt"),
-    ("--replace-unk", __file__),
-    ("--replace-unk", "."),
+    *[("--input", value) for value in (".", "none.txt")],
     ("--restore-file", "none.pt"),
     ("--finetune-from-model", "none.pt"),
     ("--continue-once", "none.pt"),
     ("--save-dir", f"{__file__}/checkpoints"),
-    ("--log-file", "none/log"),
 ]
-ONE = ["--beam", "1", "--nbest", "1"]
 TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
-    ("--nbest 6", ["--nbest", "6"], "expected at most --beam 5, as many as a search keeps"),
-    ("--nbest 1", ["--sampling"], "expected as many as --beam 5 with --sampling"),
     ("--sampling-topk 3", ["--sampling-topk", "3"], "expected --sampling beside it"),
-    ("--diverse-beam-groups 2", ["--diverse-beam-groups", "2"], "a divisor of --beam 5"),
-    ("--sampling and --diverse-beam-groups", [*ONE, "--sampling", "--diverse-beam-groups", "1"], "one kind of search"),
-    ("--diverse-beam-groups and --diversity-rate", ["--diverse-beam-groups", "5", "--diversity-rate", "1"], "found 2"),
-    ("--match-source-len and --constraints", ["--constraints", "--match-source-len"], "found 2; choose one"),
-    ("--print-step", ["--print-step"], "expected a decoder that refines its output in steps"),
-    ("--retain-iter-history", ["--retain-iter-history"], "leave it out"),
-    ("--batch-size 3", ["--batch-size", "3", "--buffer-size", "2"], "at most --buffer-size 2"),
 ]
 
 
@@ -79,7 +51,6 @@ def parser(training: bool) -> ArgumentParser:
     options.add_checkpoint_args(made)
     if training:
         options.add_optimization_args(made)
-        made.add_argument("--adam-betas")  # the optimiser's own
     else:
         options.add_generation_args(made)
         options.add_interactive_args(made)
@@ -105,7 +76,7 @@ def test_values(option: str, value: str) -> None:
     assert found
 
 
-@pytest.mark.parametrize("option", ["--path", "--input", "--lm-path", "--replace-unk"])
+@pytest.mark.parametrize("option", ["--path", "--input", "--lm-path"])
 def test_a_folder_in_the_place_of_a_file_is_said(option: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=f"^{option}: expected .*, found '{tmp_path}', a folder$"):
         parser(False).parse_args([*SEARCH, option, str(tmp_path)])
@@ -117,57 +88,9 @@ def test_options_that_do_not_go_together(begin: str, options: list[str], message
         parser(False).parse_args([*(SEARCH if options else []), *options])
 
 
-BLEU = [
-    ("args", "beam 5", "--eval-bleu-args: expected a dictionary of JSON, such as .*, found 'beam 5'; correct it"),
-    ("args", "[5]", r"--eval-bleu-args: expected a dictionary of JSON, such as .*, found '\[5\]'; correct it"),
-    ("args", '{"baem": 50}', r"--eval-bleu-args: expected options of a search, found 'baem'; did you mean beam\?$"),
-    ("args", '{"": 1}', "--eval-bleu-args: expected options of a search, found ''; leave it out"),
-    ("args", '{"beam": "5"}', '--eval-bleu-args beam: expected a whole number, found "5"; correct it'),
-    ("args", '{"beam": true}', "--eval-bleu-args beam: expected a whole number, found true"),
-    ("args", '{"beam": 0}', "--eval-bleu-args beam: expected a number of at least 1, found 0"),
-    ("args", '{"lenpen": null}', "--eval-bleu-args lenpen: expected a number, found null"),
-    ("args", '{"lenpen": NaN}', "--eval-bleu-args lenpen: expected a number from -50 to 50, found NaN"),
-    ("args", '{"sampling": 1}', "--eval-bleu-args sampling: expected true or false, found 1"),
-    ("detok-args", "fr", "--eval-bleu-detok-args: expected a dictionary of JSON, such as .*, found 'fr'; correct it"),
-    ("detok", "mosse", r"--eval-bleu-detok: expected one of moses, .*, found 'mosse'; did you mean moses\?$"),
-]
-
-
-@pytest.mark.parametrize(("option", "value", "message"), BLEU)
-def test_options_of_bleu(option: str, value: str, message: str) -> None:
-    with pytest.raises(OptionError, match=f"^{message}"):
-        bleu_parser().parse_args(["data", *TRAINING, f"--eval-bleu-{option}", value])
-
-
-@pytest.mark.parametrize(
-    "value", ["{}", '{"beam": 2, "max_len_a": 1, "lenpen": 0.5, "sampling": true}', '{"lm_path": null}']
-)
-def test_options_that_bleu_has(value: str) -> None:
-    options = ["--eval-bleu", "--eval-bleu-args", value, "--eval-bleu-detok", "moses"]
-    bleu_parser().parse_args(["data", *TRAINING, *options, "--eval-bleu-detok-args", '{"moses_no_escape": true}'])
-
-
-def bleu_parser() -> ArgumentParser:
-    from fairseq.dataclass.utils import gen_parser_from_dataclass
-    from fairseq.tasks.translation import TranslationConfig
-
-    made = parser(True)
-    gen_parser_from_dataclass(made, TranslationConfig())
-    return made
-
-
 def test_numbers_that_the_parser_leaves_as_text() -> None:
     found = parser(True).parse_args([*TRAINING, "--max-tokens-valid", "100", "--batch-size-valid", "7"])
     assert (found.max_tokens_valid, found.batch_size_valid) == ("100", "7")
-
-
-def test_an_option_that_stands_alone_is_said_to(tmp_path: Path) -> None:
-    """fairseq puts "@@ " there, which nobody typed."""
-    with pytest.raises(OptionError, match="^--replace-unk: expected a file with a source .*, or '' .*, found nothing$"):
-        parser(False).parse_args([*SEARCH, "--replace-unk"])
-    (tmp_path / "words").write_text("el le\ntahc chat 0.5\n", encoding="utf-8")
-    for value in ("", str(tmp_path / "words")):
-        assert parser(False).parse_args([*SEARCH, "--replace-unk", value]).replace_unk == value
 
 
 @pytest.mark.parametrize("options", [["--checkpoint-suffix=-s"], ["--checkpoint-shard-count", "2"]])
@@ -184,7 +107,7 @@ def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> N
     """fairseq asks for the number of the GPU, or for a TPU, in a trace."""
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
     fp16 = [*TRAINING, "--fp16", "--cpu"]
-    with pytest.raises(OptionError, match="^--fp16: expected --fp16-no-flatten-grads beside it on a CPU, found none"):
+    with pytest.raises(OptionError, match="^--fp16 on a CPU needs --fp16-no-flatten-grads; add it$"):
         parser(True).parse_args(fp16)
     for more in ("--fp16-no-flatten-grads", "--memory-efficient-fp16"):
         parser(True).parse_args([*fp16, more])
@@ -193,15 +116,6 @@ def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> N
             parser(True).parse_args([*TRAINING, option])
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     parser(True).parse_args([*TRAINING, "--fp16"])
-
-
-def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser(True).parse_args([])  # to build a model in Python
-    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
-    with pytest.raises(OptionError, match="expected --max-tokens or --batch-size, found neither"):
-        parser(True).parse_args([])
-    parser(True).parse_args(TRAINING)
-    parser(False).parse_args([*SEARCH, "--sampling", "--sampling-topp", "0.9", "--nbest", "5", "--seed", "0"])
 
 
 @pytest.mark.parametrize(
@@ -213,38 +127,6 @@ def test_batches_have_a_size_in_training(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:
     assert_says(shell.run("fairseq-train", *world.train_args(), *options, "--max-update", 1, code=None), *words)
-
-
-BEST = "--best-checkpoint-metric"
-
-
-@pytest.mark.parametrize(
-    ("metric", "options"), [("nats_VREB", []), ("nll_los", ["--valid-subset", "valid,test"]), ("bleu", [])]
-)
-def test_a_best_metric_that_no_validation_has(
-    metric: str, options: list[str], shell: Shell, world: World, tmp_path: Path
-) -> None:
-    """Before the first update; those that it has are named."""
-    arguments = [*world.train_args(save_dir=tmp_path), BEST, metric, *options, "--max-update", 1]
-    done = shell.run("fairseq-train", *arguments, code=None)
-    assert_says(done, f"{BEST} {metric}: expected a number of the validation, found another", "nats, ", "nats_VERB")
-    assert not list(tmp_path.glob("*.pt")) and '"epoch": 1' not in done.out
-
-
-def test_a_best_metric_that_a_validation_has(shell: Shell, world: World, tmp_path: Path) -> None:
-    """The look at it changes nothing of the training."""
-    weights = []
-    for metric in ("nats_VERB", "loss"):
-        arguments = [*world.train_args(save_dir=tmp_path / metric), BEST, metric, "--max-epoch", 1]
-        shell.run("fairseq-train", *arguments)
-        weights.append(read_checkpoint(tmp_path / metric / "checkpoint_best.pt")["model"])
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-
-
-def test_a_best_metric_that_is_a_search_s(shell: Shell, translation: TranslationWorld) -> None:
-    arguments = [*translation.train_args(), BEST, "bleu", "--max-update", 1]
-    done = shell.run("fairseq-train", *arguments, code=None)
-    assert_says(done, f"{BEST} bleu: expected --eval-bleu beside it, found none; add that, or leave it out")
 
 
 def test_a_beam_wider_than_the_dictionary(world: World) -> None:

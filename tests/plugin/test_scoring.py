@@ -255,7 +255,7 @@ def test_data_or_prior_that_went_elsewhere(
     path = changed(checkpoints["llrnn_lstm"], gone)
     error = failure(path)
     assert isinstance(error, OptionError) and str(error).startswith(
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder seen from here"
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here"
     )
     assert str(error).endswith("; give the folder with --data DATA-BIN")
     error = failure(path, Places(data=str(tmp_path), options="--lm-{}"))
@@ -270,9 +270,9 @@ def test_data_or_prior_that_went_elsewhere(
         shutil.copy(translation.data / name, empty)
     error = failure(path, Places(data=str(empty), options="--reverse-{}"))
     assert isinstance(error, OptionError) and str(error).startswith(
-        f"{path} was trained with the prior 'gone/prior', but there is none seen from here (nor in "
+        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from here or "
     )
-    assert str(error).endswith("); give its folder with --reverse-prior DIR")
+    assert str(error).endswith("; give its folder with --reverse-prior DIR")
     found = load_scorer(str(path), 100, Places(data))
     assert found.task.prior.folder == str(translation.data / "prior"), "by its fingerprint"
     there = load_scorer(str(path), 100, Places(data, str(translation.data / "prior")))

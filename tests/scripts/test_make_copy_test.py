@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 from example_modules import SCRIPTS, load
 
-from fairseq_llrnn.evaluation.tallies import read_facts
-from fairseq_llrnn.evaluation.texts import words
+from fairseq_llrnn.systems.reranking.tallies import read_facts
+from fairseq_llrnn.systems.reranking.texts import words
 
 PAIRS = [
     ("two men ride behind a woman .", "deux hommes roulent derrière une femme ."),

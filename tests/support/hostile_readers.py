@@ -21,9 +21,6 @@ from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
 from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.cli.main import dispatch
-from fairseq_llrnn.evaluation.agreement import read_roles
-from fairseq_llrnn.evaluation.tallies import read_facts
-from fairseq_llrnn.evaluation.texts import count_words, read_texts
 from fairseq_llrnn.evaluation.training_words import words_of_text
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
@@ -35,17 +32,12 @@ from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.lexicon.segments import read_segmentations
-from fairseq_llrnn.nbest import open_nbest
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.ngrams import read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
-from fairseq_llrnn.rescoring.phrase_table import PhraseTable, read_phrase_table
-from fairseq_llrnn.rescoring.rescoring import open_job
-from fairseq_llrnn.rescoring.score_cache import ScoreFile
-from fairseq_llrnn.rescoring.tuning import read_weights_file, write_weights
 
 WORDS = "le la les un une chat chats mer verte vert voit 12 1998 Paris , .".split()
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *WORDS)
@@ -238,17 +230,6 @@ def _arpa() -> bytes:
         return path.read_bytes()
 
 
-def _weights_json() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "weights.json")
-        write_weights(path, ["lm", "words"], np.array([0.5, -1.0]), {"metric": "bleu"})
-        return path.read_bytes()
-
-
-def _model_weights(path: Path) -> object:
-    return read_weights_file(path, ["lm", "words"])
-
-
 def _tree(module: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.tree")
@@ -271,31 +252,6 @@ def _dropping_words(path: Path) -> object:
 
 def _text_of_treebank(path: Path, kind: str) -> object:
     return dispatch(["text", "--conllu", str(path), "--words", kind, "--out", str(path.with_name("out"))])
-
-
-def _nbest(path: Path) -> list[object]:
-    with tempfile.TemporaryDirectory() as scratch:
-        return list(open_nbest(path, Path(scratch)))
-
-
-def _system(path: Path) -> object:
-    reference = path.with_name("reference")
-    reference.write_text("le chat\nla mer\n", encoding="utf-8")
-    return read_texts(str(reference), str(reference), {"system": str(path)})
-
-
-def _scores(path: Path) -> list[object]:
-    file = ScoreFile(path, {"list": "ab"})
-    try:
-        return list(file)
-    finally:
-        file.close()
-
-
-def _source_of_list(path: Path) -> list[object]:
-    with tempfile.TemporaryDirectory() as folder:
-        (nbest := Path(folder, "list")).write_text(MOSES, encoding="utf-8")
-        return list(open_job(str(nbest), str(path), str(path), None, Path(folder)))
 
 
 def _arpa_prior(path: Path) -> object:
@@ -346,7 +302,6 @@ def readers() -> list[Reader]:
         # what a text lacks for n-grams is said of the option
         Reader("counted text", "text", (TEXT.encode(),), _counted, names_file=False),
         text("text in pieces", "text", lambda path: PieceText.read([path], CONVENTIONS["sentencepiece"]), PIECES),
-        text("text of a report", "text", lambda path: count_words(str(path)), TEXT),
         text("text of a training", "text", lambda path: words_of_text(path, None), TEXT),
         text("forms of English", "lemma_lu.csv", lambda path: list(english_lemmas(path)), ENGLISH),
         text("parallel text", "text", _parallel, TEXT),
@@ -380,17 +335,12 @@ def readers() -> list[Reader]:
         text("words with unknown characters", "a.words", _dropping_words, SPELLED),
         Reader("n-grams", "a.arpa", (_arpa(),), read_arpa),
         Reader("prior of n-grams", "a.arpa", (_arpa(),), _arpa_prior),
-        text("roles", "lexicon.tsv", lambda path: read_roles(str(path)), LEXICON),
-        text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
-        text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
-        text("phrase table", "table", lambda path: list(read_phrase_table(path)), PHRASES),
-        text("phrases of a source", "table", lambda path: PhraseTable.read(path, ["la mer", "le chat"]), PHRASES),
         text("bitext", "bitext", lambda path: read_text_bitext(path, path), TEXT),
-        text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
-        text("source of a list", "source", _source_of_list, "un\ndeux\n"),
-        Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),
-        text("scores", "scores", _scores, SCORES, counts=False),
     ]
+    if importlib.util.find_spec("fairseq_llrnn.systems.reranking") is not None:
+        from reranking_readers import of_reranking
+
+        found += of_reranking(text)
     for name, place, read, file, samples in OF_SYSTEMS:
         if importlib.util.find_spec(f"fairseq_llrnn.systems.{place.partition('.')[0]}") is not None:
             module = importlib.import_module(f"fairseq_llrnn.systems.{place}")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from evidence_world import EvidenceWorld
 from shell import Shell
 from small_corpus import Done, Llrnn
 from tiny_world import World
@@ -33,3 +34,12 @@ def checkpoint(shell: Shell, world: World) -> Path:
     place = world.place / "cli-model"
     shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place / "checkpoint_best.pt"
+
+
+@pytest.fixture(scope="session")
+def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
+    """A translation model, with the prior `lexical` of the world of evidence."""
+    place = evidence.place / "cli-model"
+    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
+    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
+    return place / "checkpoint_last.pt"

@@ -38,11 +38,6 @@ class Done:
         assert re.fullmatch(re.escape(expected).replace("…", ".*"), self.error), self.error
 
 
-def without_places(error: str) -> str:
-    """The message without the places where a prior or data were looked for."""
-    return re.sub(r" \(nor in .*\);", ";", error)
-
-
 Llrnn = Callable[..., Done]
 Build = Callable[..., Done]
 Explain = Callable[..., Done]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.nbest import NBestFile
+from fairseq_llrnn.systems.reranking.nbest import NBestFile
 
 # Two sentences of two hypotheses, in the order in which fairseq-generate may print them.
 FAIRSEQ = """\

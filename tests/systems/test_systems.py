@@ -24,11 +24,12 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.cli.main import main, overview
 gone, offered = sys.argv[1].split(), " ".join(registry.OFFERED[system] for system in sys.argv[1].split()).split()
 fairseq_llrnn.register()
-from fairseq_llrnn.plugin.announced import REGISTRIES, load_all
-load_all()
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
 known = {line.split()[0] for line in overview().splitlines() if line.startswith("  ") and line.strip()}
-for registries in REGISTRIES.values():
-    known |= set().union(*registries)
+known |= {*TASK_REGISTRY, *MODEL_REGISTRY, *ARCH_MODEL_REGISTRY, *CRITERION_REGISTRY, *OPTIMIZER_REGISTRY}
 from fairseq_llrnn.prior.part import KINDS
 assert "prior" in known and not (known | set(KINDS)) & set(offered), (known | set(KINDS)) & set(offered)
 for name in offered:
@@ -83,19 +84,24 @@ NAMING = {
     "cli/test_help_examples.py": "makes what examples of views read",
     "plugin/test_split_batches.py": "one case with experts, left out without them",
     "files/test_cells_of_tables.py": "all readers of tables, without those of systems that are gone",
+    "files/test_numbers.py": "numbers in all files, with those of rescoring",
     "files/test_read_counts.py": "lists readers of the whole package",
+    "files/test_readers_line_ends.py": "all readers of lines, with those of rescoring",
+    "files/test_special_files.py": "all kinds of files, with those of rescoring",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_benchmarks.py": "a script's option of the same name",
+    "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",
     "scripts/test_options_page.py": "options.md shows the options of systems, too",
     "support/every_kind.py": "command lines, without those of systems that are gone",
     "support/expert_models.py": "the text of a user's module; a fixture for experts beside the core",
     "support/extreme_numbers.py": "all settings, without those of systems that are gone",
     "support/hostile_readers.py": "all readers, without those of systems that are gone",
     "support/labels_world.py": "for help examples of classify, left out without it",
+    "support/reranking_readers.py": "readers of the system, for hostile_readers.py",
     "support/translation_world.py": "sizes of architectures, by name",
 }
 # quick tests of what models are made of

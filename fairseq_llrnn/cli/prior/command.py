@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fairseq_llrnn.cli.prior.old_names import OLD_NAMES  # noqa: F401 main.py asks for it
 from fairseq_llrnn.cli.settings_options import add_options, add_set, overridden
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.prior.recipe import Recipe
@@ -39,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
     )  # fmt: skip
     add_options(parser, Recipe)
+
+
+def key_of(option: str) -> str | None:
+    """The key of the recipe with the name of an option that the command does not have; None: there is none."""
+    wanted = option.replace("-", "_")
+    return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == wanted), None)
 
 
 def run(args: argparse.Namespace) -> int:

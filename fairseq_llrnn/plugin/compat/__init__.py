@@ -6,8 +6,6 @@
     checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
     resuming.py          what they lack for a training that goes on
     option_checks.py     values of fairseq's options that it finds out about too late
-    bleu_options.py      those of them that are in the JSON of --eval-bleu-args
-    best_metric.py       whether a validation has what the best checkpoint is chosen by
     user_errors.py       a user's error is one line
     loading.py           models from checkpoints
     moved_folders.py     … whose priors or data are elsewhere now

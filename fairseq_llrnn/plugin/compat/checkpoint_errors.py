@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 import pickle
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +11,9 @@ from typing import Any
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, is_text
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, damage, is_text
 
+LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
 # A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
 OF_OPTIONS = (
     OmegaConfBaseException, RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError,
@@ -26,35 +25,34 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first argument is a checkpoint's path: what is wrong with the file becomes DataError.
 
     A damaged file can end in any error: torch tries to read it as a zip archive, a tar archive, and a bare pickle.
-    Where the file is good, but not with the options that a second argument puts in the place of its own, that is an
-    OptionError.
+    With options that a second argument puts in the place of its own, that is an OptionError.
     """
 
     @functools.wraps(load)
     def wrapper(path: str, arg_overrides: Any = None, **passed_on: Any) -> Any:  # as of load_checkpoint_to_cpu
-        def read(overrides: Any) -> Any:
+        try:
             check_file(path)
-            state = load(path, overrides, **passed_on) if overrides is not None else load(path, **passed_on)
+            state = load(path, *([] if arg_overrides is None else [arg_overrides]), **passed_on)
             check_tensors(path, state)
             return state
-
-        try:
-            return read(arg_overrides)
         except (LLRNNError, FileNotFoundError, PermissionError):
             raise
         except Exception as error:  # MemoryError, too
-            shown = _overrides(arg_overrides)
-            if shown and _can(lambda: read(None)):
-                raise OptionError(
-                    f"--model-overrides {shown}: expected options of the model in {path} and values "
-                    f"that they can have, such as \"{{'data': 'DATA-BIN'}}\", found others ({in_one_line(error)}); "
-                    "correct them"
-                ) from None
             if is_text(path):
                 raise DataError(f"{path}: expected a checkpoint, found a text; {GIVE}", path) from None
+            shown, is_whole = _overrides(arg_overrides), damage(path) is None
+            if shown and is_whole and not isinstance(error, pickle.UnpicklingError):
+                raise _wrong_overrides(shown, path, in_one_line(error)) from None
             raise DataError(_diagnosis(path, error)) from None
 
     return wrapper
+
+
+def _wrong_overrides(shown: str, path: str, why: str) -> OptionError:
+    return OptionError(
+        f"--model-overrides {shown}: expected options with which the model of {path} can be built, found others "
+        f"({why}); correct them, or leave them out"
+    )
 
 
 def no_such_model(path: str, error: Exception) -> DataError:
@@ -71,14 +69,6 @@ def _overrides(overrides: Any) -> str:
         text = str(overrides["model_overrides"])
         return "" if text == "{}" else text[:200]
     return "" if overrides is None or overrides == {} else repr(overrides)[:200]
-
-
-def _can(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except Exception:
-        return False
-    return True
 
 
 def in_one_line(error: Exception) -> str:
@@ -121,10 +111,7 @@ def explained_misfit(paths: Sequence[str], arg_overrides: Any) -> Iterator[None]
         misfits = _misfits(error)
         why = misfits[0] if misfits else in_one_line(error)
         if overrides := _overrides(arg_overrides):
-            raise OptionError(
-                f"--model-overrides {overrides}: expected options with which {':'.join(paths)} can be "
-                f"built, found others ({why}); leave out what changes the sizes of the model, or correct it"
-            ) from None
+            raise _wrong_overrides(overrides, ":".join(paths), why) from None
         if not misfits:
             raise no_such_model(":".join(paths), error) from None
         raise DataError(
@@ -137,56 +124,3 @@ def _misfits(error: BaseException | None) -> list[str]:
     """What torch says of each of the weights that do not fit a model; none for another error."""
     first, *lines = str(error).splitlines() or [""]
     return [line.strip() for line in lines] if first.startswith("Error(s) in loading state_dict") else []
-
-
-LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
-# What fairseq's trainer asserts, and what the states of some of its schedulers lack that others read.
-OTHER_KIND = re.compile(r"(Optimizer|Criterion) does not match; .*\. (\S+) vs (\S+)")
-OF_SCHEDULERS = ("best", "last_epoch")
-
-
-@contextmanager
-def explained_start(cfg: Any) -> Iterator[None]:
-    """Around fairseq's load_checkpoint, with which a training begins: two first checkpoints become OptionError,
-    weights that do not fit the model DataError, another optimizer, criterion or scheduler than that of
-    the checkpoint OptionError. That the first one is there, option_checks.py has seen.
-
-    Args:
-        cfg: fairseq's options of checkpoints.
-    """
-    first = cfg.finetune_from_model
-    if first is not None and cfg.restore_file != LAST:
-        raise OptionError(
-            f"--finetune-from-model: expected no other checkpoint to begin from, found --restore-file "
-            f"{cfg.restore_file} beside it; leave one of them out"
-        )
-    another = "checkpoint" if first or cfg.restore_file != LAST else "--save-dir, to begin anew"
-    try:
-        yield
-    except (AssertionError, KeyError) as error:
-        if (differing := _differing(error)) is None:
-            raise
-        option, reset, value = differing
-        path = os.path.join(cfg.save_dir, LAST) if cfg.restore_file == LAST else cfg.restore_file
-        raise OptionError(
-            f"--{option}: expected that of the checkpoint {path}, found {value}; give that one, or another "
-            f"{another}; or begin with a new one, with --reset-{reset}"
-        ) from None
-    except Exception as error:
-        misfits = _misfits(error.__context__)
-        if not (misfits and str(error).startswith("Cannot load model parameters")):
-            raise
-        path = str(error).removeprefix("Cannot load model parameters from checkpoint ").partition(";")[0]
-        others = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
-        raise DataError(
-            f"{path}: expected weights that fit the model of this training, found {misfits[0]}{others}; give "
-            f"--arch and the sizes with which the checkpoint was trained, or another {another}"
-        ) from None
-
-
-def _differing(error: AssertionError | KeyError) -> tuple[str, str, str] | None:
-    """The option that another checkpoint was trained with, which option begins anew with it, and what was found."""
-    if isinstance(error, KeyError):
-        return ("lr-scheduler", "lr-scheduler", "another one") if error.args[0] in OF_SCHEDULERS else None
-    other = OTHER_KIND.fullmatch(str(error))
-    return other and (other[1].lower(), "optimizer", f"another one ({other[3]}, not {other[2]})")

@@ -32,24 +32,23 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
-from fairseq_llrnn.plugin.announced import find_task, name_in
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, no_larger_than
 from fairseq_llrnn.plugin.compat.moved_folders import (
     TWO_DICTIONARIES,
-    Search,
     data_folder,
     fingerprint_in,
+    first_that_fits,
     has_dictionaries,
     is_prior,
     lacking,
     places_of,
     report_moved,
     save_dir_of,
-    search,
     take_source_prior,
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
+from fairseq_llrnn.plugin.names import find_task, name_in
 from fairseq_llrnn.prior.prior import JSON_FILE
 from fairseq_llrnn.registry import load_all
 
@@ -145,18 +144,15 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
                 f"{option} out"
             )
     recorded = str(task.data)
-    prior, other_priors = places.prior, ""
+    prior = places.prior
     if takes_prior and prior is None:
-        was = prior_folder(task.prior, places.data or recorded)
-        of_prior = _find_prior(path, state, task.prior, recorded, places.data or recorded)
-        prior, other_priors = str(of_prior.folder or was), of_prior.nor_in(was)
-    folder, other_folders = data_folder(places.data or recorded), ""
-    if places.data is None:
-        of_data = _find_data(path, state, task, Path(prior) if prior else None)
-        other_folders = of_data.nor_in(folder)
-        if of_data.folder is not None:
-            report_moved(path, "data folder", folder, of_data.folder)
-            folder = str(of_data.folder)
+        prior = prior_folder(task.prior, places.data or recorded)
+        found = _find_prior(path, state, task.prior, recorded, places.data or recorded)
+        prior = prior if found is None else str(found)
+    folder = data_folder(places.data or recorded)
+    if places.data is None and (found := _find_data(path, state, task, Path(prior) if prior else None)) is not None:
+        report_moved(path, "data folder", folder, found)
+        folder = str(found)
     names = dictionaries_of(task, folder)
     missing = lacking(folder, names)
     if missing is None and not names:
@@ -164,16 +160,16 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
         missing = f"no file whose name says the languages, as train.de-en.de.idx does ({why}), in it"
     if missing:
         raise OptionError(
-            f"{path} was trained with the data folder {folder!r}, but there is {missing} seen from here"
-            f"{other_folders}; give the folder with {data_option} DATA-BIN"
+            f"{path} was trained with the data folder {folder!r}, but there is {missing}, seen from here or from the "
+            f"checkpoint; give the folder with {data_option} DATA-BIN"
             if places.data is None
             else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing}; give another one"
         )
     if takes_prior and places.prior is None:
         if not os.path.isfile(os.path.join(str(prior), JSON_FILE)):
             raise OptionError(
-                f"{path} was trained with the prior {prior!r}, but there is none seen from here"
-                f"{other_priors}; give its folder with {prior_option} DIR"
+                f"{path}: expected the prior of its training, found none, or another one, in {prior!r}, seen from here "
+                f"or from the checkpoint; give its folder with {prior_option} DIR"
             )
         report_moved(path, "prior", prior_folder(task.prior, recorded), Path(str(prior)))
     take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state)
@@ -199,17 +195,17 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
     task = state["cfg"].get("task")
     named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
     was = prior_folder(named, recorded)
-    result = _find_prior(path, state, named, recorded, data or recorded)
-    if result.folder is None:
+    found = _find_prior(path, state, named, recorded, data or recorded)
+    if found is None:
         raise OptionError(
-            f"--prior: expected the prior that {path} was trained with, found none in {was!r}"
-            f"{result.nor_in(was)}; give its folder"
+            f"--prior: expected the prior that {path} was trained with, found none, or another one, in {was!r}, seen "
+            "from here or from the checkpoint; give its folder"
         )
-    report_moved(path, "prior", was, result.folder)
-    return str(result.folder)
+    report_moved(path, "prior", was, found)
+    return str(found)
 
 
-def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded: str, data: str) -> Search:
+def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded: str, data: str) -> Path | None:
     """The prior of a checkpoint: where its options say, in its data folder or seen from here or from the checkpoint.
 
     Args:
@@ -221,13 +217,13 @@ def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded
     moved_with_data = [Path(data_folder(data), name) for name in names]
     around = places_of(was, save_dir_of(state), path)
     places = chain(moved_with_data, around) if named is None else chain(around, moved_with_data)
-    return search(places, is_prior(fingerprint_in(state, path)))
+    return first_that_fits(places, is_prior(fingerprint_in(state, path)))
 
 
-def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Search:
+def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Path | None:
     """The folder with the dictionaries of a checkpoint: as `_find_prior`."""
     places = places_of(data_folder(str(task.data)), save_dir_of(state), path)
-    return search(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
+    return first_that_fits(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
 
 
 def load_model(

@@ -16,7 +16,7 @@ import filecmp
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,34 +95,12 @@ def check_folders(data: str, dictionaries: Sequence[str]) -> None:
 
 logger = logging.getLogger(__name__)
 
-Fits = Callable[[Path], str | None]  # why a folder is not the one; None: it is
+Fits = Callable[[Path], bool]
 
 
-@dataclass(frozen=True)
-class Search:
-    """A folder that was looked for, and the places where it was not."""
-
-    folder: Path | None
-    looked: tuple[str, ...]  # the other places, each with its problem
-
-    def nor_in(self, recorded: str) -> str:
-        """The places but `recorded` in brackets, for an error; "" where there are none."""
-        others = [place for place in self.looked if place != recorded]
-        return f" (nor in {', '.join(others)})" if others else ""
-
-
-def search(places: Iterable[Path], fits: Fits) -> Search:
-    """The first of the places that fits."""
-    looked: dict[str, str] = {}
-    for place in places:
-        name = os.path.abspath(place)
-        if name in looked:
-            continue
-        problem = fits(place)
-        if problem is None:
-            return Search(place, tuple(looked.values()))
-        looked[name] = f"{place}{problem}"
-    return Search(None, tuple(looked.values()))
+def first_that_fits(places: Iterable[Path], fits: Fits) -> Path | None:
+    """Return the first place that fits; None: none does."""
+    return next((place for place in places if fits(place)), None)
 
 
 def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[Path]:
@@ -158,42 +136,43 @@ def fingerprint_in(state: Mapping[str, Any], path: str, ending: str = "head.prio
 
 
 def is_prior(fingerprint: str | None) -> Fits:
-    """Whether a folder has the prior with that fingerprint; None: any."""
+    """Return whether a folder has the prior with that fingerprint; None: any."""
 
-    def fits(folder: Path) -> str | None:
+    def fits(folder: Path) -> bool:
         if not os.path.isfile(folder / JSON_FILE):
-            return ""
+            return False
         try:
             recorded = read_description(folder).get(FINGERPRINT)
-        except LLRNNError:
-            return " (a damaged prior)"
+        except LLRNNError:  # damaged
+            return False
         # a prior without a fingerprint is compared when its weights are loaded
-        return None if fingerprint is None or recorded in (None, fingerprint) else " (another prior)"
+        return fingerprint is None or recorded in (None, fingerprint)
 
     return fits
 
 
 def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) -> Fits:
-    """Whether a folder has the files `names(folder)`, of the words that the prior was made for, the target's last."""
+    """Return whether a folder has the files `names(folder)` with the words of the prior's dictionaries.
+
+    The target's file is the last one.
+    """
     hashes: list[str | None] = [None]
     if prior is not None:
-        try:
+        with suppress(LLRNNError):  # reported when it is loaded
             description = read_description(prior)
             hashes = [description.get(SOURCE_HASH), description["dictionary_sha256"]]
-        except LLRNNError:  # reported when it is loaded
-            pass
 
-    def fits(folder: Path) -> str | None:
+    def fits(folder: Path) -> bool:
         files = [folder / name for name in names(str(folder))]
         if not files or not all(os.path.isfile(file) for file in files):
-            return ""
-        for file, expected in zip(reversed(files), reversed(hashes), strict=False):
-            try:
-                if expected is not None and hash_symbols(load_dictionary(file).symbols) != expected:
-                    return " (other words)"
-            except LLRNNError:
-                return " (a damaged dictionary)"
-        return None
+            return False
+        try:
+            return all(
+                expected is None or hash_symbols(load_dictionary(file).symbols) == expected
+                for file, expected in zip(reversed(files), reversed(hashes), strict=False)
+            )
+        except LLRNNError:  # damaged
+            return False
 
     return fits
 
@@ -227,14 +206,14 @@ def take_source_prior(path: str, task: Any, folder: str | None, option: str, sta
     else:
         recorded = str(recorded)
         fingerprint = fingerprint_in(state, path, SOURCE_FINGERPRINT)
-        result = search(places_of(recorded, save_dir_of(state), path), is_prior(fingerprint))
-        if result.folder is None:
+        found = first_that_fits(places_of(recorded, save_dir_of(state), path), is_prior(fingerprint))
+        if found is None:
             raise OptionError(
-                f"{path} was trained with the source prior {recorded!r}, but there is none seen from here"
-                f"{result.nor_in(recorded)}; give its folder with {option} DIR"
+                f"{path}: expected the source prior of its training, found none, or another one, in {recorded!r}, seen "
+                f"from here or from the checkpoint; give its folder with {option} DIR"
             )
-        report_moved(path, "source prior", recorded, result.folder)
-        task.source_prior = str(result.folder)
+        report_moved(path, "source prior", recorded, found)
+        task.source_prior = str(found)
 
 
 def source_prior_of_model(path: str, state: Mapping[str, Any]) -> str | None:

@@ -28,9 +28,9 @@ from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors
 from fairseq_llrnn.plugin.compat.plain_arrays import NUMBERS
+from fairseq_llrnn.plugin.names import name_of
 from fairseq_llrnn.registry import load_all, lost
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

@@ -41,15 +41,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
-from fairseq_llrnn.plugin.announced import find_task, name_of
-from fairseq_llrnn.plugin.compat.best_metric import check_best_metric
-from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit, explained_start
+from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.resuming import forget_progress, note_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
+from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 
 OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # what fairseq calls them beside LAST
@@ -218,10 +217,8 @@ def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the 
     with safe_loading():
         cfg = from_newest_whole(cfg, trainer)
         forget_progress(trainer)
-        with explained_start(cfg):
-            extra_state, batches = load(cfg, trainer, **passed_on)
+        extra_state, batches = load(cfg, trainer, **passed_on)
         take_up_progress(cfg, trainer, extra_state)
-        check_best_metric(cfg.best_checkpoint_metric, trainer)
     return extra_state, batches
 
 

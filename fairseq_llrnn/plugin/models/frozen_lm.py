@@ -20,9 +20,9 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.plugin.announced import find_model, name_of
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, prior_folder, read_checkpoint, take_places
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.names import find_model, name_of
 from fairseq_llrnn.prior.directory import read_description
 from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, SharedWords
 from fairseq_llrnn.registry import load_all

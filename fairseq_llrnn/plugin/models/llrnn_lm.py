@@ -24,7 +24,6 @@ from torch.nn import functional
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import dropout
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
@@ -99,7 +98,7 @@ class LogBilinearDecoder(LogLinearDecoder):
         return HiddenStates(self.network(self.head.embed(nearest, table))[:, -1:])
 
 
-@registered(register_model, "llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
+@register_model("llrnn_lbl", dataclass=LLRNNLogBilinearConfig)
 class LLRNNLogBilinearModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a log-bilinear network (Mnih & Hinton 2007)."""
 
@@ -131,7 +130,7 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
 WIDEST_WINDOW = 1000  # every position is read with as many words
 
 
-@registered(register_model, "llrnn_lm", dataclass=LLRNNLanguageModelConfig)
+@register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
 class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over a recurrent network (Dymetman & Xiao 2016)."""
 

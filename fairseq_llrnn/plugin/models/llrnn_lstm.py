@@ -9,7 +9,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, takes
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_models import (
@@ -42,7 +41,7 @@ class LLRNNLSTMConfig(RecurrentTranslationConfig):
     )
 
 
-@registered(register_model, "llrnn_lstm", dataclass=LLRNNLSTMConfig)
+@register_model("llrnn_lstm", dataclass=LLRNNLSTMConfig)
 class LLRNNLSTMModel(RecurrentTranslationModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over a recurrent encoder-decoder."""
 
@@ -86,13 +85,13 @@ def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAtt
     return GlobalAttention(args.attention, args.decoder_hidden_size, source_size)
 
 
-@registered(register_model_architecture, "llrnn_lstm", "llrnn_lstm_multi30k")
+@register_model_architecture("llrnn_lstm", "llrnn_lstm_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size."""
     set_defaults(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
 
 
-@registered(register_model_architecture, "llrnn_lstm", "llrnn_lstm_iwslt")
+@register_model_architecture("llrnn_lstm", "llrnn_lstm_iwslt")
 def iwslt(args: Namespace) -> None:
     """For some hundred thousand sentences: IWSLT's size."""
     set_defaults(

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import (
     HEAD,
     INPUT,
@@ -165,7 +164,7 @@ class LLRNNTransformerConfig(FairseqDataclass):
     lexical_warmup_updates: int = field(default=0, metadata=LEXICAL_WARMUP)
 
 
-@registered(register_model, "llrnn_transformer")
+@register_model("llrnn_transformer")
 class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
     """p(x | C, prefix) ∝ b(C, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer."""
 
@@ -263,13 +262,13 @@ def _configuration(args: Namespace) -> TransformerConfig:
     return TransformerConfig.from_namespace(args)
 
 
-@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer")
+@register_model_architecture("llrnn_transformer", "llrnn_transformer")
 def base(args: Namespace) -> None:
     """fairseq's base architecture."""
     base_architecture(args)
 
 
-@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer_multi30k")
+@register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
 def multi30k(args: Namespace) -> None:
     """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""
     for side in ("encoder", "decoder"):
@@ -279,7 +278,7 @@ def multi30k(args: Namespace) -> None:
     base_architecture(args)
 
 
-@registered(register_model_architecture, "llrnn_transformer", "llrnn_transformer_iwslt")
+@register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
 def iwslt(args: Namespace) -> None:
     """For some hundred thousand sentences: fairseq's architecture for IWSLT."""
     transformer_iwslt_de_en(args)

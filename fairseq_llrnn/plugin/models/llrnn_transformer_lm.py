@@ -14,7 +14,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.tasks import FairseqTask
 from torch import nn
 
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.llrnn_transformer import (
     PaddedFeatureEmbedding,
     TransformerLogLinearDecoder,
@@ -51,7 +50,7 @@ class TransformerLMDecoder(TransformerLogLinearDecoder):
     max_positions = LogLinearDecoder.max_positions
 
 
-@registered(register_model, "llrnn_transformer_lm", dataclass=LLRNNTransformerLMConfig)
+@register_model("llrnn_transformer_lm", dataclass=LLRNNTransformerLMConfig)
 class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
     """p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)) over fairseq's Transformer decoder (Vaswani et al. 2017)."""
 
@@ -83,7 +82,7 @@ class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
         return cls(TransformerLMDecoder(words, body, head, args.bf16_products))
 
 
-@registered(register_model_architecture, "llrnn_transformer_lm", "llrnn_transformer_lm_small")
+@register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_small")
 def small(args: Namespace) -> None:
     """For about a million words: two blocks, 256 wide."""
     set_defaults(
@@ -91,7 +90,7 @@ def small(args: Namespace) -> None:
     )
 
 
-@registered(register_model_architecture, "llrnn_transformer_lm", "llrnn_transformer_lm_big")
+@register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_big")
 def big(args: Namespace) -> None:
     """The sizes of fairseq's transformer_lm_big, and pre-norm as there: training is not stable without it."""
     set_defaults(

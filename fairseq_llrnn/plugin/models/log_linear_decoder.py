@@ -86,7 +86,7 @@ def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Term:
-    """Something that a network says of every position, for the criterion (plugin/tasks/criterion.py).
+    """Something that a network says of every position, for the criterion (plugin/criterion.py).
 
     The log shows its mean over the positions under its name, or, of `squares`, the root of the mean. An explanation
     shows `detail` of the value at the position where a word was read.

@@ -16,7 +16,6 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells
-from fairseq_llrnn.plugin.announced import find_task, name_of_task
 from fairseq_llrnn.plugin.compat.option_checks import other_model
 from fairseq_llrnn.plugin.models.extensions import (
     EXTENSIONS,
@@ -31,6 +30,7 @@ from fairseq_llrnn.plugin.models.extensions import (
     refuse_two,
     takes,
 )
+from fairseq_llrnn.plugin.names import find_task, name_of_task
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.source_embedding import SourceEmbedding
 

@@ -18,10 +18,10 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.explain.source import source_evidence
-from fairseq_llrnn.plugin.announced import find_model, find_task, name_of
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
+from fairseq_llrnn.plugin.names import find_model, find_task, name_of
 from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask

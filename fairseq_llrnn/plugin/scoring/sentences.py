@@ -28,9 +28,9 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import together
 from fairseq_llrnn.output.context_classes import strings_in
-from fairseq_llrnn.plugin.announced import find_model, name_of
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.names import find_model, name_of
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 
 TASKS = {

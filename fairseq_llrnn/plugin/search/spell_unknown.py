@@ -5,7 +5,7 @@ written before says how probable each open class is at its place; the class says
 (open_vocabulary/spelling.py):
 
     under --sampling   both are drawn, so that the string has the probability that the model gives it
-    in other searches  the most probable string of the most probable class
+    in other searches  the most probable of some drawn strings of the most probable class
 
 Where a network spells (systems/speller/network.py), it does so from the hidden state at the place: in an
 ensemble, that of the model which is drawn with the class, or which gives most to the most probable class.

@@ -1,4 +1,4 @@
-"""Tasks and criterion.
+"""Tasks.
 
     task.py               what all tasks do: check options, resume exactly
     base.py               what those with a prior do: load it, search
@@ -6,5 +6,4 @@
     translation.py        llrnn_translation
     source_prior.py       what they know of a source
     evidence_options.py   options of a translation's evidence
-    criterion.py          log_linear: −log p(target | K)
 """

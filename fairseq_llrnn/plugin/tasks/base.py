@@ -30,6 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, re
 from fairseq_llrnn.plugin.compat.moved_folders import data_folder
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
+from fairseq_llrnn.plugin.criterion import LogLinearCriterion
 from fairseq_llrnn.plugin.data.unknown_words import WRITTEN, check_words, counted_unknown, report
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
@@ -37,7 +38,6 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
-from fairseq_llrnn.plugin.tasks.criterion import LogLinearCriterion
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import JSON_FILE, Prior
 

@@ -16,7 +16,6 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import refuse_idle
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
@@ -36,7 +35,7 @@ class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
     train_subset: str = II("dataset.train_subset")
 
 
-@registered(register_task, NAME, dataclass=LLRNNLanguageModelingConfig)
+@register_task(NAME, dataclass=LLRNNLanguageModelingConfig)
 class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     """Language modelling over words that have features and a background."""
 

@@ -16,7 +16,6 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary, reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders, data_folder
 from fairseq_llrnn.plugin.compat.option_checks import other_model
@@ -60,7 +59,7 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TranslationConfig):
     seed: int = II("common.seed")
 
 
-@registered(register_task, NAME, dataclass=LLRNNTranslationConfig)
+@register_task(NAME, dataclass=LLRNNTranslationConfig)
 class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
     """Translation into words that have features and a background."""
 

@@ -7,7 +7,7 @@ import fairseq_llrnn
 fairseq_llrnn.register()
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from argparse import Namespace
-from fairseq_llrnn.plugin.announced import find_model
+from fairseq_llrnn.plugin.names import find_model
 args = Namespace()
 ARCH_CONFIG_REGISTRY["llrnn_rnnsearch"](args)
 print(ARCH_MODEL_REGISTRY["llrnn_seq2seq"].__name__, find_model("llrnn_rnnsearch").__name__, args.cell)

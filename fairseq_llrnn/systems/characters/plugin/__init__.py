@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import register_model_architecture
 from torch import nn
 
 from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
-from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, non_default_options
+from fairseq_llrnn.plugin.names import announce
 from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
 
 NONE, CNN = "none", "cnn"
@@ -130,4 +129,4 @@ def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | No
 
 
 EXTENSIONS.append(Characters())
-announce(register_model_architecture, f"{__name__}.presets", "llrnn_lm_char_small", "llrnn_lm_char_large")
+announce(f"{__name__}.presets")

@@ -4,19 +4,18 @@ from argparse import Namespace
 
 from fairseq.models import register_model_architecture
 
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.options import set_defaults
 from fairseq_llrnn.systems.characters.network import LARGE, SMALL, written
 from fairseq_llrnn.systems.characters.plugin import CNN
 
 
-@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_small")
+@register_model_architecture("llrnn_lm", "llrnn_lm_char_small")
 def char_small(args: Namespace) -> None:
     """Words by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(SMALL), "1", 300)
 
 
-@registered(register_model_architecture, "llrnn_lm", "llrnn_lm_char_large")
+@register_model_architecture("llrnn_lm", "llrnn_lm_char_large")
 def char_large(args: Namespace) -> None:
     """Words by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(LARGE), "2", 650)

@@ -6,9 +6,9 @@ from typing import Any
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.loading import Places, load_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
+from fairseq_llrnn.plugin.names import name_of
 
 
 def load_head(path: str, places: Places) -> LogLinearHead:

@@ -6,14 +6,11 @@
     prediction.py        labels of texts, by a checkpoint
 """
 
-from fairseq.models import register_model
-from fairseq.tasks import register_task
 
-from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.kinds import KINDS, Kind
+from fairseq_llrnn.plugin.names import announce
 
-announce(register_task, f"{__name__}.task", "llrnn_classification")
-announce(register_model, f"{__name__}.llrnn_classifier", "llrnn_bag", "llrnn_classifier")
+announce(f"{__name__}.task", f"{__name__}.llrnn_classifier")
 KINDS["llrnn_classification"] = Kind(
     "llrnn_bag",
     (),

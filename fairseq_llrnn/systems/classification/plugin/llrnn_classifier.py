@@ -12,7 +12,6 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder, all_cells
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import HEAD, check_dropouts, check_sizes, takes
 from fairseq_llrnn.plugin.models.options import SourceConfig, prior_of, source_embedding
 from fairseq_llrnn.systems.classification.plugin.label_decoder import (
@@ -35,7 +34,7 @@ class LLRNNBagConfig(SourceConfig):
     dropout: float = field(default=0.0, metadata={"help": "dropout on a text's vector"})
 
 
-@registered(register_model, "llrnn_bag", dataclass=LLRNNBagConfig)
+@register_model("llrnn_bag", dataclass=LLRNNBagConfig)
 class LLRNNBag(LabelModel):
     """The mean of the vectors of a text's words -> log-linear head over its labels."""
 
@@ -72,7 +71,7 @@ class LLRNNClassifierConfig(SourceConfig):
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
 
 
-@registered(register_model, "llrnn_classifier", dataclass=LLRNNClassifierConfig)
+@register_model("llrnn_classifier", dataclass=LLRNNClassifierConfig)
 class LLRNNClassifier(LabelModel):
     """A recurrent network in both directions, pooled -> log-linear head over labels."""
 

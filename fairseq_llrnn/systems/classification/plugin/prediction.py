@@ -19,8 +19,8 @@ from fairseq.data import data_utils
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import line_batches
-from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model
+from fairseq_llrnn.plugin.names import name_of
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.task import LLRNNClassificationTask
 

@@ -26,7 +26,6 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
@@ -80,7 +79,7 @@ class LLRNNClassificationConfig(PriorConfig):
     seed: int = II("common.seed")
 
 
-@registered(register_task, NAME, dataclass=LLRNNClassificationConfig)
+@register_task(NAME, dataclass=LLRNNClassificationConfig)
 class LLRNNClassificationTask(SourceSide, PriorTask):
     """Texts, each with one or several labels, which have features and a background."""
 

@@ -6,12 +6,7 @@
     encoding.py   vectors of sentences from a checkpoint
 """
 
-from fairseq.criterions import register_criterion
-from fairseq.models import register_model
-from fairseq.tasks import register_task
 
-from fairseq_llrnn.plugin.announced import announce
+from fairseq_llrnn.plugin.names import announce
 
-announce(register_task, f"{__name__}.task", "discourse")
-announce(register_model, f"{__name__}.model", "discourse_encoder")
-announce(register_criterion, f"{__name__}.criterion", "discourse")
+announce(f"{__name__}.task", f"{__name__}.model", f"{__name__}.criterion")

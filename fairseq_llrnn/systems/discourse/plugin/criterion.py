@@ -14,14 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 from fairseq_llrnn.systems.discourse.data import ANSWERS
 from fairseq_llrnn.systems.discourse.plugin.model import DiscourseEncoder
 
 
-@registered(register_criterion, "discourse", dataclass=FairseqDataclass)
+@register_criterion("discourse", dataclass=FairseqDataclass)
 class DiscourseCriterion(FairseqCriterion):
     """An example counts once, whatever its objective is."""
 

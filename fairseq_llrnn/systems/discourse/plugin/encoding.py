@@ -12,10 +12,16 @@ import torch
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
 from fairseq_llrnn.head.checks import in_hex
-from fairseq_llrnn.plugin.announced import name_of
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.loading import build_model, read_checkpoint
-from fairseq_llrnn.plugin.compat.moved_folders import places_of, report_moved, save_dir_of, search, take_source_prior
+from fairseq_llrnn.plugin.compat.moved_folders import (
+    first_that_fits,
+    places_of,
+    report_moved,
+    save_dir_of,
+    take_source_prior,
+)
+from fairseq_llrnn.plugin.names import name_of
 from fairseq_llrnn.source_embedding import OPTION
 from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
 from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
@@ -108,19 +114,19 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
     """The folder with the words of a checkpoint: where its training had it, seen from here or there."""
     words = in_hex(state["model"].get(FINGERPRINT), path)
 
-    def fits(folder: Path) -> str | None:
+    def fits(folder: Path) -> bool:
         if not (os.path.isfile(folder / DICTIONARY) and os.path.isfile(folder / DESCRIPTION)):
-            return ""
+            return False
         try:
-            return None if hash_symbols(load_dictionary(folder / DICTIONARY).symbols) == words else " (other words)"
-        except LLRNNError:
-            return " (a damaged dictionary)"
+            return hash_symbols(load_dictionary(folder / DICTIONARY).symbols) == words
+        except LLRNNError:  # damaged
+            return False
 
-    result = search(places_of(recorded, save_dir_of(state), path), fits)
-    if result.folder is None:
+    found = first_that_fits(places_of(recorded, save_dir_of(state), path), fits)
+    if found is None:
         raise OptionError(
-            f"{path} was trained with the data folder {recorded!r}, but its words are not there seen from here"
-            f"{result.nor_in(os.path.abspath(recorded))}; give the folder with --data DIR"
+            f"{path} was trained with the data folder {recorded!r}, but its words are not there, seen from here or "
+            "from the checkpoint; give the folder with --data DIR"
         )
-    report_moved(path, "data folder", recorded, result.folder)
-    return str(result.folder)
+    report_moved(path, "data folder", recorded, found)
+    return str(found)

@@ -13,7 +13,6 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head.checks import in_hex
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import encoder_input_ids
@@ -43,7 +42,7 @@ class DiscourseEncoderConfig(SourceConfig):
     )
 
 
-@registered(register_model, "discourse_encoder", dataclass=DiscourseEncoderConfig)
+@register_model("discourse_encoder", dataclass=DiscourseEncoderConfig)
 class DiscourseEncoder(BaseFairseqModel):
     """Sentences -> vectors -> the answers of an objective."""
 

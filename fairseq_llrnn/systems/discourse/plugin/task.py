@@ -22,7 +22,6 @@ from omegaconf import II
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.plugin.tasks.task import PluginTask
@@ -177,7 +176,7 @@ class DiscourseConfig(FairseqDataclass):
     save_dir: str = II("checkpoint.save_dir")
 
 
-@registered(register_task, NAME, dataclass=DiscourseConfig)
+@register_task(NAME, dataclass=DiscourseConfig)
 class DiscourseTask(PluginTask):
     """Which sentence comes first, which comes next, and how it goes on."""
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.optim import register_optimizer
 
 from fairseq_llrnn.errors import refuse_idle
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.plugin.announced import announce
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, non_default_options
+from fairseq_llrnn.plugin.names import announce
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
@@ -114,7 +113,7 @@ def _begin_in_copy(optimizer: Any, layer: Any) -> None:
 
 
 EXTENSIONS.append(OutputTrees())
-announce(register_optimizer, f"{__name__}.sparse_gradients", "llrnn_adagrad", "llrnn_adam")
+announce(f"{__name__}.sparse_gradients")
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":

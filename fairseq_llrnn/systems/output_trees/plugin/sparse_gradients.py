@@ -33,7 +33,6 @@ from omegaconf import II
 from torch import Tensor, distributed
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.compat.safe_checkpoints import evaluate
 
 NONE, SPARSE, DENSE = 0, 1, 2
@@ -210,7 +209,7 @@ class LLRNNAdagradConfig(FairseqDataclass):
     lr: list[float] = II("optimization.lr")
 
 
-@registered(register_optimizer, "llrnn_adagrad", dataclass=LLRNNAdagradConfig)
+@register_optimizer("llrnn_adagrad", dataclass=LLRNNAdagradConfig)
 class LLRNNAdagrad(SparseOptimizer):
     """Adagrad, for dense gradients and sparse ones."""
 
@@ -248,7 +247,7 @@ class LLRNNAdamConfig(FairseqDataclass):
     lr: list[float] = II("optimization.lr")
 
 
-@registered(register_optimizer, "llrnn_adam", dataclass=LLRNNAdamConfig)
+@register_optimizer("llrnn_adam", dataclass=LLRNNAdamConfig)
 class LLRNNAdam(SparseOptimizer):
     """Adam, for dense gradients and, row by row, for sparse ones."""
 

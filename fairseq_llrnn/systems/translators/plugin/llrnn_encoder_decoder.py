@@ -29,7 +29,6 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells, dropout
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates
 from fairseq_llrnn.plugin.models.options import CELL, build_head, build_network, check_decoder, prior_of, set_defaults
@@ -129,7 +128,7 @@ class LLRNNEncoderDecoderConfig(RecurrentTranslationConfig):
     )
 
 
-@registered(register_model, "llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
+@register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
 class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
     """A summary of the source, of which the decoder reads at every step."""
 
@@ -162,13 +161,13 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
         return cls(SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products), decoder)
 
 
-@registered(register_model_architecture, "llrnn_lstm", "llrnn_seq2seq")
+@register_model_architecture("llrnn_lstm", "llrnn_seq2seq")
 def seq2seq(args: Namespace) -> None:
     """Sutskever et al. 2014: four layers of LSTMs, the source from its end, one vector between the two sides."""
     set_defaults(args, cell="lstm", attention="none", reverse_source=True, encoder_layers=4, decoder_layers=4)
 
 
-@registered(register_model_architecture, "llrnn_lstm", "llrnn_rnnsearch")
+@register_model_architecture("llrnn_lstm", "llrnn_rnnsearch")
 def rnnsearch(args: Namespace) -> None:
     """Bahdanau et al. 2015: GRUs, an encoder that reads in both directions, additive attention."""
     set_defaults(args, cell="gru", attention="additive", encoder_bidirectional=True, decoder_layers=1)

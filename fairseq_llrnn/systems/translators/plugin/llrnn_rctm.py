@@ -18,7 +18,6 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError, refuse_idle
 from fairseq_llrnn.networks.recurrent import all_cells
-from fairseq_llrnn.plugin.announced import registered
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, Term
 from fairseq_llrnn.plugin.models.options import (
@@ -106,7 +105,7 @@ class LLRNNRCTMConfig(RecurrentTranslationConfig):
     decoder_layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
 
 
-@registered(register_model, "llrnn_rctm", dataclass=LLRNNRCTMConfig)
+@register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)
 class LLRNNRCTMModel(RecurrentTranslationModel):
     """A recurrent language model that reads what convolutions made of the source."""
 

@@ -1,1 +1,0 @@
-"""`llrnn rescore`: rank the hypotheses of other systems' n-best lists with log-linear (and other) models."""

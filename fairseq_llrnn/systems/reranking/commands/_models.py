@@ -1,0 +1,116 @@
+"""The models of `llrnn rescore`: which ones there can be, where their data lies, and whether they suit the lists."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
+from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
+from fairseq_llrnn.systems.reranking.phrase_table import num_scores
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.rescoring import Job, Model
+
+# name in lists and weights: what the model's options begin with, and what it is
+MODELS = {
+    "model": ("", "translation or language model"),
+    "reverse": ("reverse-", "translation model, target to source"),
+    "lm": ("lm-", "language model"),
+}
+PHRASE_TABLE = "--phrase-table"
+
+
+def add_models(group: "argparse._ArgumentGroup") -> None:
+    for prefix, what in MODELS.values():
+        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
+    for prefix, _ in MODELS.values():
+        add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
+    group.add_argument(
+        PHRASE_TABLE, metavar="FILE",
+        help="a phrase table in the format of Moses (`llrnn phrases`; .gz too): each of its scores is a feature, the "
+        "sum of its logarithms over the phrases of the source whose translations cover a hypothesis best",
+    )  # fmt: skip
+
+
+def phrase_columns(args: argparse.Namespace) -> list[str]:
+    """Names of the scores of the phrase table. Raises DataError for one that is none."""
+    if args.phrase_table is None:
+        return []
+    return [f"phrases{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
+
+
+def check_models(args: argparse.Namespace) -> None:
+    """Raise OptionError for a place of a model that is not there."""
+    for prefix, _ in MODELS.values():
+        if value_of(args, prefix, "path") is None:
+            parts = {f"{prefix}{part}": value_of(args, prefix, part) for part in PARTS}
+            refuse_idle(parts, f"belongs to --{prefix}path, which is missing; give both or none")
+
+
+def chosen(args: argparse.Namespace) -> dict[str, str]:
+    """The checkpoints by the names of their models."""
+    paths = {name: value_of(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
+    """The models by name, checked against each other and the lists."""
+    need_fairseq()
+    from fairseq_llrnn.plugin.scoring.sentences import load_scorer
+    from fairseq_llrnn.systems.reranking.rescoring import Model
+
+    models = {}
+    languages = None
+    for name, path in chosen(args).items():
+        prefix, _ = MODELS[name]
+        scorer = load_scorer(path, args.max_tokens, places_in(args, prefix))
+        option = f"--{prefix}path {path}"
+        if name == "lm" and scorer.languages is not None:
+            raise DataError(f"{option}: expected a language model, found a translation model; give it as --path")
+        if name == "reverse" and scorer.languages is None:
+            raise DataError(f"{option}: expected a translation model, found a language model; give it as --lm-path")
+        if scorer.languages is not None and scorer.languages == languages:
+            source, target = scorer.languages
+            raise DataError(
+                f"{option}: expected a model of the other direction, found one from {source} to {target}, as --path; "
+                "give one that was trained with source and target exchanged"
+            )
+        if scorer.languages is not None:
+            _need_sources(f"{option}: a translation model", jobs)
+        languages = languages or scorer.languages
+        models[name] = Model(scorer, backwards=name == "reverse")
+    return models | _load_phrases(args, jobs)
+
+
+def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
+    for job in jobs:
+        if job.source is None and not job.lists.has_sources:
+            raise OptionError(f"{who} needs the source, which {job.lists.name} lacks; give --source FILE")
+
+
+def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
+    """A model for each column of the phrase table."""
+    from fairseq_llrnn.systems.reranking.phrase_table import PhraseColumn, PhraseTable
+    from fairseq_llrnn.systems.reranking.rescoring import Model
+
+    names = phrase_columns(args)
+    if not names:
+        return {}
+    _need_sources(f"{PHRASE_TABLE} {args.phrase_table}: it", jobs)
+    table = PhraseTable.read(args.phrase_table, (nbest.source or "" for job in jobs for nbest in job))
+    return {name: Model(PhraseColumn(table, column, len(names))) for column, name in enumerate(names)}
+
+
+def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
+    """The files that the models' scores depend on, by names that a person understands."""
+    files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
+    for name, path in chosen(args).items():
+        prefix, _ = MODELS[name]
+        option = f"--{prefix}path"
+        files[option] = Path(path)
+        files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
+        for code in USER_CODE:
+            of_code = code.files(value_of(args, prefix, code.OPTION))
+            files |= {f"{what} of {option}": file for what, file in of_code.items()}
+    return files

@@ -1,0 +1,154 @@
+"""The page of `llrnn report`: one HTML file without scripts and without anything from elsewhere.
+
+Texts, names and paths are untrusted input: all that goes into the page goes through `text`.
+"""
+
+import html
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn import __version__
+from fairseq_llrnn.systems.reranking.commands._tables import Table, size, wrong_pairs
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.evaluation import Evaluation, Example
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's, told apart by most eyes
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --mark: #ffe2b0; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --paper: #161616; --faint: #a0a0a0; --line: #3a3a3a; --mark: #6b4a10; } }
+body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
+  color: var(--ink); background: var(--paper); }
+h1, h2, h3, figcaption { overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 0; }
+.wide { overflow-x: auto; max-width: 100%; }
+table { border-collapse: collapse; }
+th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal; overflow-wrap: break-word; }
+thead th { color: var(--faint); font-weight: normal; }
+tbody th { font-weight: normal; }
+.note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
+figure { margin: 1rem 0; } svg { display: block; font-size: 13px; max-width: 100%; }
+.key { display: inline-block; margin-right: 1rem; }
+.swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
+article { border-top: 1px solid var(--line); padding: 1rem 0; }
+dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywhere; }
+mark { color: inherit; background: var(--mark); border-radius: .2rem; }
+""" + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
+LONGEST = 80  # percent of the width, for a share of 1; the figure stands beside it
+
+
+def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
+    """The whole page; `files` are the inputs by what they are."""
+    names = (" against " if len(evaluation.systems) == 2 else ", ").join(evaluation.systems)
+    title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f'<h1>{text(title)}</h1>\n<p class="note">{text(size(evaluation))}</p>',
+            *(_section(table, evaluation.systems) for table in tables),
+            *_wrong_pairs(evaluation),
+            *_examples(evaluation),
+            "<h2>Files</h2>\n<dl>",
+            *(f"<dt>{text(what)}</dt><dd>{text(path)}</dd>" for what, path in files.items()),
+            f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
+        ]
+    )
+
+
+def text(anything: str) -> str:
+    """Escaped for HTML; characters that a browser would obey rather than show, such as changes of direction, are spelt.
+
+    Spaces of every kind, and the joiners that some scripts need, stay.
+    """
+    kept = (
+        c if c.isprintable() or c in "\u200c\u200d" or unicodedata.category(c) == "Zs" else ascii(c)[1:-1]
+        for c in anything
+    )
+    return html.escape("".join(kept))
+
+
+def _section(table: Table, systems: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col">{text(cell)}</th>' for cell in table.head)
+    rows = [
+        f'<tr><th scope="row">{text(row[0])}</th>' + "".join(f"<td>{text(cell)}</td>" for cell in row[1:]) + "</tr>"
+        for row in table.rows
+    ]
+    return "\n".join(
+        [
+            f"<section>\n<h2>{text(table.title)}</h2>",
+            # a narrow screen scrolls the table and not the page; keys scroll it, too, since they can stop there
+            f'<div class="wide" tabindex="0" role="region" aria-label="{text(table.title)}"><table>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>",
+            *rows,
+            "</tbody>\n</table></div>",
+            *(f'<p class="note">{text(line)}</p>' for line in table.notes),
+            *([_bars(table, systems)] if table.bars else []),
+            "</section>",
+        ]
+    )
+
+
+def _bars(table: Table, systems: Sequence[str]) -> str:
+    """Horizontal bars in percent of the width, so that the page's own width decides and the letters keep their size."""
+    parts: list[str] = []
+    y = 0
+    for label, shares in table.bars:
+        parts.append(f'<text x="0" y="{y + LABEL - 5}">{text(label)}</text>')
+        y += LABEL
+        for i, share in enumerate(shares):
+            width = f"{LONGEST * share:.2f}%"
+            colour = COLOURS[i % len(COLOURS)]
+            parts.append(f'<rect fill="{colour}" x="0" y="{y}" width="{width}" height="{BAR - 2}"/>')
+            parts.append(f'<text x="{width}" dx="4" y="{y + BAR - 4}">{100 * share:.1f}</text>')
+            y += BAR
+        y += GAP
+    keys = (
+        f'<span class="key"><span class="swatch c{i % len(COLOURS)}"></span>{text(name)}</span>'
+        for i, name in enumerate(systems)
+    )
+    return (
+        f'<figure>\n<figcaption>Percent found: {"".join(keys)}</figcaption>\n'
+        f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" fill="currentColor" width="100%" '
+        f'height="{y}">\n' + "\n".join(parts) + "\n</svg>\n</figure>"
+    )
+
+
+def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
+    pairs = wrong_pairs(evaluation)
+    if pairs:
+        yield "<section>\n<h3>Most frequent wrong pairs</h3>\n<dl>"
+        for name, listed in pairs:
+            yield f'<dt>{text(name)}</dt><dd dir="auto">{text(listed)}</dd>'
+        yield "</dl>\n</section>"
+
+
+def _examples(evaluation: "Evaluation") -> Iterator[str]:
+    several = len(evaluation.systems) > 1
+    yield f"<section>\n<h2>{'Where the systems differ most' if several else 'Where the system is worst'}</h2>"
+    if evaluation.examples:
+        yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
+    else:
+        yield f'<p class="note">{"They score alike in all." if several else "All are as in the reference."}</p>'
+    for example in evaluation.examples:
+        yield from _example(example, evaluation.systems)
+    yield "</section>"
+
+
+def _example(example: "Example", systems: Iterable[str]) -> Iterator[str]:
+    yield f"<article>\n<h3>Sentence {example.number:,}</h3>\n<dl>"
+    yield f'<dt>source</dt><dd dir="auto">{text(example.source)}</dd>'
+    yield f'<dt>reference</dt><dd dir="auto">{text(example.reference)}</dd>'
+    for name, output, score in zip(systems, example.outputs, example.scores, strict=True):
+        shown = "".join(f"<mark>{text(piece)}</mark>" if unlike else text(piece) for piece, unlike in output)
+        yield f'<dt>{text(name)}, {score:.1f}</dt><dd dir="auto">{shown or "<em>(empty)</em>"}</dd>'
+    yield "</dl>\n</article>"

@@ -1,0 +1,70 @@
+"""What `llrnn rescore` says: notes on what was odd, and the table at the end."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.tables import many, note, percent
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.metrics import Comparison
+    from fairseq_llrnn.systems.reranking.rescoring import Job, Weighing
+    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+
+
+def note_list(job: "Job") -> None:
+    """What was odd in a list."""
+    from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
+
+    for what, count in job.lists.notes.items():
+        if what != WITHOUT_HYPOTHESES:
+            note(f"{job.lists.name}: {count:,} {what}")
+    missing = job.sentences - job.lists.sentences + job.lists.notes[WITHOUT_HYPOTHESES]
+    if missing:
+        note(
+            f"{job.lists.name}: {many(missing, 'sentence has', 'sentences have')} no hypotheses; the best ones are "
+            "empty lines there"
+        )
+
+
+def note_scores(job: "Job", scores: "ScoreFile") -> None:
+    """What the models could not score."""
+    from fairseq_llrnn.plugin.scoring.sentences import UNREAD, UNSCORED
+    from fairseq_llrnn.systems.reranking.rescoring import PENALTY
+
+    for model, counted in scores.notes.items():
+        ends = dict.fromkeys(UNSCORED, f"they count as {PENALTY:,.0f} nats") | {UNREAD: "it read the sentence alone"}
+        for what, end in ends.items():
+            if counted[what]:
+                note(
+                    f"{model}: {counted[what]:,} of {many(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
+                    f"{job.lists.name} {what}; {end}"
+                )
+
+
+def report(
+    job: "Job",
+    scores: "ScoreFile",
+    weighing: "Weighing",
+    metric: str,
+    on_dev: "Comparison | None",
+    on_test: "Comparison | None",
+    changed: int,
+    priors: Mapping[str, str],
+) -> str:
+    """The table. `priors`: signatures by model."""
+    from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS
+
+    lines = [f"{'score':<10} {'weight':>8}  unknown words"]
+    for name, weight in zip(weighing.names, weighing.weights, strict=True):
+        counted = scores.notes.get(name)
+        unknown = percent(counted[UNKNOWN] / max(1, counted[WORDS])) if counted else ""
+        lines.append(f"{name:<10} {weight:>8.4f}  {unknown:>13}".rstrip())
+    compared = [(which, c) for which, c in (("dev", on_dev), ("test", on_test)) if c is not None]
+    if compared:
+        lines += ["", f"{metric:<10} {'before':>8} {'after':>8} {'p':>7}  signature"]
+        for which, c in compared:
+            p = "" if c.p is None else f"{c.p:.3f}"
+            lines.append(f"{which:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
+    lines += [""] * bool(priors) + [f"prior of {name}  {signature}" for name, signature in priors.items()]
+    lines += ["", f"{changed:,} of {many(job.sentences, 'sentence')} with another best hypothesis than before"]
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""The tables of `llrnn report`: the terminal and the page show the same ones."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.tables import WIDTH, columns, cut, left, many, printable
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.agreement import Agreement
+    from fairseq_llrnn.systems.reranking.evaluation import Evaluation
+    from fairseq_llrnn.systems.reranking.metrics import MetricScores
+    from fairseq_llrnn.systems.reranking.tallies import RuleTally, Tally
+
+NOTHING = "–"  # a share of nothing
+NAME_WIDTH, LABEL_WIDTH = 16, 32
+WRONG_PAIRS = 8  # that are shown of each system
+# of tallies: the title, what their labels are, and what is counted
+FREQUENCY = (
+    "Words by training frequency", "seen in training",
+    "Share of the reference's words, punctuation included, that the output has, wherever it has them in the sentence; "
+    "one that the reference has twice must be there twice.",
+)  # fmt: skip
+FACTS = (
+    "Gold facts", "kind", "Share of the words of each kind that the output has. Seen, unseen: in the training text."
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first column of `rows` are labels. `bars` are shares (rows × systems) that a plot shows."""
+
+    title: str
+    notes: list[str]
+    head: list[str]
+    rows: list[list[str]]
+    bars: list[tuple[str, list[float]]] = field(default_factory=list)
+
+
+def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
+    """All that was measured; `rule` is the expression that evidence matches."""
+    shown = [_scores(evaluation.metrics, evaluation.systems)]
+    if evaluation.frequency is not None:
+        shown.append(_tallied(evaluation.frequency, evaluation.systems, *FREQUENCY))
+    shown.append(_evidence(evaluation.evidence, evaluation.systems, rule))
+    if evaluation.facts is not None:
+        shown.append(_tallied(evaluation.facts, evaluation.systems, *FACTS))
+    if evaluation.agreement is not None and evaluation.reference_agreement is not None:
+        shown.append(_agreement([evaluation.reference_agreement, *evaluation.agreement], evaluation.systems))
+    return shown
+
+
+def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
+    """For the reference and each system, its most frequent pairs that do not agree."""
+    if evaluation.agreement is None or evaluation.reference_agreement is None:
+        return []
+    names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
+    return [(name, _most_often(one)) for name, one in zip(names, counted, strict=True)]
+
+
+def _most_often(one: "Agreement") -> str:
+    pairs = sorted(one.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
+    return ", ".join(pair if count == 1 else f"{pair} (×{count:,})" for pair, count in pairs) or NOTHING
+
+
+def as_text(table: Table) -> str:
+    """For a terminal: the first column flush left, the others flush right."""
+    rows = [
+        [cut(printable(cell), NAME_WIDTH if i else LABEL_WIDTH) for i, cell in enumerate(row)]
+        for row in (table.head, *table.rows)
+    ]
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(table.head))]
+    lines = [table.title]
+    for row in rows:
+        cells = [" " * (width - columns(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(["", left(row[0], widths[0]), *cells]).rstrip())
+    for line in table.notes:
+        lines += textwrap.wrap(printable(line), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else NOTHING
+
+
+def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
+    rows = [[metric.name, *(f"{score:.2f}" for score in metric.scores)] for metric in metrics]
+    if len(systems) > 1:
+        rows += [
+            [f"p of {metric.name}", *("" if p is None else f"{p:.3f}" for p in metric.p_values)] for metric in metrics
+        ]
+    notes = [f"{metric.name}: {metric.signature}" for metric in metrics]
+    if len(systems) > 1:
+        notes.append(f"p: paired bootstrap against {systems[0]}; none where the scores are equal")
+    return Table("Scores", notes, ["", *systems], rows)
+
+
+def _tallied(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
+    rows = [[one.label, f"{one.total:,}", *(_share(n, one.total) for n in one.matches)] for one in tallies]
+    bars = [(one.label, [n / one.total for n in one.matches]) for one in tallies if one.total]
+    return Table(title, [meaning], [label, "words", *systems], rows, bars)
+
+
+def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
+    return Table(
+        "Numbers and names",
+        [
+            f"Words that match {rule} as a whole. Recall: share of the reference's that the output has. Precision: "
+            "share of the output's that the reference has."
+        ],
+        ["", "reference", *systems],
+        [
+            ["words that match", f"{one.total:,}", *(f"{n:,}" for n in one.in_outputs)],
+            ["recall", "", *(_share(n, one.total) for n in one.right)],
+            ["precision", "", *(_share(n, in_output) for n, in_output in zip(one.right, one.in_outputs, strict=True))],
+        ],
+    )
+
+
+def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
+    return Table(
+        "Agreement in gender and number",
+        [
+            "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) that, by the "
+            "lexicon, have no gender or no number in common. Some are false alarms: compare with the reference's rate."
+        ],
+        ["", "reference", *systems],
+        [
+            ["wrong pairs per 1,000 words", *(f"{one.per_thousand:.2f}" for one in counted)],
+            ["wrong pairs", *(f"{one.wrong:,}" for one in counted)],
+            ["… in gender", *(f"{one.gender:,}" for one in counted)],
+            ["… in number", *(f"{one.number:,}" for one in counted)],
+            ["pairs looked at", *(f"{one.pairs:,}" for one in counted)],
+            ["words", *(f"{one.words:,}" for one in counted)],
+        ],
+    )
+
+
+def size(evaluation: "Evaluation") -> str:
+    """The size of the test."""
+    words = many(evaluation.reference_words, "word")
+    return f"{many(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"

@@ -1,0 +1,87 @@
+"""`llrnn phrases extract`: the phrase table of a bitext."""
+
+import argparse
+
+import numpy as np
+
+from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
+from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
+from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
+from fairseq_llrnn.cli.places import beside, check_text_place
+from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.systems.reranking.commands.phrases import write_to
+from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, count_phrases, phrase_pairs
+from fairseq_llrnn.systems.reranking.phrase_table import FACTOR
+
+NAME = "phrases extract"
+HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"
+EXAMPLES = ("llrnn phrases extract --bitext train.en train.fr --out phrase-table.gz",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    bitext = parser.add_argument_group("the bitext")
+    bitext.add_argument(
+        "--bitext", nargs=2, required=True, metavar=("SOURCE", "TARGET"),
+        help="two tokenised texts, a sentence and its translation in each line (.gz too)",
+    )  # fmt: skip
+    bitext.add_argument(
+        "--aligner", choices=ALIGNERS, default="auto",
+        help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
+        "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
+    )  # fmt: skip
+    bitext.add_argument(
+        "--symmetrisation", choices=METHODS, default=METHODS[0],
+        help=f"how the alignments of both directions become one (default: {METHODS[0]})",
+    )  # fmt: skip
+    bitext.add_argument(
+        "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
+        help=f"words of a phrase, from 1 to {LONGEST_PHRASE} (default: {LONGEST_PHRASE})",
+    )  # fmt: skip
+    result = parser.add_argument_group("the table")
+    result.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="where it goes (`-`: stdout); packed if the name ends in .gz. A line is `source ||| target ||| φ(s|t) "
+        "lex(s|t) φ(t|s) lex(t|s) ||| links ||| counts of target, source, both`, in the order of bytes",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    if not 1 <= args.max_length <= LONGEST_PHRASE:
+        raise OptionError(f"--max-length {args.max_length}: expected a number from 1 to {LONGEST_PHRASE}")
+    check_text_place(args.out, args.bitext)
+    aligner = choose_aligner(args.aligner)
+    read = read_text_bitext(*args.bitext)
+    words = read.source_words, read.target_words
+    bitext = _usable(read.bitext, words)
+    forward, backward = directed_links(bitext, len(words[0]), len(words[1]), aligner)
+    links = symmetrised(forward, backward, bitext, args.symmetrisation)
+    counts = count_phrases(bitext, links, args.max_length)
+    pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))
+    sentences = many(len(bitext.source), "sentence pair")
+    print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}", file=beside(args.out))
+    return 0
+
+
+def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> Bitext:
+    """The sentence pairs that can be aligned, and written into a table."""
+    alignable = is_alignable(bitext)
+    clean = np.ones(len(alignable), dtype=bool)
+    for side, of_side in zip((bitext.source, bitext.target), words, strict=True):
+        has_bar = np.array([FACTOR in word for word in of_side], dtype=bool)
+        of_sentence = np.repeat(np.arange(len(side)), side.lengths)
+        clean[of_sentence[has_bar[side.tokens]]] = False
+    dropped = (
+        (~alignable, "a side without words, or with too many"),
+        (alignable & ~clean, f"a word with {FACTOR}, which Moses takes for factors"),
+    )
+    for left, why in dropped:
+        if left.any():
+            note(f"{many(int(left.sum()), 'sentence pair')} not used: {why}")
+    usable = alignable & clean
+    if not usable.any():
+        raise DataError(
+            f"the bitext: expected sentence pairs with words on both sides, found none among {len(usable):,}; give two "
+            "texts, line by line"
+        )
+    return Bitext(bitext.source.with_sentences(usable), bitext.target.with_sentences(usable))

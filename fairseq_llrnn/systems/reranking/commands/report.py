@@ -1,0 +1,121 @@
+"""`llrnn report`: systems' translations of one test beside each other, on the terminal and as a page to read."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.cli.places import beside, check_text_place, text_output
+from fairseq_llrnn.cli.tables import note, warn
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.systems.reranking.commands._page import page
+from fairseq_llrnn.systems.reranking.commands._tables import as_text, size, tables
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.texts import Texts
+
+NAME = "report"
+HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
+EXAMPLES = (
+    "llrnn report --source test.en --reference test.fr --system first=best.fr second=better.fr --out report.html",
+    "llrnn report --source test.en --reference test.fr --system first=best.fr second=better.fr --tokenize none "
+    "--train train.fr --lexicon lexicon.tsv --out report.html",
+)
+
+DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    test = parser.add_argument_group("the test; files may be gzip")
+    test.add_argument("--source", required=True, metavar="FILE", help="source, a sentence a line")
+    test.add_argument("--reference", required=True, metavar="FILE", help="its translation, a sentence a line")
+    test.add_argument(
+        "--system", required=True, nargs="+", action="extend", metavar="NAME=FILE",
+        help="a system's translations, a sentence a line or as fairseq-generate prints them; the others are tested "
+        "against the first one",
+    )  # fmt: skip
+    also = parser.add_argument_group("what else is measured")
+    also.add_argument("--train", metavar="FILE", help="target text of the training: words by their frequency in it")
+    also.add_argument(
+        "--lexicon", metavar="FILE",
+        help="a table of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS and maybe a count (TSV): agreement of "
+        "neighbours in gender and number",
+    )  # fmt: skip
+    also.add_argument(
+        "--facts", metavar="FILE",
+        help="JSON lines of what each sentence must contain, as scripts/make_corpus.py --bilingual writes them",
+    )  # fmt: skip
+    also.add_argument(
+        "--evidence", metavar="REGEX", default=DEFAULT_RULE,
+        help="words that count as numbers and names, as wholes (default: a capital first letter, or a digit)",
+    )  # fmt: skip
+    results = parser.add_argument_group("results")
+    results.add_argument(
+        "--tokenize", choices=("13a", "none"), default="13a",
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
+        "multi-bleu has it)",
+    )  # fmt: skip
+    results.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="the page, HTML (`-`: stdout; the tables then go to stderr)",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    systems = _systems(args.system)
+    files = {"source": args.source, "reference": args.reference}
+    files |= {f"system {name}": path for name, path in systems.items()}
+    files |= {name: path for name in ("train", "lexicon", "facts") if (path := getattr(args, name)) is not None}
+    check_text_place(args.out, files.values())
+
+    from fairseq_llrnn.features.spelling import UserPatterns
+    from fairseq_llrnn.systems.reranking.agreement import read_roles
+    from fairseq_llrnn.systems.reranking.evaluation import evaluate
+    from fairseq_llrnn.systems.reranking.tallies import read_facts
+    from fairseq_llrnn.systems.reranking.texts import count_words, read_texts, words
+
+    rule = UserPatterns({"evidence": args.evidence}, "--evidence")
+    texts = read_texts(args.source, args.reference, systems)
+    evaluation = evaluate(
+        texts,
+        rule,
+        counts=count_words(args.train) if args.train else None,
+        facts=read_facts(args.facts, [words(line) for line in texts.reference]) if args.facts else None,
+        roles=read_roles(args.lexicon) if args.lexicon else None,
+        tokenize=args.tokenize,
+    )
+    measured = tables(evaluation, args.evidence)
+    priors = {f"prior of {name}": signature for name, signature in texts.priors.items()}
+    with text_output(args.out) as file:
+        file.write(page(evaluation, measured, files | priors))
+    signatures = [f"{name}: {signature}" for name, signature in priors.items()]
+    _report_unknown(texts)
+    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=beside(args.out))
+    return 0
+
+
+def _report_unknown(texts: "Texts") -> None:
+    """Print the share of `<unk>` in the texts that have any; fairseq writes `<<unk>>` in references."""
+    from fairseq_llrnn.features.dictionary import UNK
+    from fairseq_llrnn.lexicon.language_check import MANY
+
+    for name, lines in {"the reference": texts.reference, **texts.systems}.items():
+        words = [word for line in lines for word in line.split()]
+        unknown = sum(word in (UNK, f"<{UNK}>") for word in words)
+        if unknown:
+            hint = "use a larger dictionary, pieces or an open vocabulary"
+            if lines is texts.reference:
+                hint = "a system's <unk> counts as right there; give the text itself"
+            remark = f"{unknown:,} of the {len(words):,} words of {name} are <unk> ({unknown / len(words):.1%}): {hint}"
+            (warn if unknown > MANY * len(words) else note)(remark)
+
+
+def _systems(values: list[str]) -> dict[str, str]:
+    """Files by name."""
+    systems: dict[str, str] = {}
+    for one in values:
+        name, equals, path = one.partition("=")
+        if not (name.strip() and equals and path):
+            raise OptionError(f"--system {one}: expected NAME=FILE, such as softmax=softmax.out")
+        if name in systems:
+            raise OptionError(f"--system {one}: expected another name, found {name} for {systems[name]} already")
+        systems[name] = path
+    return systems

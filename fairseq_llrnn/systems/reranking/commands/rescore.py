@@ -1,0 +1,257 @@
+"""`llrnn rescore`: rank the hypotheses of other systems' n-best lists with log-linear (and other) models."""
+
+import argparse
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from fairseq_llrnn.cli.model_options import need_fairseq
+from fairseq_llrnn.cli.places import check_text_place
+from fairseq_llrnn.cli.tables import many, note, output_error
+from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
+from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
+from fairseq_llrnn.files.reading import file_digest
+from fairseq_llrnn.systems.reranking.commands._models import (
+    add_models,
+    check_models,
+    chosen,
+    files_of,
+    load_models,
+    phrase_columns,
+)
+from fairseq_llrnn.systems.reranking.commands._scores import note_list, note_scores, report
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.systems.reranking.metrics import Comparison, CorpusMetric
+    from fairseq_llrnn.systems.reranking.rescoring import Job, Model, Weighing
+    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+
+NAME = "rescore"
+STDIO = "-"
+SEED = 1
+HELP = "rerank the n-best lists of another system with language and translation models"
+EXAMPLES = (
+    "llrnn rescore --path translator/checkpoint_best.pt --source test.en --nbest test.nbest --tune valid.en "
+    "valid.nbest valid.fr --out best.fr",
+    "llrnn rescore --path translator/checkpoint_best.pt --lm-path checkpoints/checkpoint_best.pt --source test.en "
+    "--nbest test.nbest --reference test.fr --out better.fr",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    lists = parser.add_argument_group(
+        "what is rescored",
+        "n-best lists are the output of fairseq-generate or fairseq-interactive; Moses' lists, `id ||| hypothesis ||| "
+        'features ||| total`; or JSON lines, {"id": 0, "source": "…", "hypotheses": [{"text": "…", "score": -1.5, '
+        '"features": {"lm": -3}}]}. Plain or gzip.',
+    )
+    lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
+    lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
+    lists.add_argument(
+        "--format", choices=("fairseq", "moses", "json"), help="of all lists (default: seen from their lines)"
+    )
+    models = parser.add_argument_group("models, ours or fairseq's")
+    add_models(models)
+    models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
+    weights = parser.add_argument_group(
+        "weights",
+        "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities and the number "
+        "of words. Without --tune or --weights the number of words weighs 0, everything else 1, the scores of a phrase "
+        "table together.",
+    )
+    weights.add_argument(
+        "--tune", nargs=3, metavar=("SOURCE", "NBEST", "REFERENCE"),
+        help="find the weights that are best for these; they are written to OUT.weights.json",
+    )  # fmt: skip
+    weights.add_argument("--weights", metavar="FILE", help="weights that --tune wrote earlier")
+    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="what to tune for and to report")
+    weights.add_argument(
+        "--tokenize", choices=("13a", "none"),
+        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks)",
+    )  # fmt: skip
+    weights.add_argument("--seed", type=int, metavar="N", help=f"of the search for weights (default: {SEED})")
+    results = parser.add_argument_group("results")
+    results.add_argument(
+        "--out", required=True, metavar="FILE",
+        help="the best hypotheses, one a line; `-`: stdout. Started again after a stop, it goes on from OUT.scores",
+    )  # fmt: skip
+    results.add_argument("--nbest-out", metavar="FILE", help="the list, reranked, with new scores, in its own format")
+    results.add_argument("--reference", metavar="FILE", help="a translation to compare with: scores and significance")
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    try:
+        if args.out == STDIO:
+            with tempfile.TemporaryDirectory() as scratch:
+                _rescore(args, Path(scratch))
+        else:
+            out = Path(os.path.abspath(args.out))
+            with temporary_folder(out.with_name(f"{out.name}.rescore")) as folder:
+                _rescore(args, folder)
+    except OSError as error:
+        if output_error() is not None or (args.out == STDIO and error.filename is None):
+            raise
+        raise DataError(
+            f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "
+            "be written to, on a disk with room; started again, it goes on from the scores so far"
+        ) from error
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise OptionError for what makes no sense, alone or beside the others."""
+    check_least("--max-tokens", args.max_tokens, 1)
+    check_least("--seed", args.seed, 0)
+    if args.tune and args.weights:
+        raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
+    if args.tokenize and args.metric != "bleu":
+        raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
+    if not args.tune:
+        refuse_idle({"seed": args.seed}, "belongs to --tune, which is missing; give both or none")
+    if not (args.tune or args.reference):
+        advice = "give one of them, or leave it out"
+        refuse_idle({"tokenize": args.tokenize}, f"belongs to --tune or --reference, which are missing; {advice}")
+    check_models(args)
+    texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
+    if texts.count(STDIO) > 1:
+        raise OptionError("expected at most one input from stdin (`-`), found several; give files")
+    read = (*texts, *chosen(args).values(), args.phrase_table, args.weights)
+    for option, path in (("--out", args.out), ("--nbest-out", args.nbest_out)):
+        check_text_place(path, read, option)
+    if args.nbest_out is not None and os.path.realpath(args.out) == os.path.realpath(args.nbest_out):
+        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+
+
+def _rescore(args: argparse.Namespace, scratch: Path) -> None:
+    from fairseq_llrnn.systems.reranking.metrics import TOKENIZERS, CorpusMetric
+    from fairseq_llrnn.systems.reranking.rescoring import Weighing
+    from fairseq_llrnn.systems.reranking.tuning import read_weights_file
+
+    job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
+    dev = _open(args, args.tune, scratch / "dev") if args.tune else None
+    weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
+    if args.weights:
+        weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
+    need_fairseq()
+    models = load_models(args, [job] if dev is None else [job, dev])
+    priors = {name: model.scorer.prior for name, model in models.items() if model.scorer.prior is not None}
+    metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
+    score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
+    on_dev = on_test = dev_scores = None
+    with ExitStack() as held:  # as long as the scores are open, no other run has them
+        if dev is not None:
+            _check_same_kind(dev, job)
+            dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
+            weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric, priors)
+        scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
+        changed, baseline, best = _write(args, job, scores, weighing)
+        if job.references is not None:
+            on_test = metric.compare(baseline, best, job.references)
+        table = report(job, scores, weighing, metric.name, on_dev, on_test, changed, priors)
+        print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
+        scores.remove()
+        if dev_scores is not None:
+            dev_scores.remove()
+
+
+def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
+    """A job from (source, list, reference)."""
+    from fairseq_llrnn.systems.reranking.rescoring import open_job
+
+    scratch.mkdir()
+    source, nbest, reference = paths
+    job = open_job(str(nbest), source, reference, args.format, scratch)
+    note_list(job)
+    return job
+
+
+def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
+    """All scores of a job: those that `path` holds already, and the others."""
+    from fairseq_llrnn.systems.reranking.rescoring import score_list
+    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+
+    read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
+    inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
+    scores = ScoreFile(path, inputs)
+    # fairseq's own, about its Transformer
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
+    if scores.sentences:
+        note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
+    score_list(job, models, scores)
+    note_scores(job, scores)
+    return scores
+
+
+def _check_same_kind(dev: "Job", job: "Job") -> None:
+    if dev.lists.scored != job.lists.scored:
+        without, having = (dev, job) if job.lists.scored else (job, dev)
+        raise DataError(
+            f"{without.lists.name}: expected a total of every hypothesis, as {having.lists.name} has, found none; give "
+            "lists of the same system"
+        )
+
+
+def _tune(
+    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
+    priors: Mapping[str, str],
+) -> tuple["Weighing", "Comparison"]:  # fmt: skip
+    """Weights that are best for the dev list, written beside --out, and the dev scores."""
+    import numpy as np
+
+    from fairseq_llrnn.systems.reranking.metrics import Comparison
+    from fairseq_llrnn.systems.reranking.rescoring import WORDS
+    from fairseq_llrnn.systems.reranking.tuning import tune, write_weights
+
+    hypotheses = weighing.dev_set(dev, scores, metric)
+    start = weighing.of_the_list().weights
+    signed = np.array([name == WORDS for name in weighing.names])
+    seed = SEED if args.seed is None else args.seed
+    tuned = tune(hypotheses, metric.score, start, signed, seed)
+    result = Comparison(tuned.before, tuned.after, None, metric.signature())
+    if args.out != STDIO:
+        facts = {
+            "metric": metric.name, "signature": result.signature, "seed": seed, "sentences": dev.sentences,
+            "before": tuned.before, "after": tuned.after, "priors": priors,
+        }  # fmt: skip
+        write_weights(Path(args.out + ".weights.json"), weighing.names, tuned.weights, facts)
+    return replace(weighing, weights=tuned.weights), result
+
+
+def _write(
+    args: argparse.Namespace, job: "Job", scores: "ScoreFile", weighing: "Weighing"
+) -> tuple[int, list[str], list[str]]:
+    """Write the results; returns how many best hypotheses are others than before.
+
+    And, where there is a reference to compare with, the best ones by the list's own totals, and by ours.
+    """
+    changed = 0
+    baseline: list[str] = []
+    best: list[str] = []
+    as_it_was = weighing.of_the_list()
+    with _writing(args.out) as out, _writing(args.nbest_out) as nbest_out:
+        for nbest, by_model in zip(job, scores, strict=True):
+            ranked = weighing.rank(nbest.hypotheses, by_model)
+            before, after = "", ""
+            if ranked:
+                before = as_it_was.rank(nbest.hypotheses, by_model)[0].hypothesis.output
+                after = ranked[0].hypothesis.output
+            out.write(after + "\n")
+            if args.nbest_out and nbest.lines:
+                nbest_out.writelines(line + "\n" for line in job.lists.format.write(nbest, ranked))
+            changed += before != after
+            if job.references is not None:
+                baseline.append(before)
+                best.append(after)
+    return changed, baseline, best
+
+
+def _writing(path: str | None) -> AbstractContextManager[TextIO]:
+    """A file that takes its name when it is whole; stdout for `-`, and for None, where nothing is written."""
+    return nullcontext(sys.stdout) if path is None or path == STDIO else whole_file(Path(path))

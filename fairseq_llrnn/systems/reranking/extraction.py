@@ -1,0 +1,321 @@
+"""Phrase pairs of an aligned bitext: all that are consistent with its links, how often each comes, and its scores.
+
+Sizes: W the longest phrase, N phrase pairs in the text, Q different ones.
+
+A span of source tokens and a span of target tokens of a sentence pair are a phrase pair if a link joins them, and no
+link joins a token of either to one outside (Och & Ney 2004, §4.1; Koehn, Och & Marcu 2003, §3). Words without links
+may be at their ends, and inside.
+
+The links inside a phrase pair are a number: bit W·i + j says that its source word i and its target word j are linked,
+so that W ≤ 7 fits into 64 bits. All is done for many sentences at once, W² times, and needs no hashing: a phrase is
+the number of a shorter phrase and one word more.
+
+Scores are the four of Moses, by counting (Koehn, Och & Marcu 2003, §3 and §4):
+
+    φ(f | e) = count(f, e) / Σ_f' count(f', e)            φ(e | f) likewise
+    w(e | f) = links(f, e) / Σ_e' links(f, e')            of words; a word without link is linked to the null word
+    lex(e | f, a) = Π_j  mean over the source words i linked to e_j of w(e_j | f_i), or w(e_j | null) if it has none
+
+f is the source phrase, e the target phrase, a the most frequent links inside the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links
+from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair
+
+LONGEST_PHRASE = 7  # words; also what Moses takes unless told otherwise
+SENTENCES_AT_ONCE = 20_000  # bounds the memory of a step
+NONE = np.iinfo(np.int64).max  # the first link of a token that has none
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """The different phrases of one side of a bitext, numbered."""
+
+    begins: np.ndarray  # (phrases,) int64, where one of its occurrences begins among the side's tokens
+    lengths: np.ndarray  # (phrases,) int64, words
+
+
+@dataclass(frozen=True)
+class PhraseCounts:
+    """The different phrase pairs of a bitext: (Q,) int64 each."""
+
+    source: np.ndarray  # which of `sources`
+    target: np.ndarray  # which of `targets`
+    count: np.ndarray  # how often the pair comes
+    links: np.ndarray  # its most frequent links as bits (module docstring); of equals, the smallest number
+    sources: Phrases
+    targets: Phrases
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Phrase pairs in the text: (N,) int64 each; places among all tokens of a side."""
+
+    source: np.ndarray
+    source_length: np.ndarray
+    target: np.ndarray
+    target_length: np.ndarray
+
+
+def count_phrases(bitext: Bitext, links: Links, longest: int) -> PhraseCounts:
+    """All phrase pairs with at most `longest` words on each side."""
+    source_ids, sources = number_phrases(bitext.source, longest)
+    target_ids, targets = number_phrases(bitext.target, longest)
+    width = max(1, len(targets.lengths))
+    parts = [np.zeros((3, 0), dtype=np.int64)]  # pair, links, count
+    for block in tqdm(list(_blocks(bitext, links)), "extracting phrases", unit=" parts", leave=False, disable=None):
+        spans = consistent_spans(block.bitext, block.links, longest)
+        pair = source_ids[spans.source_length - 1, spans.source + block.source] * width
+        pair += target_ids[spans.target_length - 1, spans.target + block.target]
+        bits = links_inside(block.bitext, block.links, spans, longest)
+        parts.append(_counted(pair, bits, np.ones(len(pair), dtype=np.int64)))
+    pair, bits, count = _counted(*np.concatenate(parts, axis=1))
+    order = np.lexsort((bits, -count, pair))  # the rows of a pair stand together, the most frequent first
+    _, first, row = np.unique(pair[order], return_index=True, return_inverse=True)
+    total = np.bincount(row, count[order], len(first)).astype(np.int64)
+    best = order[first]
+    return PhraseCounts(pair[best] // width, pair[best] % width, total, bits[best], sources, targets)
+
+
+def number_phrases(side: BitextSide, longest: int) -> tuple[np.ndarray, Phrases]:
+    """Numbers of all phrases, (longest, tokens) int64 by length − 1 and first token (−1: no room), and the phrases."""
+    size = len(side.tokens)
+    left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)  # words from here to the sentence's end
+    ids = np.full((longest, size), -1, dtype=np.int64)
+    vocabulary = int(side.tokens.max()) + 1 if size else 1
+    begins, lengths, many = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+    for length in range(1, longest + 1):
+        start = np.flatnonzero(left >= length)
+        shorter = ids[length - 2, start] if length > 1 else 0
+        _, once, number = np.unique(
+            shorter * vocabulary + side.tokens[start + length - 1], return_index=True, return_inverse=True
+        )
+        ids[length - 1, start] = number + many
+        begins.append(start[once])
+        lengths.append(np.full(len(once), length, dtype=np.int64))
+        many += len(once)
+    return ids, Phrases(np.concatenate(begins), np.concatenate(lengths))
+
+
+def consistent_spans(bitext: Bitext, links: Links, longest: int) -> Spans:
+    """All phrase pairs of a bitext, by source length, place in the source, and what lies around."""
+    source = _Side.of(bitext.source, links.source, links.target, longest)
+    target = _Side.of(bitext.target, links.target, links.source, longest)
+    spans = [np.zeros((4, 0), dtype=np.int64)]
+    for length in range(1, longest + 1):
+        at = np.flatnonzero(source.left >= length)
+        low, high = source.low[length - 1, at], source.high[length - 1, at]  # what the links of a span reach
+        fits = (low != NONE) & (high - low < longest)
+        at, low, high = at[fits], low[fits], high[fits]
+        wide = high - low + 1
+        closed = (target.low[wide - 1, low] >= at) & (target.high[wide - 1, low] < at + length)
+        at, low, high, wide = at[closed], low[closed], high[closed], wide[closed]
+        for before in range(longest):  # words without links, on both sides of what the links reach
+            for behind in range(longest - before):
+                free = (target.free_before[low] >= before) & (target.free_behind[high] >= behind)
+                ok = np.flatnonzero(free & (wide + before + behind <= longest))
+                parts = at[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
+                spans.append(np.stack(parts))
+    return Spans(*np.concatenate(spans, axis=1))
+
+
+def links_inside(bitext: Bitext, links: Links, spans: Spans, longest: int) -> np.ndarray:
+    """The links inside each phrase pair as bits (module docstring): (N,) int64."""
+    # every sentence pair has a grid of its own in one flat array
+    source, target = bitext.source, bitext.target
+    corner = np.concatenate([[0], (source.lengths * target.lengths).cumsum()])
+    sentence = np.repeat(np.arange(len(source)), source.lengths)  # of each source token
+
+    def cell(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        of = sentence[i]
+        return corner[of] + (i - source.offsets[of]) * target.lengths[of] + j - target.offsets[of]
+
+    grid = np.zeros(corner[-1], dtype=bool)
+    grid[cell(links.source, links.target)] = True
+    bits = np.zeros(len(spans.source), dtype=np.int64)
+    first, row = cell(spans.source, spans.target), target.lengths[sentence[spans.source]]
+    for i in range(longest):
+        for j in range(longest):
+            has = np.flatnonzero((spans.source_length > i) & (spans.target_length > j))
+            bits[has] |= grid[first[has] + i * row[has] + j].astype(np.int64) << (longest * i + j)
+    return bits
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What the links of one side's tokens reach on the other side."""
+
+    left: np.ndarray  # (tokens,) words from here to the sentence's end
+    low: np.ndarray  # (longest, tokens) the first token of the other side that a span links to, by length − 1; or NONE
+    high: np.ndarray  # the last one; −1: none
+    free_before: np.ndarray  # (tokens,) words without links directly before, in the sentence
+    free_behind: np.ndarray
+
+    @classmethod
+    def of(cls, side: BitextSide, side_tokens: np.ndarray, other: np.ndarray, longest: int) -> _Side:
+        size = len(side.tokens)
+        left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)
+        low, high = np.full((longest, size), NONE), np.full((longest, size), -1, dtype=np.int64)
+        np.minimum.at(low[0], side_tokens, other)
+        np.maximum.at(high[0], side_tokens, other)
+        for length in range(2, min(longest, size) + 1):  # what runs beyond the sentence's end is not asked for
+            for reach, extreme in ((low, np.minimum), (high, np.maximum)):
+                reach[length - 1, : size - length + 1] = extreme(
+                    reach[length - 2, : size - length + 1], reach[0, length - 1 :]
+                )
+        is_free = high[0] < 0
+        begin = np.repeat(side.offsets[:-1], side.lengths)
+        place = np.arange(size)
+        linked = np.maximum.accumulate(np.where(is_free, -1, place)) if size else place  # the last one up to here
+        last = np.maximum(np.concatenate([[-1], linked[:-1]])[:size], begin - 1)
+        backwards = np.minimum.accumulate(np.where(is_free, size, place)[::-1])[::-1] if size else place
+        following = np.minimum(np.concatenate([backwards[1:], [size]])[:size], place + left)
+        return cls(left, low, high, place - last - 1, following - place - 1)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some sentence pairs with their links, and which token of each side is their first one."""
+
+    bitext: Bitext
+    links: Links
+    source: int
+    target: int
+
+
+def _blocks(bitext: Bitext, links: Links) -> Iterator[_Block]:
+    """All sentence pairs, so many at once; the links are ordered by source token."""
+    for first in range(0, len(bitext.source), SENTENCES_AT_ONCE):
+        last = min(first + SENTENCES_AT_ONCE, len(bitext.source))
+        sides, begins = [], []
+        for side in (bitext.source, bitext.target):
+            begin, end = side.offsets[first], side.offsets[last]
+            sides.append(BitextSide(side.tokens[begin:end], side.offsets[first : last + 1] - begin))
+            begins.append(int(begin))
+        inside = slice(*np.searchsorted(links.source, bitext.source.offsets[[first, last]]))
+        yield _Block(
+            Bitext(*sides), Links(links.source[inside] - begins[0], links.target[inside] - begins[1]), *begins
+        )
+
+
+def _counted(pair: np.ndarray, bits: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Every different (pair, bits) once, with the sum of its counts: (3, different)."""
+    order = np.lexsort((bits, pair))
+    pair, bits, count = pair[order], bits[order], count[order]
+    is_first = np.ones(len(pair), dtype=bool)
+    is_first[1:] = (pair[1:] != pair[:-1]) | (bits[1:] != bits[:-1])
+    row = is_first.cumsum() - 1
+    total = np.bincount(row, count, int(is_first.sum())).astype(np.int64)
+    return np.stack([pair[is_first], bits[is_first], total])
+
+
+@dataclass(frozen=True)
+class LinkedWords:
+    """w(other | own) of words of one side given words of the other; the null word is `null`."""
+
+    keys: np.ndarray  # own · size + other, rising
+    probability: np.ndarray
+    size: int
+    null: int
+
+    @classmethod
+    def of(cls, side: np.ndarray, other: np.ndarray, num_side: int, num_other: int) -> LinkedWords:
+        """From pairs of linked words; num_side stands for the null word of the side, num_other for the other's."""
+        size = num_other + 1
+        keys, counts = np.unique(side * size + other, return_counts=True)
+        return cls(keys, counts / np.bincount(keys // size, counts)[keys // size], size, num_side)
+
+    def __call__(self, side: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """w(other | side), of pairs that were linked."""
+        return self.probability[np.searchsorted(self.keys, side * self.size + other)]
+
+
+def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: int) -> tuple[LinkedWords, LinkedWords]:
+    """w(target word | source word), and w(source word | target word)."""
+    alone = [np.ones(len(side.tokens), dtype=bool) for side in (bitext.source, bitext.target)]
+    alone[0][links.source] = alone[1][links.target] = False
+    without = [side.tokens[left] for side, left in zip((bitext.source, bitext.target), alone, strict=True)]
+    source = np.concatenate(
+        [bitext.source.tokens[links.source], without[0], np.full(len(without[1]), num_sources, dtype=np.int64)]
+    )
+    target = np.concatenate(
+        [bitext.target.tokens[links.target], np.full(len(without[0]), num_targets, dtype=np.int64), without[1]]
+    )
+    return (
+        LinkedWords.of(source, target, num_sources, num_targets),
+        LinkedWords.of(target, source, num_targets, num_sources),
+    )
+
+
+def lexical_weights(
+    side: np.ndarray, other: np.ndarray, bits: np.ndarray, side_step: int, other_step: int, words: LinkedWords
+) -> np.ndarray:
+    """lex(other | side) of phrase pairs: (Q,).
+
+    Args:
+        side, other: words of the phrases, (Q, W), −1 behind their ends.
+        bits: the links, (Q,).
+        side_step, other_step: how many bits a place further on each side.
+    """
+    total = np.ones(len(bits))
+    for j in range(other.shape[1]):
+        mean, linked = np.zeros(len(bits)), np.zeros(len(bits), dtype=np.int64)
+        for i in range(side.shape[1]):
+            has = np.flatnonzero(bits >> (side_step * i + other_step * j) & 1)
+            mean[has] += words(side[has, i], other[has, j])
+            linked[has] += 1
+        null = np.flatnonzero((other[:, j] >= 0) & (linked == 0))
+        mean[null] = words(np.full(len(null), words.null), other[null, j])
+        total *= np.where(other[:, j] < 0, 1.0, mean / np.maximum(linked, 1))
+    return total
+
+
+def phrase_pairs(
+    counts: PhraseCounts, bitext: Bitext, links: Links, source_words: tuple[str, ...], target_words: tuple[str, ...],
+    longest: int,
+) -> Iterator[PhrasePair]:  # fmt: skip
+    """The lines of a phrase table, in the order of their bytes (as `LC_ALL=C sort` has them)."""
+    forward, backward = linked_words(bitext, links, len(source_words), len(target_words))
+    source = _words_of(counts.sources, bitext.source.tokens, longest)
+    target = _words_of(counts.targets, bitext.target.tokens, longest)
+    of_source = np.bincount(counts.source, counts.count, len(source))
+    of_target = np.bincount(counts.target, counts.count, len(target))
+    f, e = source[counts.source], target[counts.target]  # shape: (Q, W)
+    scores = np.stack([
+        counts.count / of_target[counts.target], lexical_weights(e, f, counts.links, 1, longest, backward),
+        counts.count / of_source[counts.source], lexical_weights(f, e, counts.links, longest, 1, forward),
+    ], axis=1)  # fmt: skip
+    sources, targets = _texts(source, source_words), _texts(target, target_words)
+    order = np.lexsort((_ranks(targets)[counts.target], _ranks(sources)[counts.source]))
+    for q in order.tolist():
+        bits, s, t = int(counts.links[q]), int(counts.source[q]), int(counts.target[q])
+        inside = tuple(divmod(place, longest) for place in range(longest * longest) if bits >> place & 1)
+        pair_counts = (float(of_target[t]), float(of_source[s]), float(counts.count[q]))
+        yield PhrasePair(tuple(sources[s]), tuple(targets[t]), tuple(scores[q].tolist()), inside, pair_counts)
+
+
+def _words_of(phrases: Phrases, tokens: np.ndarray, longest: int) -> np.ndarray:
+    """(phrases, W) ids of words, −1 behind their ends."""
+    place = phrases.begins[:, None] + np.arange(longest)
+    words = tokens[np.minimum(place, len(tokens) - 1)] if len(tokens) else np.zeros_like(place)
+    return np.where(np.arange(longest) < phrases.lengths[:, None], words, -1)
+
+
+def _texts(rows: np.ndarray, words: tuple[str, ...]) -> list[list[str]]:
+    return [[words[word] for word in row if word >= 0] for row in rows.tolist()]
+
+
+def _ranks(texts: list[list[str]]) -> np.ndarray:
+    """The place of each in the order of bytes, with the blank behind it that a line has."""
+    order = sorted(range(len(texts)), key=lambda n: (" ".join(texts[n]) + " |").encode())
+    ranks = np.empty(len(texts), dtype=np.int64)
+    ranks[order] = np.arange(len(texts))
+    return ranks

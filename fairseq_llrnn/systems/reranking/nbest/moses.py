@@ -1,0 +1,120 @@
+"""Moses' n-best lists, which many other systems write, too: fields between `|||`.
+
+    12 ||| a hypothesis ||| LM0= -22.1 TM0= -3.4 -5.0 ||| -12.7 ||| 0=0 1=2
+    id     hypothesis       features: names, then values    total    others (kept), such as alignments
+
+    12 ||| a hypothesis ||| 0-0 1-2 ||| WordScores= -0.2 -1.1 -0.3 ||| F0= -1.6 ||| -0.53
+    id     hypothesis       others (kept), of Marian                   features     total
+
+The features may be missing. Every line has as many fields, and the features have the same names and numbers of
+values, as the first one. Only WordScores, one number per word, differ in number.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import ReadCount, place, shown
+from fairseq_llrnn.systems.reranking.nbest.lists import (
+    PREFIX,
+    Hypothesis,
+    Lines,
+    NBest,
+    Ranked,
+    as_text,
+    number_of,
+    refuse_rescored,
+)
+
+NAME = "moses"
+EXPECTED = "lines such as `12 ||| a hypothesis ||| LM= -3.2 ||| -0.5` of Moses"
+BAR = "|||"
+NUMBER = re.compile(r"[0-9]{1,18}")
+NUMERIC = re.compile(r"[-+]?([0-9.]+(e[-+]?[0-9]+)?|nan|inf)", re.IGNORECASE)  # a total, right or wrong
+WITHOUT_FEATURES = 3  # id, hypothesis, total
+WORD_SCORES = "WordScores"
+
+Shape = tuple[int, list[tuple[str, int]]]  # number of fields; names of features, each with its number of values
+
+
+def belongs(line: str) -> bool:
+    return BAR in line
+
+
+def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
+    """See NBestFormat.read."""
+    current: NBest | None = None
+    first: Shape | None = None
+    for number, line in lines:
+        where = place(path, number)
+        fields = [field.strip() for field in line.split(BAR)]
+        shape = _shape(fields, where, line)
+        if first is None:
+            first = shape
+        _check_alike(shape, first, where)
+        sentence = int(fields[0])
+        if current is None or current.number != sentence:
+            if current is not None:
+                yield current
+            current = NBest(sentence, None)
+        score = number_of(fields[_place_of_total(fields)], where, "total")
+        current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields)))
+        current.lines.append((number, line))
+        count.read += 1
+    if current is not None:
+        yield current
+
+
+def _shape(fields: list[str], where: str, line: str) -> Shape:
+    if len(fields) < WITHOUT_FEATURES:
+        raise DataError(
+            f"{where}: expected `id {BAR} hypothesis {BAR} … {BAR} total`, found {shown(line)}; fix the line"
+        )
+    if NUMBER.fullmatch(fields[0]) is None:
+        raise DataError(
+            f"{where}: expected a sentence's number (0, 1, …) as id, found {shown(fields[0])}; fix the line"
+        )
+    features: list[tuple[str, int]] = []
+    for token in fields[_place_of_total(fields) - 1].split() if len(fields) > WITHOUT_FEATURES else []:
+        name, sign, value = token.partition("=")
+        if not sign and token.endswith(":"):
+            name, sign = token[:-1], ":"
+        if sign:
+            features.append((name, 0))
+        if value or not sign:
+            number_of(value or token, where, "value of a feature")
+            last, values = features.pop() if features else ("", 0)
+            features.append((last, values + 1))
+    refuse_rescored((name for name, _ in features), where)
+    return len(fields), [(name, values) for name, values in features if name != WORD_SCORES]
+
+
+def _place_of_total(fields: Sequence[str]) -> int:
+    """The first number after the features."""
+    numbers = (place for place in range(WITHOUT_FEATURES, len(fields)) if NUMERIC.fullmatch(fields[place]))
+    return next(numbers, min(len(fields) - 1, WITHOUT_FEATURES))
+
+
+def _check_alike(shape: Shape, first: Shape, where: str) -> None:
+    (size, features), (first_size, first_features) = shape, first
+    if size != first_size:
+        raise DataError(f"{where}: expected {first_size} fields, as in the first line, found {size}; fix the line")
+    if features != first_features:
+        expected, actual = (" ".join(f"{name}×{values}" for name, values in f) for f in (first_features, features))
+        raise DataError(
+            f"{where}: expected the features of the first line ({shown(expected)}), found {shown(actual)}; every line "
+            "must have the same ones"
+        )
+
+
+def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
+    """See NBestFormat.write."""
+    for hypothesis, added, total in ranked:
+        fields = list(hypothesis.raw)
+        if len(fields) == WITHOUT_FEATURES:
+            fields.insert(2, "")
+        place = _place_of_total(fields)
+        ours = " ".join(f"{PREFIX}{name}= {as_text(value)}" for name, value in added.items())
+        fields[place - 1] = f"{fields[place - 1]} {ours}".strip()
+        fields[place] = as_text(total)
+        yield f" {BAR} ".join([str(nbest.number), hypothesis.text, *fields[2:]])

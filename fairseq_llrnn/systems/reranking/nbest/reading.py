@@ -1,0 +1,177 @@
+"""Opens an n-best list: finds its format, looks it through once, and gives its sentences in order, as often as needed.
+
+fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk; in
+memory is only where each sentence lies.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.reading import reading, refuse_special
+from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
+from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
+from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat, without_marks
+
+FORMATS: dict[str, NBestFormat] = {
+    module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)
+}
+STDIN = "-"
+UNSORTED = "sentences out of order, sorted by their numbers"
+WITHOUT_HYPOTHESES = "sentences without hypotheses"
+MARKED = "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are no words and are left out"
+
+
+@dataclass(frozen=True)
+class NBestFile:
+    """A list that was looked through: it is sound, its numbers rise, and none comes twice.
+
+    Iterating reads it again. `sentences` are those it names, `hypotheses` all of them, `last` is the largest number;
+    `scored` and `has_sources` say whether every hypothesis has a total, and every sentence a source. `notes` counts
+    what is worth telling.
+    """
+
+    name: str
+    file: Path
+    format: NBestFormat
+    is_sorted_copy: bool
+    sentences: int
+    hypotheses: int
+    last: int
+    scored: bool
+    has_sources: bool
+    notes: Counter[str]
+
+    def __iter__(self) -> Iterator[NBest]:
+        lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
+        return _sentences(self.format, self.name, lines, ReadCount(self.name), Counter())
+
+
+def settle(path: Path | str, scratch: Path, what: str) -> Path:
+    """A file that can be read more than once: itself, or a copy of stdin (`-`) or of a pipe in the folder `scratch`."""
+    if str(path) != STDIN and (os.path.isfile(path) or not os.path.exists(path)):
+        return Path(path)
+    copy = scratch / (f"{what} from stdin" if str(path) == STDIN else f"{what} from a pipe")  # errors show the name
+    with copy.open("wb") as target:
+        if str(path) == STDIN:
+            shutil.copyfileobj(sys.stdin.buffer, target)
+        else:
+            refuse_special(path)
+            with reading(path), open(path, "rb") as source:
+                shutil.copyfileobj(source, target)
+    return copy
+
+
+def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) -> NBestFile:
+    """Look through a list.
+
+    Args:
+        path: plain or gzip; `-` for stdin. scratch: a folder for copies. format_name: of FORMATS (None: look for it).
+
+    Raises:
+        DataError: no such list, an empty one, a line that is not as the format says, a sentence that comes twice, or
+            numbers that leave most sentences out.
+    """
+    name = "stdin" if str(path) == STDIN else str(path)
+    file = settle(path, scratch, "nbest")
+    format_ = FORMATS[format_name] if format_name else _detect(name, file)
+    notes, count = Counter[str](), ReadCount(name, "lines")
+    sentences = hypotheses = 0
+    before, last, scored, has_sources = -1, -1, True, True
+    for nbest in _sentences(format_, name, iter_lines(file), count, notes):
+        if nbest.number == before:
+            raise _repeated(name, nbest.number, nbest.lines[0][0], None)
+        notes[UNSORTED] += nbest.number < last
+        before, last = nbest.number, max(last, nbest.number)
+        sentences += 1
+        hypotheses += len(nbest.hypotheses)
+        notes[WITHOUT_HYPOTHESES] += not nbest.hypotheses
+        scored &= all(h.score is not None for h in nbest.hypotheses)
+        has_sources &= nbest.source is not None
+    if not hypotheses:
+        content = f"{sentences:,} sentences without any hypothesis" if sentences else "no sentence"
+        raise DataError(
+            f"{name}: expected an n-best list with {format_.EXPECTED}, found {content}; is it the right file?"
+        )
+    count.done()
+    if last + 1 > 2 * sentences + 1000:
+        raise DataError(
+            f"{name}: expected numbers that count the sentences from 0, found {sentences:,} sentences, and {last:,} as "
+            "the largest number; number them as the lines of the source"
+        )
+    is_sorted_copy = bool(notes[UNSORTED])
+    if is_sorted_copy:
+        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name), Counter()), scratch)
+    if format_ is fairseq_output:
+        del notes[UNSORTED]  # as fairseq-generate always does
+    return NBestFile(name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes)
+
+
+def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount, notes: Counter[str]) -> Iterator[NBest]:
+    """The sentences in the order of the lines, with hypotheses of words alone. notes: counts MARKED hypotheses."""
+
+    def filled() -> Lines:
+        for number, line in lines:
+            if line.strip():
+                count.entries += 1
+                yield number, line
+
+    for nbest in format_.read(name, filled(), count):
+        for i, h in enumerate(nbest.hypotheses):
+            nbest.hypotheses[i] = replace(h, text=without_marks(h.text), output=without_marks(h.output))
+            notes[MARKED] += nbest.hypotheses[i] != h
+        yield nbest
+
+
+def _detect(name: str, file: Path) -> NBestFormat:
+    first = ""
+    for _, line in iter_lines(file):
+        for format_ in (json_lines, moses, fairseq_output):
+            if format_.belongs(line):
+                return cast(NBestFormat, format_)
+        first = first or line.strip()
+    expected = "; or ".join(format_.EXPECTED for format_ in FORMATS.values())
+    content = f"lines like {shown(first)}" if first else "an empty file"
+    raise DataError(f"{name}: expected an n-best list, with {expected}; found {content}; is it the right file?")
+
+
+def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataError:
+    before = "just before" if earlier is None else f"from line {earlier} on"
+    return DataError(
+        f"{place(name, line)}: sentence {sentence} comes a second time (it was there {before}); expected each number "
+        "once, with all its hypotheses; are these the outputs of several runs?"
+    )
+
+
+# ---- sorting on disk -------------------------------------------------------------------------------------------------
+
+
+def _sorted_copy(name: str, sentences: Iterator[NBest], scratch: Path) -> Path:
+    """The lines in order of the sentences, each with its old number: a JSON list [[number, line], …] a sentence."""
+    copy = scratch / "sorted"
+    places: dict[int, tuple[int, int]] = {}  # sentence -> its first line, and where it lies
+    with tempfile.TemporaryFile(dir=scratch) as unsorted, copy.open("wb") as file:
+        for nbest in sentences:
+            first = nbest.lines[0][0]
+            if nbest.number in places:
+                raise _repeated(name, nbest.number, first, places[nbest.number][0])
+            places[nbest.number] = first, unsorted.tell()
+            unsorted.write(json.dumps(nbest.lines).encode() + b"\n")
+        for _, (_, begin) in sorted(places.items()):
+            unsorted.seek(begin)
+            file.write(unsorted.readline())
+    return copy
+
+
+def _numbered_lines(path: Path) -> Lines:
+    with path.open("rb") as file:
+        for sentence in file:
+            yield from json.loads(sentence)

@@ -1,0 +1,241 @@
+"""Rescoring of n-best lists: every model scores every hypothesis, then a weighted sum of the scores ranks them.
+
+    Job (list, source) ─ score_list ─> ScoreFile ─ features ─> (K, D) per sentence ─ rank ─> best first
+                                                └─ dev_set ─> DevSet ─ tuning.tune ─> weights (D,) ─┘
+
+Sizes: K hypotheses of a sentence, D features: the list's own total, one score per model in nats, the number of words.
+Noisy channel (Yee et al. 2019; Ng et al. 2019, §2.4): log p(y|x), log p(x|y) and log p(y) with tuned weights; the
+number of words balances what sums of logarithms take from long hypotheses.
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_of, shown
+from fairseq_llrnn.systems.reranking.metrics import CorpusMetric
+from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
+from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
+from fairseq_llrnn.systems.reranking.tuning import DevSet
+
+LIST, WORDS = "list", "words"
+PENALTY = -10_000.0  # nats: for a hypothesis that a model could not score, or that it finds impossible
+CHUNK = 1000  # hypotheses between two writes to disk, but at least one sentence
+
+
+class Scorer(Protocol):
+    """What fairseq_llrnn.plugin.scoring.sentences offers."""
+
+    notes: Counter[str]
+    dictionaries: tuple[Path, ...]  # what the scores depend on, besides the model
+    prior: str | None  # the signature of a model's prior
+
+    def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
+        """log p(hypothesis </s> | source) in nats, −inf for those that it cannot score."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A scorer of hypotheses; backwards: of the source given the hypothesis, without what stands behind a tab."""
+
+    scorer: Scorer
+    backwards: bool = False
+
+    def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
+        if not self.backwards:
+            return self.scorer.score(sources, hypotheses)
+        return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
+
+
+# ---- what is rescored ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """A list with what belongs to it: the source's file, if there is one, and a reference, if it is to be compared.
+
+    `sentences` are those of the source, or those up to the list's last one.
+    """
+
+    lists: NBestFile
+    source: Path | None
+    references: list[str] | None
+    sentences: int
+
+    def __iter__(self) -> Iterator[NBest]:
+        """All sentences in order, those without hypotheses included, with the sources of the file or of the list."""
+        texts: Iterator[str | None]
+        texts = itertools.repeat(None) if self.source is None else (line for _, line in iter_lines(self.source))
+        waiting = iter(self.lists)
+        nbest = next(waiting, None)
+        for number, text in zip(range(self.sentences), texts, strict=False):
+            if nbest is not None and nbest.number == number:
+                yield nbest if text is None else replace(nbest, source=text)
+                nbest = next(waiting, None)
+            else:
+                yield NBest(number, text)
+
+
+def open_job(nbest: str, source: str | None, reference: str | None, format_name: str | None, scratch: Path) -> Job:
+    """Look through all files of a job, so that what is wrong with them shows before anything is computed.
+
+    Args:
+        scratch: a folder of the job's own, for copies of what can be read only once.
+
+    Raises:
+        DataError: see open_nbest; a list, a source and a reference that are not of the same text.
+    """
+    lists = open_nbest(nbest, scratch, format_name)
+    sentences, file = lists.last + 1, None
+    if source is not None:
+        file = settle(source, scratch, "source")
+        sentences = sum(1 for _ in iter_sentences(file))
+        if not sentences:
+            raise DataError(f"{source}: expected the source of {lists.name}, found no sentences; give another file")
+        if lists.last >= sentences:
+            hint = "are its sentences counted from 1?" if lists.last == sentences else "give the source of this list"
+            raise DataError(
+                f"{lists.name}: expected sentences from 0 to {sentences - 1}, as many as {source} has lines, found "
+                f"sentence {lists.last}; {hint}"
+            )
+        _check_same_source(lists, file, source)
+    references = None
+    if reference is not None:
+        references = [line for _, line in iter_sentences(settle(reference, scratch, "reference"))]
+        if len(references) != sentences:
+            raise DataError(
+                f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.name}, found "
+                f"{len(references):,}; give the reference of this text"
+            )
+    return Job(lists, file, references, sentences)
+
+
+def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
+    """Raise DataError where the list says other sources than the file has, in letters and digits and in any case.
+
+    So it may have other pieces, or be tokenised in another way; an unknown word may be any.
+    """
+    texts = enumerate(text for _, text in iter_lines(file))
+    for nbest in lists:
+        if nbest.source is None:
+            continue
+        text = next(text for number, text in texts if number == nbest.number)
+        if not _is_made_of([_letters(part) for part in nbest.source.split(UNK)], _letters(sentence_of(text))):
+            raise DataError(
+                f"{lists.name}: expected the sources of {source}, found another one of sentence {nbest.number}: "
+                f"{shown(nbest.source)}, where the file has {shown(text)}; give the source of this list"
+            )
+
+
+def _is_made_of(parts: Sequence[str], text: str) -> bool:
+    """Whether the text is these parts (`_letters`), in this order, with anything between them."""
+    first, *others = parts
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])  # where each comes first: no other place is tried
+    return re.fullmatch("".join([first, middle, *(f".*{part}" for part in others[-1:])]), text) is not None
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
+    """Score what `scores` does not hold yet, chunk by chunk."""
+    with tqdm(
+        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses,
+        unit=" hypotheses", leave=False, disable=None,
+    ) as bar:  # fmt: skip
+        held = scores.sentences
+        for chunk in chunks(job):
+            if held > 0:
+                held -= len(chunk)
+                continue
+            hypotheses = [h.text for nbest in chunk for h in nbest.hypotheses]
+            sources = [nbest.source or "" for nbest in chunk for _ in nbest.hypotheses]
+            by_model: Scores = {}
+            notes = {}
+            for name, model in models.items():
+                flat = iter(model.score(sources, hypotheses) if hypotheses else [])
+                by_model[name] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
+                notes[name] = Counter(model.scorer.notes)
+                model.scorer.notes.clear()
+            scores.append(by_model, notes)
+            bar.update(len(hypotheses))
+
+
+def chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
+    """Sentences with about CHUNK hypotheses together: what is scored, and kept, at once."""
+    chunk: list[NBest] = []
+    size = 0
+    for nbest in sentences:
+        chunk.append(nbest)
+        size += max(1, len(nbest.hypotheses))
+        if size >= CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What is summed up: names of the features (D) and their weights (D,)."""
+
+    names: tuple[str, ...]
+    weights: np.ndarray
+
+    @classmethod
+    def untuned(cls, has_totals: bool, models: Iterable[str], columns: Sequence[str] = ()) -> "Weighing":
+        """The list's totals (if it has any) and the models' scores weigh 1, the number of words 0.
+
+        Args:
+            columns: those of a phrase table, which together weigh 1.
+        """
+        names = (*([LIST] if has_totals else []), *models, *columns, WORDS)
+        return cls(names, np.array([1 / len(columns) if n in columns else float(n != WORDS) for n in names]))
+
+    def of_the_list(self) -> "Weighing":
+        """The list as it is: ranked by its own totals; in its own order, if it has none."""
+        return replace(self, weights=np.array([float(name == LIST) for name in self.names]))
+
+    def features(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> np.ndarray:
+        """(K, D) of a sentence's hypotheses and their scores by model, which are at least PENALTY."""
+        columns = {name: [max(score, PENALTY) for score in of_model] for name, of_model in scores.items()}
+        columns[LIST] = [h.score or 0.0 for h in hypotheses]
+        columns[WORDS] = [len(h.text.split()) for h in hypotheses]
+        return np.array([columns[name] for name in self.names], dtype=np.float64).T
+
+    def rank(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> list[Ranked]:
+        """The hypotheses, best first (equals in the order of the list), with the models' scores and weighted sums."""
+        features = self.features(hypotheses, scores)
+        totals = features @ self.weights  # shape: (K,)
+        added = [(i, name) for i, name in enumerate(self.names) if name not in (LIST, WORDS)]
+        return [
+            Ranked(hypotheses[k], {name: float(features[k, i]) for i, name in added}, float(totals[k]))
+            for k in np.argsort(-totals, kind="stable")
+        ]
+
+    def dev_set(self, job: Job, scores: ScoreFile, metric: CorpusMetric) -> DevSet:
+        """Features and statistics of all hypotheses of a job with references; where there is none, of an empty one."""
+        features, statistics = [], []
+        bar = tqdm(job, f"comparing {job.lists.name}", job.sentences, unit=" sentences", leave=False, disable=None)
+        for nbest, by_model, reference in zip(bar, scores, job.references or (), strict=True):
+            hypotheses = nbest.hypotheses or [Hypothesis("", "", 0.0)]
+            by_model = by_model if nbest.hypotheses else {name: [0.0] for name in by_model}
+            features.append(self.features(hypotheses, by_model))
+            statistics.append(metric.statistics([h.output for h in hypotheses], reference))
+        return DevSet.of(features, statistics)

@@ -1,0 +1,168 @@
+"""Texts to evaluate: the words of their lines, and systems' outputs beside a reference.
+
+`words`: a line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
+
+    L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
+
+A word is letters, digits and underscores with hyphens between them; `.`, `,`, `:` and `/` between digits belong to it,
+and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). A joiner, a non-joiner
+(U+200D, U+200C: Persian has them within words) and a soft hyphen belong to the letters before them; other characters
+without width (Unicode's Cf) to no word. `<unk>` is a word. Whatever else is visible is a word by itself. Moses' escapes
+(`&apos;`) are read as what they stand for.
+
+`Texts` are a source, a reference and the outputs of systems, line by line.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import regex  # type: ignore[import-untyped]
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
+from fairseq_llrnn.systems.reranking.nbest import FORMATS, open_nbest, settle
+from fairseq_llrnn.systems.reranking.nbest.lists import PREFIX, without_marks
+
+ESCAPES = {
+    "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",
+}  # fmt: skip
+_ESCAPE = re.compile("|".join(ESCAPES))
+_LETTERS = r"[\p{L}\p{M}\p{N}_][\p{L}\p{M}\p{N}_\u00ad\u200c\u200d]*"
+_WORD = regex.compile(rf"<unk>|{_LETTERS}(?:(?:-|(?<=\p{{N}})[.,:/](?=\p{{N}})){_LETTERS})*['’]?|[^\s\p{{Cf}}]")
+
+
+def plain(line: str) -> str:
+    """The line without Moses' escapes."""
+    return _ESCAPE.sub(lambda match: ESCAPES[match[0]], line)
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of every word of a plain text."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def words(line: str) -> list[str]:
+    """The words of a line."""
+    return _WORD.findall(plain(line))
+
+
+def has_letters(word: str) -> bool:
+    """Whether it is more than punctuation."""
+    return any(character.isalnum() for character in word)
+
+
+def occurrences(phrase: Sequence[str], sentence: Sequence[str]) -> int:
+    """How often the words of `phrase` stand in `sentence` one after the other."""
+    size = len(phrase)
+    return sum(list(sentence[i : i + size]) == list(phrase) for i in range(len(sentence) - size + 1)) if size else 0
+
+
+def clipped(reference: Iterable[str], output: Iterable[str]) -> Counter[str]:
+    """The multiset intersection: how often the output has each word of the reference, at most as often as it."""
+    return Counter(reference) & Counter(output)
+
+
+FAIRSEQ = FORMATS["fairseq"]
+_PRIOR = re.compile(r"\| INFO \|.* prior (llrnn:\S+)$")
+_RESCORED = re.compile(rf"F-[0-9]+\t{PREFIX}")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """N lines each; systems by name, in the order in which they were given."""
+
+    source: list[str]  # without what stands behind a tab, which is required of its translation (terms)
+    reference: list[str]
+    systems: dict[str, list[str]]
+    priors: dict[str, str] = field(default_factory=dict)  # signatures by system, of logs
+
+    def __len__(self) -> int:
+        return len(self.reference)
+
+
+def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts:
+    """Read the files, plain or gzip; a system's may be what fairseq-generate printed.
+
+    Raises:
+        DataError: a file that cannot be read, is empty, or has another number of lines than the reference; a reference
+            without words; an output of fairseq-generate without a hypothesis for every sentence, reranked, or unsound.
+    """
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = Path(folder)
+            texts = Texts(
+                [sentence_of(line) for line in _read(source, settle(source, scratch, "source"))],
+                _read(reference, settle(reference, scratch, "reference")),
+                {},
+            )
+            for number, (name, path) in enumerate(systems.items()):
+                texts.systems[name], prior = _read_system(path, scratch, number)
+                texts.priors.update({} if prior is None else {name: prior})
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or let "
+            "TMPDIR name another folder"
+        ) from error
+    if not any(has_letters(line) for line in texts.reference):
+        raise DataError(f"{reference}: expected a sentence a line, found no word in {len(texts):,} lines")
+    for path, lines in ((source, texts.source), *zip(systems.values(), texts.systems.values(), strict=True)):
+        if len(lines) != len(texts):
+            raise DataError(
+                f"{path}: expected {len(texts):,} lines, as many as {reference} has, found "
+                f"{len(lines):,}; give files of the same sentences"
+            )
+    return texts
+
+
+def count_words(path: str) -> Counter[str]:
+    """How often each word occurs in a text, which may be large. Raises DataError."""
+    counts: Counter[str] = Counter()
+    for _, line in iter_sentences(path):
+        counts.update(words(line))
+    if not counts:
+        raise DataError(f"{path}: expected the target text of the training, found no word in it")
+    return counts
+
+
+def _read(path: str, file: Path) -> list[str]:
+    lines = [line for _, line in iter_sentences(file)]
+    if not lines:
+        raise DataError(f"{path}: expected a sentence a line, found an empty file")
+    return lines
+
+
+def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str | None]:
+    """The translations, and the signature of the prior, if fairseq's log has one."""
+    folder = scratch / str(number)
+    folder.mkdir()
+    file = settle(path, folder, "system")
+    if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
+        return list(map(without_marks, _read(path, file))), None
+    prior = None
+    for line_number, line in iter_lines(file):
+        if match := _PRIOR.search(line):
+            prior = match[1]
+            break
+        if _RESCORED.match(line):  # without logs
+            raise DataError(
+                f"{place(path, line_number)}: expected what fairseq-generate printed, found the reranked list of "
+                "`llrnn rescore --nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
+            )
+    listed = open_nbest(file, folder, FAIRSEQ.NAME)
+    best: list[str] = []
+    for sentence in listed:
+        if sentence.number != len(best) or not sentence.hypotheses:
+            break
+        best.append(max(sentence.hypotheses, key=lambda hypothesis: hypothesis.score or 0.0).output)
+    if len(best) <= listed.last:
+        raise DataError(
+            f"{path}: expected a hypothesis of every sentence from 0 to {listed.last}, found none of {len(best)}; "
+            "generate again with --required-batch-size-multiple 1, and without leaving out sentences"
+        )
+    return best, prior

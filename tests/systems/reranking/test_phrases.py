@@ -1,0 +1,375 @@
+"""Phrase pairs: links of both directions, spans against all quadruples, counts and scores against loops, the table."""
+
+import gzip
+import itertools
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.alignment import aligners
+from fairseq_llrnn.alignment.aligners import LONGEST, ibm1_links
+from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
+from fairseq_llrnn.alignment.word_links import METHODS, directed_links, grow_diag_final_and, symmetrised
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.systems.reranking import extraction
+from fairseq_llrnn.systems.reranking.extraction import count_phrases, phrase_pairs
+from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
+
+Grid = set[tuple[int, int]]
+Pair = tuple[list[int], list[int], Grid]  # source words, target words, links
+Found = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]  # the same of a phrase pair
+
+
+def sentences(rows: list[list[int]]) -> BitextSide:
+    return BitextSide(np.array(list(itertools.chain(*rows)), dtype=np.int64), np.cumsum([0, *map(len, rows)]))
+
+
+def as_arrays(pairs: list[Pair]) -> tuple[Bitext, Links]:
+    bitext = Bitext(sentences([s for s, _, _ in pairs]), sentences([t for _, t, _ in pairs]))
+    links = sorted(
+        (int(bitext.source.offsets[n]) + i, int(bitext.target.offsets[n]) + j)
+        for n, (_, _, grid) in enumerate(pairs)
+        for i, j in grid
+    )
+    both = np.array(links, dtype=np.int64).reshape(-1, 2)
+    return bitext, Links(both[:, 0], both[:, 1])
+
+
+@st.composite
+def aligned_pairs(draw: st.DrawFn) -> list[Pair]:
+    pairs: list[Pair] = []
+    for _ in range(draw(st.integers(1, 4))):
+        source, target = (draw(st.lists(st.integers(0, 3), min_size=1, max_size=6)) for _ in range(2))
+        cells = st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1))
+        pairs.append((source, target, draw(st.sets(cells, max_size=7))))
+    return pairs
+
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+
+
+WORDS = st.lists(st.integers(0, 3), min_size=1, max_size=5)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6), st.sampled_from([1, 7, 10**6]))
+@settings(max_examples=60, deadline=None)
+def test_links_of_model_1_are_the_most_probable_ones(pairs: list[tuple[list[int], list[int]]], at_once: int) -> None:
+    bitext = Bitext(sentences([s for s, _ in pairs]), sentences([t for _, t in pairs]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aligners, "PAIRS_AT_ONCE", at_once)
+        keys, _, counts = aligners._estimate(bitext, 4, 4, aligners.ITERATIONS, 1)
+        found = ibm1_links(bitext, 4, 4)
+    totals = np.bincount(keys // 4, counts)
+    probability = dict(zip(keys.tolist(), (counts / totals[keys // 4]).tolist(), strict=True))
+    expected = []
+    for n, (source, target) in enumerate(pairs):
+        for j, word in enumerate(target):
+            candidates = [
+                (-probability[s * 4 + word], abs((i + 0.5) / len(source) - (j + 0.5) / len(target)), i)
+                for i, s in enumerate(source)
+            ]
+            p, _, i = min(candidates)
+            if -p >= probability[4 * 4 + word]:
+                expected.append((int(bitext.source.offsets[n]) + i, int(bitext.target.offsets[n]) + j))
+    assert list(zip(found.source.tolist(), found.target.tolist(), strict=True)) == expected
+
+
+def test_both_directions_of_a_plain_text() -> None:
+    # the house / the book / a book: the example of every course; then a pair that is not aligned
+    rows = [[0, 1], [0, 2], [3, 2], [3, 1], []]
+    bitext = Bitext(sentences(rows), sentences([*rows[:-1], [1]]))
+    for aligner in ("ibm1",):
+        forward, backward = directed_links(bitext, 4, 4, aligner)
+        for links in (forward, backward):
+            assert links.source.tolist() == links.target.tolist() == list(range(8))
+        assert directed_links(bitext, 4, 4, aligner, ("fwd",))[0].source.tolist() == list(range(8))
+    nothing = Bitext(sentences([[]]), sentences([[1] * (LONGEST + 1)]))
+    assert [len(links.source) for links in directed_links(nothing, 4, 4, "ibm1")] == [0, 0]
+
+
+GRIDS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
+
+
+def slow_grow_diag_final_and(forward: Grid, backward: Grid) -> Grid:
+    """Matrices and loops over all cells, again and again."""
+    union = np.zeros((4, 4), dtype=bool)
+    links = np.zeros((4, 4), dtype=bool)
+    for grid in (forward, backward):
+        for cell in grid:
+            union[cell] = True
+    for cell in forward & backward:
+        links[cell] = True
+    around = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+    before = -1
+    while before != links.sum():
+        before = links.sum()
+        for j in range(4):
+            for i in range(4):
+                for di, dj in around if links[i, j] else []:
+                    a, b = i + di, j + dj
+                    if 0 <= a < 4 and 0 <= b < 4 and union[a, b] and not (links[a].any() and links[:, b].any()):
+                        links[a, b] = True
+    for grid in (forward, backward):
+        for j in range(4):
+            for i in range(4):
+                if (i, j) in grid and not links[i].any() and not links[:, j].any():
+                    links[i, j] = True
+    return {(int(i), int(j)) for i, j in np.argwhere(links)}
+
+
+@given(GRIDS, GRIDS)
+@settings(max_examples=200, deadline=None)
+def test_growing_is_what_the_loops_do_and_lies_between(forward: Grid, backward: Grid) -> None:
+    found = grow_diag_final_and(forward, backward)
+    assert found == slow_grow_diag_final_and(forward, backward)
+    assert forward & backward <= found <= forward | backward
+
+
+def test_growing_by_hand() -> None:
+    assert grow_diag_final_and({(0, 0), (2, 2)}, {(0, 0), (1, 1)}) == {(0, 0), (1, 1), (2, 2)}
+    assert grow_diag_final_and({(0, 0), (0, 3)}, {(0, 0)}) == {(0, 0)}, "both words of (0, 3) would have to be free"
+    assert grow_diag_final_and({(0, 3)}, {(3, 0)}) == {(0, 3), (3, 0)}
+
+
+@given(st.lists(st.tuples(GRIDS, GRIDS), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_a_text_is_symmetrised_sentence_by_sentence(grids: list[tuple[Grid, Grid]]) -> None:
+    words = [0, 0, 0, 0]
+    bitext, forward = as_arrays([(words, words, one) for one, _ in grids])
+    _, backward = as_arrays([(words, words, other) for _, other in grids])
+    for method, combined in zip(METHODS, (grow_diag_final_and, Grid.__and__, Grid.__or__), strict=True):
+        found = symmetrised(forward, backward, bitext, method)
+        _, expected = as_arrays([(words, words, combined(one, other)) for one, other in grids])
+        assert found.source.tolist() == expected.source.tolist()
+        assert found.target.tolist() == expected.target.tolist()
+
+
+# ---- phrase pairs ---------------------------------------------------------------------------------------------------
+
+
+def slow_phrases(pairs: list[Pair], longest: int) -> Counter[Found]:
+    """All quadruples of ends, asked for what a phrase pair is: (source, target, links inside) with their counts."""
+    found: Counter[Found] = Counter()
+    for source, target, links in pairs:
+        for i1, i2 in itertools.combinations(range(len(source) + 1), 2):
+            for j1, j2 in itertools.combinations(range(len(target) + 1), 2):
+                inside = {(i, j) for i, j in links if i1 <= i < i2 and j1 <= j < j2}
+                touched = {(i, j) for i, j in links if i1 <= i < i2 or j1 <= j < j2}
+                if inside and inside == touched and i2 - i1 <= longest and j2 - j1 <= longest:
+                    own = tuple(sorted((i - i1, j - j1) for i, j in inside))
+                    found[tuple(source[i1:i2]), tuple(target[j1:j2]), own] += 1
+    return found
+
+
+@given(aligned_pairs(), st.integers(1, 7), st.sampled_from([1, 2, 10]))
+@settings(max_examples=200, deadline=None)
+def test_phrase_pairs_are_all_consistent_spans(pairs: list[Pair], longest: int, at_once: int) -> None:
+    bitext, links = as_arrays(pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extraction, "SENTENCES_AT_ONCE", at_once)
+        found = count_phrases(bitext, links, longest)
+    expected = slow_phrases(pairs, longest)
+    by_pair: dict[tuple[tuple[int, ...], tuple[int, ...]], Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
+    for (source, target, inside), count in expected.items():
+        by_pair[source, target][inside] += count
+
+    def words(phrases: extraction.Phrases, tokens: np.ndarray, n: int) -> tuple[int, ...]:
+        begin = phrases.begins[n]
+        return tuple(tokens[begin : begin + phrases.lengths[n]].tolist())
+
+    assert len(found.count) == len(by_pair)
+    for s, t, count, bits in zip(found.source, found.target, found.count, found.links, strict=True):
+        key = words(found.sources, bitext.source.tokens, s), words(found.targets, bitext.target.tokens, t)
+        assert count == by_pair[key].total()
+        inside = tuple(divmod(place, longest) for place in range(longest**2) if int(bits) >> place & 1)
+        assert by_pair[key][inside] == max(by_pair[key].values())
+
+
+NULL = -1
+
+
+def slow_scores(pairs: list[Pair], longest: int) -> dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[float, ...]]:
+    """φ(s|t), φ(t|s) and the counts by the definitions."""
+    counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    for (source, target, _), count in slow_phrases(pairs, longest).items():
+        counts[source, target] += count
+    of_source, of_target = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
+    for (source, target), count in counts.items():
+        of_source[source] += count
+        of_target[target] += count
+    return {
+        (s, t): (count / of_target[t], count / of_source[s], of_target[t], of_source[s], count)
+        for (s, t), count in counts.items()
+    }
+
+
+def word_probabilities(pairs: list[Pair]) -> Counter[tuple[int, int]]:
+    """How often words are linked; NULL for those without links."""
+    links: Counter[tuple[int, int]] = Counter()
+    for source, target, grid in pairs:
+        links.update((source[i], target[j]) for i, j in grid)
+        links.update((source[i], NULL) for i in range(len(source)) if all(i != a for a, _ in grid))
+        links.update((NULL, target[j]) for j in range(len(target)) if all(j != b for _, b in grid))
+    return links
+
+
+def slow_lexical(links: Counter[tuple[int, int]], pair: PhrasePair) -> tuple[float, float]:
+    """lex(s|t) and lex(t|s) of a line, by loops over its words."""
+    source, target = [int(w) for w in pair.source], [int(w) for w in pair.target]
+
+    def w_of_target(s: int, t: int) -> float:
+        return links[s, t] / sum(count for (a, _), count in links.items() if a == s)
+
+    def w_of_source(s: int, t: int) -> float:
+        return links[s, t] / sum(count for (_, b), count in links.items() if b == t)
+
+    backward = forward = 1.0
+    for i, word in enumerate(source):
+        linked = [w_of_source(word, target[j]) for a, j in pair.links if a == i]
+        backward *= sum(linked) / len(linked) if linked else w_of_source(word, NULL)
+    for j, word in enumerate(target):
+        linked = [w_of_target(source[i], word) for i, b in pair.links if b == j]
+        forward *= sum(linked) / len(linked) if linked else w_of_target(NULL, word)
+    return backward, forward
+
+
+@given(aligned_pairs(), st.integers(1, 7))
+@settings(max_examples=60, deadline=None)
+def test_scores_are_the_formulas(pairs: list[Pair], longest: int) -> None:
+    bitext, links = as_arrays(pairs)
+    words = tuple(map(str, range(4)))
+    lines = list(phrase_pairs(count_phrases(bitext, links, longest), bitext, links, words, words, longest))
+    expected, by_word = slow_scores(pairs, longest), word_probabilities(pairs)
+    assert len(lines) == len(expected)
+    for line in lines:
+        key = tuple(map(int, line.source)), tuple(map(int, line.target))
+        backward, forward = slow_lexical(by_word, line)
+        phi_s, phi_t, *counts = expected[key]
+        assert line.scores == pytest.approx((phi_s, backward, phi_t, forward))
+        assert list(line.counts) == counts
+        assert all(0.0 < score <= 1.0 + 1e-9 for score in line.scores)
+    as_bytes = [line.line().encode() for line in lines]
+    assert as_bytes == sorted(as_bytes), "the order of LC_ALL=C sort"
+
+
+def test_a_length_without_any_pair() -> None:
+    bitext, links = as_arrays([([0, 1], [0, 1], {(0, 0), (0, 1), (1, 0)})])
+    assert list(phrase_pairs(count_phrases(bitext, links, 1), bitext, links, ("a", "b"), ("c", "d"), 1)) == []
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+TABLE = """\
+la maison ||| the house ||| 0.5 0.25 1 1e-09 ||| 0-0 1-1 ||| 2 1 1
+maison ||| home ||| 1 1 0.5 0.5
+
+maison ||| house ||| 0 1 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| ||| {{Key value}}
+"""
+
+
+@pytest.mark.parametrize("name", ["table", "table.gz"])
+def test_a_table_is_read_and_written(tmp_path: Path, name: str) -> None:
+    path, again = tmp_path / name, tmp_path / f"again-{name}"
+    path.write_bytes(gzip.compress(TABLE.encode()) if name.endswith(".gz") else TABLE.encode())
+    pairs = list(read_phrase_table(path))
+    assert pairs[0] == PhrasePair(
+        ("la", "maison"), ("the", "house"), (0.5, 0.25, 1.0, 1e-9), ((0, 0), (1, 1)), (2.0, 1.0, 1.0)
+    )
+    assert pairs[1] == PhrasePair(("maison",), ("home",), (1.0, 1.0, 0.5, 0.5))
+    assert pairs[2].rest == ("", "{{Key value}}")
+    assert num_scores(path) == 4
+    assert write_phrase_table(again, pairs) == 3
+    assert list(read_phrase_table(again)) == pairs
+    text = again.read_bytes()
+    assert (text[:2] == b"\x1f\x8b") == name.endswith(".gz")
+    lines = (gzip.decompress(text) if name.endswith(".gz") else text).decode().splitlines()
+    assert lines[0] == TABLE.splitlines()[0]
+
+
+def test_digits_of_other_tables_are_kept(tmp_path: Path) -> None:
+    line = "a ||| b ||| 0.123456789 1.23456789e-30 ||| 0-0 ||| 123456789 12345678.5 1"
+    (tmp_path / "table").write_text(f"{line}\n", encoding="utf-8")
+    assert [pair.line() for pair in read_phrase_table(tmp_path / "table")] == [line]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("a ||| b", r"expected `source \|\|\| target \|\|\| scores \|\|\| links \|\|\| counts`, found 2 of"),
+        ("a b 0.5", "expected .*, found 1 of these fields"),
+        (" ||| b ||| 1 1", "expected words on both sides, found an empty source"),
+        ("a ||| ||| 1 1", "expected words on both sides, found an empty target"),
+        ("a ||| b ||| ", "expected scores in the third field, found none"),
+        ("a ||| b ||| 1 x", "expected scores, probabilities of 0 or more, found '1 x'; fix the line"),
+        ("a ||| b ||| 1 -2", "expected scores, probabilities of 0 or more, found '1 -2'"),
+        ("a ||| b ||| 1 nan", "expected scores, probabilities of 0 or more, found '1 nan'"),
+        ("a ||| b ||| 1 2 3", "expected as many scores as in the first line, 2, found 3; fix the line, or make the"),
+        ("a ||| b ||| 1 1 ||| 0-1", "expected links `SOURCE-TARGET` between 1 source and 1 target words.*found '0-1'"),
+        ("a ||| b ||| 1 1 ||| x", "expected links .* found 'x'"),
+        ("a ||| b ||| 1 1 ||| 0-0 ||| many", "expected counts of 0 or more, found 'many'"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "table"
+    path.write_text(f"a ||| a ||| 0.5 0.5\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"table, line 2: {says}"):
+        list(read_phrase_table(path))
+
+
+def test_an_empty_table(tmp_path: Path) -> None:
+    (tmp_path / "table").write_text("\n", encoding="utf-8")
+    with pytest.raises(DataError, match="table: expected a phrase table, .* found an empty file; is it the right"):
+        num_scores(tmp_path / "table")
+
+
+def test_nothing_is_left_of_a_table_that_fails(tmp_path: Path) -> None:
+    def pairs() -> "itertools.chain[PhrasePair]":
+        yield PhrasePair(("a",), ("b",), (1.0,))
+        raise DataError("no more")
+
+    for name in ("table", "table.gz"):
+        (tmp_path / name).write_text("earlier", encoding="utf-8")
+        with pytest.raises(DataError, match="no more"):
+            write_phrase_table(tmp_path / name, pairs())
+        assert (tmp_path / name).read_text(encoding="utf-8") == "earlier"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table", "table.gz"]
+
+
+# ---- real data ------------------------------------------------------------------------------------------------------
+
+
+def test_a_bitext_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x y\n\nx\n", encoding="utf-8")
+    (tmp_path / "b").write_text("1\n2 1\n3\n", encoding="utf-8")
+    read = read_text_bitext(tmp_path / "a", tmp_path / "b")
+    assert (read.source_words, read.target_words) == (("x", "y"), ("1", "2", "3"))
+    assert read.bitext.source.tokens.tolist() == [0, 1, 0] and read.bitext.source.offsets.tolist() == [0, 2, 2, 3]
+    assert read.bitext.target.tokens.tolist() == [0, 1, 0, 2]
+    (tmp_path / "b").write_text("1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="b: expected as many lines as in .*a, 3, found 1; give a text and its trans"):
+        read_text_bitext(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.real_data("multi30k-en-fr")
+def test_multi30k(shared_data: Path, tmp_path: Path) -> None:
+    paths = []
+    for language in ("en", "fr"):
+        with gzip.open(shared_data / "multi30k-en-fr" / f"train.tok.{language}.gz", "rt", encoding="utf-8") as lines:
+            paths.append(tmp_path / language)
+            paths[-1].write_text("".join(itertools.islice(lines, 3000)), encoding="utf-8")
+    read = read_text_bitext(*paths)
+    sizes = len(read.source_words), len(read.target_words)
+    forward, backward = directed_links(read.bitext, *sizes, "ibm1")
+    links = symmetrised(forward, backward, read.bitext, METHODS[0])
+    found = count_phrases(read.bitext, links, 3)
+    best: dict[tuple[str, ...], PhrasePair] = {}
+    for pair in phrase_pairs(found, read.bitext, links, read.source_words, read.target_words, 3):
+        if pair.source not in best or pair.scores[2] > best[pair.source].scores[2]:
+            best[pair.source] = pair
+    for source, target in {"a man": "un homme", "a dog": "un chien", "woman": "femme"}.items():
+        assert " ".join(best[tuple(source.split())].target) == target

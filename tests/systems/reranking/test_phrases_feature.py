@@ -1,0 +1,113 @@
+"""The feature of a phrase table: the best covering of a hypothesis, against all coverings."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_llrnn.systems.reranking.phrase_table import (
+    LEAST,
+    UNCOVERED,
+    PhraseColumn,
+    PhrasePair,
+    PhraseTable,
+    write_phrase_table,
+)
+from fairseq_llrnn.systems.reranking.rescoring import Model, Weighing
+
+Columns = tuple[float, ...]
+Table = dict[tuple[tuple[str, ...], tuple[str, ...]], Columns]  # by source and target
+PHRASES = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map(tuple)
+SCORES = st.tuples(st.sampled_from([0.0, 1e-9, 0.1, 0.5, 1.0]), st.sampled_from([0.2, 0.3, 0.9]))
+TABLES = st.dictionaries(st.tuples(PHRASES, PHRASES), SCORES, min_size=1, max_size=8)
+
+
+def read(path: Path, pairs: Table, *sources: str) -> PhraseTable:
+    write_phrase_table(path, [PhrasePair(s, t, scores) for (s, t), scores in pairs.items()])
+    return PhraseTable.read(path, sources)
+
+
+def coverings(words: Sequence[str]) -> Iterator[list[tuple[str, ...]]]:
+    """All ways to cut a sentence into spans."""
+    for many in range(len(words)):
+        for cuts in itertools.combinations(range(1, len(words)), many):
+            ends = [0, *cuts, len(words)]
+            yield [tuple(words[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+def slow_sums(pairs: Table, source: Sequence[str], words: Sequence[str]) -> list[Columns]:
+    """Sums by column of every covering, each span by every pair that can stand for it, or left uncovered."""
+    inside = {tuple(source[a:b]) for a, b in itertools.combinations(range(len(source) + 1), 2)}
+    found: list[Columns] = []
+    for spans in coverings(words):
+        choices = []
+        for span in spans:
+            rows = [
+                tuple(max(LEAST, math.log(score)) if score else LEAST for score in scores)
+                for (s, t), scores in pairs.items()
+                if t == span and s in inside
+            ]
+            choices.append(rows + [(UNCOVERED, UNCOVERED)] * (len(span) == 1))
+        found += [tuple(map(sum, zip(*rows, strict=True))) for rows in itertools.product(*choices)]
+    return found
+
+
+@given(TABLES, PHRASES, st.lists(st.sampled_from("abc"), min_size=1, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_it_is_the_best_of_all_coverings(
+    tmp_path_factory: pytest.TempPathFactory, pairs: Table,
+    source: tuple[str, ...], words: list[str],
+) -> None:  # fmt: skip
+    table = read(tmp_path_factory.mktemp("table") / "table", pairs, " ".join(source))
+    (found,) = table.scores([" ".join(source)], [" ".join(words)], 2)
+    sums = slow_sums(pairs, source, words)
+    assert sum(found) == pytest.approx(max(map(sum, sums)))
+    assert min(math.dist(found, row) for row in sums) < 1e-4, "it is the sum of a covering, in both columns"
+    assert table.notes["words"] == len(words)
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    half, tenth = math.log(0.5), math.log(0.1)
+    table = read(
+        tmp_path / "t",
+        {
+            (("the", "sea"), ("la", "mer")): (0.5, 0.5),
+            (("the",), ("la",)): (0.1, 0.5),
+            (("sea",), ("mer",)): (0.1, 0.1),
+            (("a", "cat"), ("un", "chat")): (1.0, 1.0),
+            (("a",), ("un",)): (0.0, 1.0),
+        },
+        "the sea", "a sea", "",
+    )  # fmt: skip
+    assert "a cat" not in table.pairs, "it stands in none of the sources"
+
+    def scores(source: str, hypothesis: str) -> Columns:
+        return table.scores([source], [hypothesis], 2)[0]
+
+    assert scores("the sea", "la mer") == pytest.approx((half, half))
+    assert scores("the sea", "mer la") == pytest.approx((tenth + tenth, tenth + half))
+    assert scores("a sea", "la mer") == pytest.approx((UNCOVERED + tenth, UNCOVERED + tenth)), "no `the` in the source"
+    assert scores("a sea", "un") == (UNCOVERED, UNCOVERED), "better than a score of 0"
+    assert scores("the\tsea", "mer") == (UNCOVERED, UNCOVERED), "what is behind a tab is no word of it"
+    assert scores("", "la") == (UNCOVERED, UNCOVERED)
+    assert scores("the sea", "") == (0.0, 0.0)
+    assert table.notes == {"words": 9, "unknown words": 4}
+
+
+def test_columns_are_features_of_one_reading(tmp_path: Path) -> None:
+    table = read(tmp_path / "t", {(("a",), ("b",)): (0.5, 0.25)}, "a")
+    columns = [Model(PhraseColumn(table, c, 2)) for c in range(2)]
+    sources, hypotheses = ["a", "a"], ["b", "c b"]
+    assert columns[0].score(sources, hypotheses) == pytest.approx([math.log(0.5), math.log(0.5) + UNCOVERED])
+    before = table._last
+    assert columns[1].score(sources, hypotheses) == pytest.approx([math.log(0.25), math.log(0.25) + UNCOVERED])
+    assert table._last is before
+    assert columns[0].scorer.notes == {"words": 3, "unknown words": 1} and not columns[1].scorer.notes
+    assert columns[0].score(["a"], ["b"]) == pytest.approx([math.log(0.5)])
+    weighing = Weighing.untuned(True, ["model"], ["phrases1", "phrases2"])
+    assert weighing.names == ("list", "model", "phrases1", "phrases2", "words")
+    assert weighing.weights.tolist() == [1.0, 1.0, 0.5, 0.5, 0.0]
