@@ -11,8 +11,7 @@ from random import Random
 import pytest
 from lexicons import read_tsv_lexicon
 
-from fairseq_llrnn.errors import DataError, OptionError
-from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, summary, write_bitext
+from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, write_bitext
 from toy_french.bilingual.stock import make_bilingual_stock
 from toy_french.words import Word
 
@@ -98,12 +97,6 @@ def test_the_lexicon_reads_and_knows_every_word_but_unseen_evidence(bitext: Bite
         unseen = {fact.target for fact in pair.copies if not fact.seen}
         for place, word in enumerate(pair.french):
             assert (word in lexicon) != (place in unseen), word
-
-
-def test_the_table_counts_pairs_and_facts() -> None:
-    table = summary(make_bitext(200, seed=3))
-    assert re.search(r"^train +200 ", table, re.MULTILINE) and re.search(r"^test +10 ", table, re.MULTILINE)
-    assert re.search(r"^to copy in test: .*\d+ names, \d+ numbers", table, re.MULTILINE)
 
 
 # -- words to copy ----------------------------------------------------------------------------------
@@ -222,27 +215,3 @@ def test_agreements_reach_far_and_some_forms_are_unseen(bitext: Bitext) -> None:
     withheld = make_bilingual_stock(Random("7 bilingual words")).french.unseen_forms
     assert len(withheld) > 100 and withheld.isdisjoint(bitext.counts)
     assert sum(fact.form in withheld for fact in unseen) > len(unseen) / 2
-
-
-def test_elision_before_a_capital(bitext: Bitext) -> None:
-    vowels = "aeiouéèêâîôœhAEIOUÉÈÊÂÎÔŒH"
-    text = " ".join(f" {' '.join(pair.french)} " for pair in pairs_of(bitext))
-    assert not re.search(rf" (le|la|de|que|je|ne|ce) [{vowels}]", text)
-    assert re.search(" d' [AE]", text) and not re.search(" (de|à) (le|les|des) ", text)
-
-
-# -- errors -----------------------------------------------------------------------------------------
-
-
-def test_too_few_pairs_are_refused() -> None:
-    message = "--sentences 199: too few; the bilingual corpus needs at least 200 training pairs"
-    with pytest.raises(OptionError, match=message):
-        make_bitext(pairs=199)
-
-
-def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "taken"
-    path.write_text("mine")
-    with pytest.raises(DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"):
-        write_bitext(make_bitext(200), path)
-    assert path.read_text() == "mine"

@@ -72,12 +72,6 @@ def test_same_seed_gives_same_bytes_in_another_process(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*/*.tmp"))
 
 
-def test_the_table_counts_sentences_and_probes(corpus: Corpus) -> None:
-    table = summary(corpus)
-    assert re.search(r"^train +2000 ", table, re.MULTILINE) and re.search(r"^test +400 ", table, re.MULTILINE)
-    assert "probes: 480 agreement, 120 number, 120 place" in table
-
-
 def test_conllu_is_well_formed(trees: dict[str, list[conllu.TokenList]], folder: Path) -> None:
     assert [len(trees[split]) for split in SPLITS] == [2000, 160, 400]
     texts: list[str] = []
@@ -221,15 +215,6 @@ def test_test_text_holds_unseen_words_where_they_belong(
         assert 0.25 < withheld / counts.total() < 0.55
 
 
-def test_no_word_is_both_number_and_place(folder: Path) -> None:
-    rows = [line.split("\t") for line in lines(folder / "lexicon.tsv")]
-    numbers = {row[0] for row in rows if row[2] == "NUM"}
-    places = {row[0] for row in rows if "NameType=Geo" in row[3]}
-    others = {row[0] for row in rows if row[2] != "NUM" and "NameType=Geo" not in row[3]}
-    assert len(numbers) > 200 and len(places) > 100
-    assert not numbers & places and not (numbers | places) & others
-
-
 def test_agreement_probes_are_fair_and_balanced(folder: Path) -> None:
     train = Counter(word for line in lines(folder / "train.txt") for word in line.split())
     analyses: dict[str, list[list[str]]] = {}
@@ -303,26 +288,6 @@ def test_script_writes_the_bilingual_corpus(tmp_path: Path) -> None:
         assert "to copy in test: " in result.stdout
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
     assert len(lines(tmp_path / "a" / "train.en")) == len(lines(tmp_path / "a" / "train.fr")) == 200
-
-
-def test_script_prints_errors_of_the_bilingual_corpus_without_a_trace(tmp_path: Path) -> None:
-    result = run_script("--out", str(tmp_path / "new"), "--bilingual", "--sentences", "199")
-    assert result.returncode == 2 and not (tmp_path / "new").exists()
-    assert "make_corpus: error: --sentences 199: too few; the bilingual corpus needs" in result.stderr
-    (tmp_path / "taken").write_text("mine")
-    result = run_script("--out", str(tmp_path / "taken"), "--bilingual", "--sentences", "200")
-    assert result.returncode == 2 and "make_corpus: error: cannot write the corpus into" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_an_output_folder_that_is_a_file_is_refused(corpus: Corpus, tmp_path: Path) -> None:
-    path = tmp_path / "taken"
-    path.write_text("mine")
-    with pytest.raises(DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"):
-        write_corpus(corpus, path)
-    with pytest.raises(DataError, match="Not a directory"):
-        write_corpus(corpus, path / "below")
-    assert path.read_text() == "mine"
 
 
 def test_a_full_disk_leaves_no_half_file(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

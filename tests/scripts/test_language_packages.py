@@ -21,6 +21,7 @@ def run(root: Path, texts: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script), str(texts), code], capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_what_it_prints(tmp_path: Path, root: Path) -> None:
     if missing := [name for source in ("wordfreq", "simplemma") for name in SOURCES[source].missing("fr")]:
         pytest.skip(f"not installed: pip install {' '.join(missing)}")

@@ -90,14 +90,6 @@ def test_pairs_and_facts(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_the_seed_decides(run: Run) -> None:
-    def made(*arguments: object) -> bytes:
-        assert run(*arguments) == 0
-        return b"".join(path.read_bytes() for path in sorted(run.out.iterdir()))
-
-    assert made() == made("--seed", 1) != made("--seed", 2)
-
-
 def test_no_string_is_in_a_text_or_twice(run: Run) -> None:
     """All numbers of two and three digits are taken, also inside words, and in gzip files."""
     packed = run.place / "more.gz"

@@ -64,6 +64,7 @@ def test_only_words_outside_the_dictionary(run: Run) -> None:
     assert run.out.read_text(encoding="utf-8") == "two deux see grenz\n.\n"
 
 
+@pytest.mark.slow
 def test_what_fairseq_prints_of_a_softmax_transformer(
     run: Run, shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
