@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from evidence_world import EvidenceWorld
 from llrnn_command import checkpoint as checkpoint
 from llrnn_command import llrnn as llrnn
 from nbest_lists import Write
@@ -84,13 +83,10 @@ def changed(checkpoint: Path, tmp_path: Path) -> Change:
     return run
 
 
-@pytest.fixture(scope="session")
-def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
+@pytest.fixture
+def evidence_model(evidence_models: dict[str, Path]) -> Path:
     """A translation model, with the prior `lexical` of the world of evidence."""
-    place = evidence.place / "cli-model"
-    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
-    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
-    return place / "checkpoint_last.pt"
+    return evidence_models["lexical"]
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shell import Shell
 from small_corpus import Done, Llrnn
-from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
 
@@ -27,9 +25,7 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
     return run
 
 
-@pytest.fixture(scope="session")
-def checkpoint(shell: Shell, world: World) -> Path:
-    """A model that fairseq-train trained in the tiny world."""
-    place = world.place / "cli-model"
-    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
-    return place / "checkpoint_best.pt"
+@pytest.fixture
+def checkpoint(trained: Path) -> Path:
+    """The model of the tiny world."""
+    return trained / "checkpoint_best.pt"
