@@ -144,13 +144,6 @@ def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
     assert found == 6
 
 
-def test_a_source_that_offers_nothing(explain: Explain) -> None:
-    words = sentence_of(explain("--json", "--source", "el tahc", "le chat Zoé"))["words"]
-    assert [w["token"] for w in words] == ["le", "chat", "<unk>", "</s>"]
-    assert all((w["slots"], w["slot"]) == ([], None) for w in words)
-    assert "slot" not in explain("--source", "el tahc", "le chat").out
-
-
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
@@ -180,13 +173,6 @@ def test_the_table(explain: Explain) -> None:
     assert labels == ["attends to", "evidence", "slot", "slots", "predicted", "expected", "its features", "strongest"]
     row = lines[at].split()
     assert float(row[1]) == pytest.approx(words[2]["p"], rel=0.006)
-
-
-def test_escape_sequences_in_strings_are_not_obeyed(explain: Explain) -> None:
-    done = explain("--top", 99, "--source", "el \x1b[31m12", "le \x1b[31m12")
-    assert done.code == 0
-    assert "\x1b" not in done.out + done.err
-    assert "\\x1b[31m12 #2 copies " in done.out
 
 
 # ---- notes ----------------------------------------------------------------------------------------------------------

@@ -7,14 +7,12 @@ import re
 import shutil
 from pathlib import Path
 
-import positions
 import pytest
 import torch
 from shell import Result, Shell, assert_says
-from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
+from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.prior import Prior
 
@@ -107,19 +105,6 @@ def test_train_resume_evaluate_generate_and_explain(
     assert len(re.findall(r"^H-\d+\t", generated.out, re.MULTILINE)) == len(world.text("test1"))
 
 
-def test_a_penalty_leads_back_to_the_general_model(world: World, built: tuple[Path, str]) -> None:
-    """Where the adaptor is zero, the model is its background, normalised."""
-    setting = build([*world.train_args(), "--prior", str(built[0])])
-    with torch.no_grad():
-        setting.model.decoder.head.output.weight.zero_()
-        setting.model.decoder.head.output.bias.zero_()
-        previous = torch.tensor([[2, 5, 9, 7]])
-        found = setting.model.eval().get_normalized_probs(setting.model(previous), log_probs=True)
-        background = setting.model.decoder.head.background
-        expected = torch.stack([background.log_weights(s)[0] for s in positions.states(background, previous)])
-    torch.testing.assert_close(found[0], expected.log_softmax(-1))
-
-
 # ---- what a user can get wrong --------------------------------------------------------------------------------------
 
 
@@ -147,30 +132,12 @@ def test_bad_options(
     assert not (tmp_path / "prior").exists()
 
 
-def test_another_prior_than_that_of_its_training(shell: Shell, world: World, general: Path, tmp_path: Path) -> None:
-    background = f"model({general}, prior={world.prior('softmax')})"
-    given = arguments(world, general, "--background", background, "--out", tmp_path / "prior")
-    assert_is_said(shell.run("llrnn", *given, code=2), "the prior was made for another dictionary than")
-
-
 def test_a_model_of_other_words_is_warned_of(shell: Shell, general: Path, tmp_path: Path) -> None:
     words = ["chien", "roi", *(f"word{i}" for i in range(10))]
     (tmp_path / "dict.txt").write_text("".join(f"{word} 9\n" for word in words), encoding="utf-8")
     given = ["--dict", tmp_path / "dict.txt", "--top-words", 5, "--background", f"model:{general}"]
     said = shell.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
     assert re.search(r"warning: the background's model knows 2 of the 12 words of --dict, and \d+ others", said)
-
-
-def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
-    broken = tmp_path / "prior"
-    shutil.copytree(built[0], broken)
-    checkpoint = broken / "model" / "checkpoint.pt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
-    with pytest.raises(PriorError, match=r"model/checkpoint.pt is not the one that the prior was built with"):
-        Prior.load(broken)
-    shutil.rmtree(broken / "model")
-    with pytest.raises(PriorError, match=r"expected the model's file model/checkpoint.pt, found none"):
-        Prior.load(broken)
 
 
 def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path) -> None:
@@ -187,8 +154,3 @@ def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, 
         "error: the model that is the prior's background: ",
         f"{checkpoint}: refused: expected a checkpoint that fairseq saved, found a damaged one",
     )
-
-
-def test_only_the_plugin_can_build_it(built: tuple[Path, str]) -> None:
-    with pytest.raises(PriorError, match="a model, which only fairseq can build"):
-        Prior.load(built[0]).background()

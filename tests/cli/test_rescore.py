@@ -72,12 +72,6 @@ def test_other_formats(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: P
     assert forced.error.startswith(f"{nbest}, line 1: expected `id ||| hypothesis ||| … ||| total`")
 
 
-def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
-    done = shell.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
-    assert len(done.out.splitlines()) == 2 and done.out.endswith("un roi tient bien\n")
-    assert done.err.splitlines()[0] == "score        weight  unknown words"
-
-
 def test_sentences_that_are_missing(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
     source = write("source", "a\n" * 5)
     nbest = write("nbest", '{"id": 3, "hypotheses": []}\n{"id": 1, "hypotheses": [{"text": "le roi", "score": -1}]}\n')
@@ -230,22 +224,3 @@ def test_hypotheses_that_a_model_cannot_score(
     assert lines_of(out)[0] == "bien"
     penalties = [line for line in lines_of(reranked) if f"llrnn_reverse={-10_000 / math.log(2):.6f}" in line]
     assert len(penalties) == 3
-
-
-def test_terms_that_models_do_not_read(
-    llrnn: Llrnn, write: Write, forward: Path, reverse: Path, tmp_path: Path
-) -> None:
-    nbest = write("nbest", "S-0\tneib\nH-0\t-1\tbien\nH-0\t-2\tle chat\n")
-    reranked = []
-    for name, source in (("alone", "neib"), ("with", "neib\tneib => bien")):
-        done = llrnn(
-            "rescore", "--path", forward, "--reverse-path", reverse, "--source", write(f"{name}.src", source),
-            "--nbest", nbest, "--out", tmp_path / name, "--nbest-out", tmp_path / f"{name}.nbest",
-        )  # fmt: skip
-        assert done.code == 0
-        reranked.append(lines_of(tmp_path / f"{name}.nbest"))
-    assert reranked[0] == reranked[1]
-    assert but_counts(done.err) == (
-        f"note: model: 2 of 2 hypotheses of {nbest} have a source with terms behind a tab, which the model does not "
-        "read; it read the sentence alone\n"
-    )

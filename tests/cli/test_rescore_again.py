@@ -61,6 +61,7 @@ def test_a_stopped_run_goes_on(
 # ---- where data and prior are ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_data_and_prior_that_went_elsewhere(
     llrnn: Llrnn, write: Write, forward: Path, reverse: Path, checkpoint: Path, translation: TranslationWorld,
     world: World, tmp_path: Path,

@@ -124,12 +124,6 @@ def test_smoothing_spreads_over_all_words_alike_whatever_the_background(world: W
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-8)
 
 
-def test_the_mean_over_sentences(world: World) -> None:
-    setting = build([*world.train_args(), "--sentence-avg"])
-    sample = batch(setting.task.dictionary, world.text("test1"))
-    assert setting.criterion(setting.model, sample)[1] == 8
-
-
 def test_a_penalty_pulls_towards_the_background(shell: Shell, world: World) -> None:
     def last(*options: object) -> dict[str, float]:
         return shell.run("fairseq-train", *world.train_args(), "--max-epoch", 2, *options).json_lines("valid")[-1]

@@ -9,7 +9,6 @@ from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
 from same_training import assert_same_training
 from shell import TRUSTING, Result, Shell
 from tiny_world import EVERY_SENTENCE, build
-from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import OptionError
 
@@ -46,6 +45,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
 
 
+@pytest.mark.slow
 def test_validation_on_the_training_text_too(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) -> None:
     """It is the text as it is, and training is the same without it."""
     shares = ["--evidence-dropout", 0.6, "--invented-evidence", 0.5, "--max-tokens", 512, "--max-epoch", 2]
@@ -115,15 +115,6 @@ def test_translations_hold_the_real_strings(
     assert {i: one[0][1] for i, one in typed.hypotheses().items()} == written
 
 
-def test_empty_lines_and_lines_without_a_known_word(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
-) -> None:
-    for name, options in (("lstm", []), ("transformer", ["--buffer-size", 4, "--batch-size", 4])):
-        typed = evidence.interactive(shell, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
-        assert sorted(typed.hypotheses()) == [0, 1, 2, 3]
-        assert typed.printed("S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
-
-
 def test_binary_data_lose_unknown_words_and_say_so_once(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
@@ -162,6 +153,7 @@ def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
         assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
     plain = evidence.generate(shell, path, "--beam", 3, "--nbest", 3)
@@ -270,23 +262,3 @@ def test_what_a_search_refuses(
     for path, options, message in cases:
         result = evidence.generate(shell, path, *options, code=None)
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
-
-
-def test_a_language_model_of_fairseq_is_refused(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
-) -> None:
-    """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
-    data = tmp_path / "data"
-    data.mkdir()
-    for place in evidence.raw.iterdir():
-        (data / place.name).write_bytes(place.read_bytes())
-    text = evidence.place / "train.tgt"
-    shell.run(
-        "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
-        evidence.data / "dict.tgt.txt", "--destdir", data,
-    )  # fmt: skip
-    language_model = ["--lm-path", train_stock_lm(shell, data, tmp_path)]
-    arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
-    result = shell.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
-    assert "--lm-path: not supported with a prior that has evidence" in result.err
-    assert result.code != 0 and "Traceback" not in result.err

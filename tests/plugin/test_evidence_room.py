@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from evidence_world import MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
 from shell import Shell, run_script, script
 from tiny_world import EVERY_SENTENCE
@@ -65,6 +66,7 @@ def test_parts_of_the_data_are_counted_once_each(shell: Shell, evidence: Evidenc
         assert without_room(sources, f"{{}} of the {len(sources)} train (part {part} of 2) sources") in found.out
 
 
+@pytest.mark.slow
 def test_a_search_over_typed_text_counts_until_its_end(
     evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:

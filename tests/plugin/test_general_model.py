@@ -1,6 +1,5 @@
 """A trained language model as a background, ours and fairseq's (plugin/models/frozen_lm.py)."""
 
-import gzip
 import shutil
 from pathlib import Path
 
@@ -106,25 +105,12 @@ def test_as_a_background_it_obeys_the_laws(arch: str, general: dict[str, Path], 
     check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model))
 
 
-def test_it_is_frozen(general: dict[str, Path], world: World, tmp_path: Path) -> None:
-    symbols, allowed = own_words(world)
-    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
-    assert not model.model.training and not any(p.requires_grad for p in model.model.parameters())
-
-
 def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
     symbols, allowed = own_words(world)
     files = find_model_files(str(general["lstm_lm"]), RECORDED)
     shared = compare_words(files, symbols, allowed)
     ordinary = int(allowed.sum()) - 2
     assert (shared.in_both, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
-
-
-def test_a_string_outside_our_dictionary_is_unknown(general: dict[str, Path], world: World, tmp_path: Path) -> None:
-    symbols, allowed = own_words(world)
-    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
-    outside = torch.tensor([[symbols.index("</s>"), len(symbols) + 3]])
-    torch.testing.assert_close(model(outside, last=True), model(ids(symbols, "<unk>"), last=True))
 
 
 def test_more_tokens_than_it_can_read(general: dict[str, Path], world: World, tmp_path: Path) -> None:
@@ -166,28 +152,6 @@ def test_a_model_that_predicts_something_else(
     path = changed(general["lstm_lm"], tmp_path / "changed.pt", **{option: value})
     with pytest.raises(DataError, match=said):
         find_model_files(str(path), RECORDED)
-
-
-def test_a_dictionary_that_is_no_text(general: dict[str, Path], world: World, tmp_path: Path) -> None:
-    files = kept(general["llrnn_lm"], tmp_path)
-    with files.paths["dict.txt"].open("ab") as file:
-        file.write(b"\xff 1\n")
-    with pytest.raises(PriorError, match="dict.txt.*expected UTF-8"):
-        load_general_model(files, *own_words(world))
-    files.paths["dict.txt"].write_bytes(gzip.compress(b"le 1\n"))
-    with pytest.raises(PriorError, match="dict.txt: expected text, found a compressed file; unpack it"):
-        load_general_model(files, *own_words(world))
-
-
-def test_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
-        find_model_files(str(tmp_path / "nowhere.pt"), RECORDED)
-    (tmp_path / "text.pt").write_text("no checkpoint")
-    with pytest.raises(DataError, match="text.pt: expected a checkpoint, found a text; give the .pt file"):
-        find_model_files(str(tmp_path / "text.pt"), RECORDED)
-    (tmp_path / "bytes.pt").write_bytes(b"\0\1 no checkpoint")
-    with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
-        find_model_files(str(tmp_path / "bytes.pt"), RECORDED)
 
 
 def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:

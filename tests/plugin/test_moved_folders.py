@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.loading import Places, prior_folder, prior_of_state, take_places
+from fairseq_llrnn.plugin.compat.loading import Places, prior_of_state, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
 from fairseq_llrnn.prior.directory import FINGERPRINT, read_description
@@ -70,10 +69,6 @@ def test_a_place_is_seen_from_here_and_from_the_checkpoint(tmp_path: Path, monke
     assert list(map(str, places_of("data", None, "a.pt"))) == ["data"]
 
 
-def test_a_list_in_the_place_of_a_folder_is_a_name_that_nothing_has() -> None:
-    assert prior_folder(OmegaConf.create(["x"]), "data") == "['x']"
-
-
 def test_nothing_is_said_where_nothing_moved(project: Path, take: Take, caplog: pytest.LogCaptureFixture) -> None:
     expected = str(project / "data-bin"), str(project / "data-bin" / "prior")
     assert take(project, project / "checkpoints" / "best.pt") == expected
@@ -122,19 +117,6 @@ def test_what_is_nowhere_is_said_with_the_places(project: Path, take: Take, tmp_
     said = str(error.value)
     assert said.startswith(f"{path} was trained with the prior 'data-bin/prior', but there is none seen from here (nor")
     assert "project/data-bin/prior (another prior)" in said and said.endswith("; give its folder with --prior DIR")
-
-
-def test_what_is_damaged_is_said_among_the_places(project: Path, take: Take, tmp_path: Path) -> None:
-    path = project / "checkpoints" / "best.pt"
-    dictionary = project / "data-bin" / "dict.txt"
-    words = dictionary.read_bytes()
-    dictionary.write_bytes(b"\xff 1\n")
-    with pytest.raises(OptionError, match=r"project/data-bin \(a damaged dictionary\)"):
-        take(tmp_path, path)
-    dictionary.write_bytes(words)
-    (project / "data-bin" / "prior" / "prior.json").write_text("{", encoding="utf-8")
-    with pytest.raises(OptionError, match=r"project/data-bin/prior \(a damaged prior\)"):
-        take(tmp_path, path)
 
 
 def test_a_command_without_a_prior_says_where_it_looked_for_that_of_the_model(

@@ -14,7 +14,6 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from omegaconf import OmegaConf
-from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
@@ -203,12 +202,6 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str)
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
-    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
-    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
-    assert_same_training(tmp_path / "checkpoint_last.pt", model)
-
-
 def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     """Bits of a text of known words are those of fairseq-eval-lm; unknown words are spelled, or not."""
     text = "\n".join(world.text("test")) + "\n"
@@ -244,16 +237,6 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"
 
 
-def test_a_text_in_a_file(shell: Shell, model: Path, tmp_path: Path) -> None:
-    text = "le chat xyzzy voit\n\nla mer\n"
-    (tmp_path / "text").write_text(text)
-    (tmp_path / "empty").write_text("")
-    score = ("llrnn", "score", "--path", model, "--open", "--json")
-    assert shell.run(*score, tmp_path / "text").out == shell.run(*score, "-", stdin=text).out
-    for name, said in (("empty", "expected a text, found none in "), ("none", "No such file")):
-        assert said in shell.run(*score, tmp_path / name, code=2).err
-
-
 def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
     """As many rows as lines, which sum to the score of the text; an empty line is the end of a sentence."""
     strange = "le chat xyzzy voit\n\n  la\tmer \n"
@@ -271,15 +254,6 @@ def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
     assert sum(float(row[2]) for row in rows) == pytest.approx(scored["bits"], abs=1e-4)
     assert sum(float(row[1]) for row in rows) == pytest.approx(-math.log(2) * scored["bits"], abs=1e-4)
     assert scored["empty_lines"] == 1
-
-
-def test_lines_without_a_word_have_no_bits_a_word(shell: Shell, model: Path) -> None:
-    score = ("llrnn", "score", "--path", model)
-    scored = json.loads(shell.run(*score, "--json", stdin="\n\n").out)
-    assert (scored["words"], scored["bits_per_word"], scored["empty_lines"]) == (0, None, 2)
-    assert scored["bits_per_character"] == scored["bits_per_token"] == scored["bits"] / 2
-    table = shell.run(*score, stdin="\n\n").out
-    assert "bits per character" in table and "bits per word" not in table
 
 
 def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,18 +382,3 @@ def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: P
     assert nats / math.log(2) == pytest.approx(scored["bits"] - scored["spelling_bits"], rel=1e-4)
     unknown = explained["words"][2]
     assert unknown["token"] == "<unk>" and any(name.startswith("Open:") for name in unknown["features"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--set", "open_vocabulary.types=0"], "--set open_vocabulary.types: expected a number of at least 1, found 0"),
-        (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
-        (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),
-    ],
-)
-def test_options_that_do_not_go_together(
-    options: list[object], message: str, shell: Shell, world: World, tmp_path: Path
-) -> None:
-    command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
-    assert message in shell.run(*command, *options, code=2).err

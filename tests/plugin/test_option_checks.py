@@ -6,9 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import torch
 from shell import Shell, assert_says
-from tiny_world import World, build, read_checkpoint
+from tiny_world import World, build
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
@@ -139,14 +138,6 @@ def test_options_of_bleu(option: str, value: str, message: str) -> None:
         bleu_parser().parse_args(["data", *TRAINING, f"--eval-bleu-{option}", value])
 
 
-@pytest.mark.parametrize(
-    "value", ["{}", '{"beam": 2, "max_len_a": 1, "lenpen": 0.5, "sampling": true}', '{"lm_path": null}']
-)
-def test_options_that_bleu_has(value: str) -> None:
-    options = ["--eval-bleu", "--eval-bleu-args", value, "--eval-bleu-detok", "moses"]
-    bleu_parser().parse_args(["data", *TRAINING, *options, "--eval-bleu-detok-args", '{"moses_no_escape": true}'])
-
-
 def bleu_parser() -> ArgumentParser:
     from fairseq.dataclass.utils import gen_parser_from_dataclass
     from fairseq.tasks.translation import TranslationConfig
@@ -174,10 +165,6 @@ def test_an_option_that_stands_alone_is_said_to(tmp_path: Path) -> None:
 def test_names_that_fairseq_completes_are_not_looked_for(options: list[str]) -> None:
     """It opens model-s.pt, or model-s_part0.pt."""
     assert parser(False).parse_args(["--path", "model.pt", *options]).path == "model.pt"
-
-
-def test_places_that_only_fairseq_knows_are_not_looked_for() -> None:
-    parser(False).parse_args(["--path", "s3://models/a.pt|s3://models/b.pt"])
 
 
 def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,16 +218,6 @@ def test_a_best_metric_that_no_validation_has(
     assert not list(tmp_path.glob("*.pt")) and '"epoch": 1' not in done.out
 
 
-def test_a_best_metric_that_a_validation_has(shell: Shell, world: World, tmp_path: Path) -> None:
-    """The look at it changes nothing of the training."""
-    weights = []
-    for metric in ("nats_VERB", "loss"):
-        arguments = [*world.train_args(save_dir=tmp_path / metric), BEST, metric, "--max-epoch", 1]
-        shell.run("fairseq-train", *arguments)
-        weights.append(read_checkpoint(tmp_path / metric / "checkpoint_best.pt")["model"])
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-
-
 def test_a_best_metric_that_is_a_search_s(shell: Shell, translation: TranslationWorld) -> None:
     arguments = [*translation.train_args(), BEST, "bleu", "--max-update", 1]
     done = shell.run("fairseq-train", *arguments, code=None)
@@ -253,16 +230,6 @@ def test_a_beam_wider_than_the_dictionary(world: World) -> None:
     setting = build(world.train_args())
     with pytest.raises(OptionError, match=r"--beam 1000000: expected at most the [\d,]+ words of the dictionary"):
         setting.task.build_generator([setting.model], GenerationConfig(beam=1_000_000))
-
-
-def test_an_alignment_of_a_language_model(world: World) -> None:
-    from fairseq.dataclass.configs import GenerationConfig
-
-    setting = build(world.train_args())
-    with pytest.raises(
-        OptionError, match="^--print-alignment: expected a model with attention on a source, found none"
-    ):
-        setting.task.build_generator([setting.model], GenerationConfig(print_alignment="hard"))
 
 
 @pytest.mark.parametrize(
@@ -299,11 +266,6 @@ def test_options_of_evidence_that_there_is_none_of(options: str, translation: Tr
         task.load_dataset("train", combine=True)
 
 
-def test_no_evidence_is_none(translation: TranslationWorld) -> None:
-    task = build([*translation.train_args(), "--evidence-dropout", "0", "--invented-evidence", "0"]).task
-    task.load_dataset("train", combine=True)
-
-
 def test_a_norm_without_a_penalty(world: World) -> None:
     norm = [*world.train_args(), "--adaptor-norm", "1"]
     with pytest.raises(
@@ -311,13 +273,3 @@ def test_a_norm_without_a_penalty(world: World) -> None:
     ):
         build(norm)
     build([*norm, "--adaptor-penalty", "0.1"])
-
-
-def test_fairseq_s_parser_is_the_one_that_is_checked() -> None:
-    from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
-
-    made = ArgumentParser()
-    made.add_argument("--beam", type=int)
-    LLRNNLanguageModelingTask.add_args(made)
-    with pytest.raises(OptionError, match="--beam: expected a number of at least 1, found 0"):
-        made.parse_args(["data", "--beam", "0"])

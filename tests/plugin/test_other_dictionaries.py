@@ -2,7 +2,6 @@
 training is still there to say so (plugin/compat/dictionaries.py)."""
 
 import shutil
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,19 +122,6 @@ def test_the_same_words_are_not(generate: Generate, models: dict[str, Path], tmp
     assert "P-0\t" in told.out
 
 
-def test_interactive_looks_too(shell: Shell, models: dict[str, Path], translation: TranslationWorld) -> None:
-    path = f"{models['ours']}:{models['tgt']}"
-    result = shell.run("fairseq-interactive", *translation.task_args(), "--path", path, stdin="el tahc\n", code=None)
-    assert_says(result, f"{models['tgt']}: expected a model over the words of the data at hand")
-
-
-def test_a_folder_beside_the_command(generate: Generate, folders: Path, recorded: Callable[..., Path]) -> None:
-    """What the training called it is looked for from where the command runs."""
-    path = recorded(data="tgt")
-    assert_says(generate(path, code=None, cwd=folders), f"{path}: expected a model", ": tgt/dict.tgt.txt, line 1 has")
-    assert "P-0\t" in generate(path, cwd=path.parent).out
-
-
 def test_a_model_of_the_other_direction(
     generate: Generate, recorded: Callable[..., Path], translation: TranslationWorld
 ) -> None:
@@ -159,24 +145,6 @@ def test_where_nothing_can_be_said(generate: Generate, recorded: Callable[..., P
     assert "P-0\t" in generate(path).out
     (bare / "dict.tgt.txt").write_text("one 1\n", encoding="utf-8")  # of another size: not the one of the training
     assert "P-0\t" in generate(path).out
-
-
-def test_an_older_checkpoint(generate: Generate, models: dict[str, Path], tmp_path: Path) -> None:
-    """With its options in one namespace."""
-    state = read_checkpoint(models["tgt"])
-    options: dict[str, Any] = {}
-    for part in state["cfg"].values():
-        options |= vars(part) if isinstance(part, Namespace) else part if isinstance(part, dict) else {}
-    options = {name: value for name, value in options.items() if name not in ("_name", "post_process")}
-    state["args"] = Namespace(**options | {"arch": "transformer", "task": "translation", "criterion": "cross_entropy"})
-    state["cfg"] = None
-    torch.save(state, tmp_path / "older.pt")
-    assert_says(generate(tmp_path / "older.pt", code=None), f"{tmp_path}/older.pt: expected a model over the words")
-
-
-def test_a_checkpoint_that_is_missing(generate: Generate, models: dict[str, Path], tmp_path: Path) -> None:
-    result = generate(models["ours"], tmp_path / "absent.pt", code=None)
-    assert_says(result, "--path: expected checkpoints", f"{tmp_path}/absent.pt")
 
 
 def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:

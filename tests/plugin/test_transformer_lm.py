@@ -11,7 +11,7 @@ import torch
 from every_kind import TRANSFORMER
 from model_checks import assert_every_weight_has_a_gradient
 from same_training import resumed_as_whole
-from shell import Shell, assert_says
+from shell import Shell
 from tiny_grammar import grammar
 from tiny_world import (
     EVERY_SENTENCE,
@@ -191,6 +191,7 @@ def test_training_resumes_and_every_command_reads_it(
     assert_every_command_reads_it(shell, world, "prior", tmp_path / "whole" / "checkpoint_last.pt", last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prior, options",
     [
@@ -234,10 +235,3 @@ def test_what_stands_beside_it(
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build(arguments(world, *options))
-
-
-def test_a_command_refuses_in_one_line(shell: Shell, world: World) -> None:
-    said = shell.run("fairseq-train", *arguments(world, "--decoder-ffn-embed-dim", -1), code=None)
-    assert_says(said, "--decoder-ffn-embed-dim -1: expected a number of at least 1")
-    translating = [*world.task_args(prior="separate"), *TRANSFORMER, *TRAINING, "--no-save", TIED]
-    assert_says(shell.run("fairseq-train", *translating, code=None), "--tie-features: expected the same features")
