@@ -257,6 +257,30 @@ def test_a_signal_is_heard_after_an_import_that_catches_everything(
     assert capsys.readouterr().err == "llrnn: interrupted\n"
 
 
+AT_IMPORT = """
+import atexit, importlib.abc, signal, sys
+from fairseq_llrnn.cli import main
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+main.MOST_DELAY = float(sys.argv[2])
+atexit.register(print, "tidied")
+sys.exit(main.main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize(("module", "most_delay"), [("numpy.core.getlimits", 0), ("numpy.ma", 1000)])
+def test_a_signal_while_numpy_is_imported(module: str, most_delay: int, root: Path) -> None:
+    """Where the exception was lost, or left half of numpy."""
+    given = [module, str(most_delay), "prior", "--dict", "none", "--out", "none"]
+    done = subprocess.run([sys.executable, "-c", AT_IMPORT, *given], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "llrnn: interrupted\n", "tidied\n")
+
+
 def test_a_signal_that_is_ignored_stays_so(command: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(args: argparse.Namespace) -> int:
         signal.raise_signal(signal.SIGHUP)

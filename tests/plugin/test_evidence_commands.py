@@ -77,21 +77,6 @@ def test_training_on_text_and_validation(
     assert again.json_lines("valid")[-1]["valid_nll_loss"] == pytest.approx(valid["valid_nll_loss"], abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--bf16-products"],
-        ["--memory-efficient-fp16"],
-        ["--tie-features", "--decoder-embed-dim", "16"],
-        ["--adaptor-penalty", "0.01", "--encoder-bidirectional", "--reverse-source"],
-    ],
-    ids=lambda options: options[0],
-)
-def test_variants_train(shell: Shell, evidence: EvidenceWorld, options: list[str]) -> None:
-    trained = shell.run("fairseq-train", *evidence.train_args(raw=True), "--max-tokens", 512, *ONCE, *options)
-    assert trained.json_lines("valid")[-1]["valid_nats"] < 3.6
-
-
 # ---- the real strings -----------------------------------------------------------------------------------------------
 
 

@@ -13,11 +13,11 @@ from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
-from fairseq_llrnn.plugin.models.frozen_lm import compare_words, find_model_files, load_general_model
+from fairseq_llrnn.plugin.models.frozen_lm import find_model_files, load_general_model
 from fairseq_llrnn.prior.model_files import ModelFiles
 from fairseq_llrnn.testing import check_background
 
@@ -105,14 +105,6 @@ def test_as_a_background_it_obeys_the_laws(arch: str, general: dict[str, Path], 
     check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model))
 
 
-def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
-    symbols, allowed = own_words(world)
-    files = find_model_files(str(general["lstm_lm"]), RECORDED)
-    shared = compare_words(files, symbols, allowed)
-    ordinary = int(allowed.sum()) - 2
-    assert (shared.in_both, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
-
-
 def test_more_tokens_than_it_can_read(general: dict[str, Path], world: World, tmp_path: Path) -> None:
     symbols, allowed = own_words(world)
     model = load_general_model(kept(general["transformer_lm"], tmp_path), symbols, allowed)
@@ -163,10 +155,3 @@ def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tm
         find_model_files(str(path), Places(options="{} of --background model(…)"), 1.0)
     found = find_model_files(str(path), Places(data=str(moved), options="{} of --background model(…)"))
     assert found.identity == find_model_files(str(path), Places(data=str(data))).identity
-
-
-def test_a_dictionary_without_a_word_of_ours(general: dict[str, Path], tmp_path: Path) -> None:
-    files = kept(general["lstm_lm"], tmp_path)
-    symbols = ("<s>", "<pad>", "</s>", "<unk>", "house", "tree")
-    with pytest.raises(PriorError, match="expected a model over words of the dictionary, found none among its"):
-        load_general_model(files, symbols, np.ones(6, dtype=bool))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from shell import ROOT, Result, Shell
+from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, MODEL, USER_DIR, World, read_checkpoint
 from translation_world import SIZES, TranslationWorld
 
@@ -358,15 +358,6 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
 
 
 @pytest.mark.parametrize(
-    ("command", "option"), [("train", "--beam"), ("generate", "--max-epoch"), ("eval-lm", "--max-epoch")]
-)
-def test_an_option_of_another_command(command: str, option: str, shell: Shell, world: World, model: Path) -> None:
-    path = [] if command == "train" else ["--path", model]
-    done = shell.run("llrnn", command, world.data, *path, option, 3, code=2)
-    fails(done, f"llrnn {command}: error: unrecognized arguments: {option} 3; llrnn {command} --help shows what there")
-
-
-@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--arch"], "argument --arch/-a: expected one argument"),
@@ -539,38 +530,10 @@ def test_what_a_checkpoint_says_is_no_other_option(shell: Shell, world: World, m
     assert not (tmp_path / "touched").exists()
 
 
-# ---- fairseq's own commands, where something is missing -------------------------------------------------------------
-
-WITHOUT = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-sys.argv[0] = "fairseq-" + sys.argv[0]
-runpy.run_module("fairseq_cli." + sys.argv[0].partition("-")[2].replace("-", "_"), run_name="__main__")
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "last"),
-    [
-        (["eval-lm"], "KeyError: \"'_name'\""),
-        (["train", "--arch", "llrnn_lm"], "argument --arch/-a: invalid choice: 'llrnn_lm'"),
-    ],
-)
-def test_what_fairseq_says_without_our_folder_is_in_the_notes(
-    words: list[str], last: str, beside_fairseq: Shell, world: World, model: Path
-) -> None:
-    """It runs no code of ours then."""
-    path = ["--path", str(model)] if words[0] == "eval-lm" else []
-    done = beside_fairseq.run("python", "-c", WITHOUT, words[0], world.data, *words[1:], *path, "--cpu", code=None)
-    assert done.code != 0 and last in done.err.splitlines()[-1]
-    notes = (ROOT / "docs" / "fairseq-notes.md").read_text(encoding="utf-8")
-    assert last in notes
-
-
 # ---- help -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["train", "interactive"])
 def test_help_is_short_and_all_of_it_is_fairseqs(command: str, shell: Shell) -> None:
     short = shell.run("llrnn", command, "data", "--help").out
     assert len(short.splitlines()) < 50

@@ -69,12 +69,6 @@ def test_a_place_is_seen_from_here_and_from_the_checkpoint(tmp_path: Path, monke
     assert list(map(str, places_of("data", None, "a.pt"))) == ["data"]
 
 
-def test_nothing_is_said_where_nothing_moved(project: Path, take: Take, caplog: pytest.LogCaptureFixture) -> None:
-    expected = str(project / "data-bin"), str(project / "data-bin" / "prior")
-    assert take(project, project / "checkpoints" / "best.pt") == expected
-    assert not caplog.records
-
-
 def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     moved = tmp_path / "elsewhere" / "renamed"
     moved.parent.mkdir()

@@ -122,14 +122,6 @@ def test_the_same_words_are_not(generate: Generate, models: dict[str, Path], tmp
     assert "P-0\t" in told.out
 
 
-def test_a_model_of_the_other_direction(
-    generate: Generate, recorded: Callable[..., Path], translation: TranslationWorld
-) -> None:
-    """Where the sizes are the same, the dictionaries of both sides are compared with each other's."""
-    path = recorded(source_lang="tgt", target_lang="src", data=str(translation.data))
-    assert_says(generate(path, code=None), f"dictionary: {translation.data}/dict.tgt.txt, line ")
-
-
 def test_where_nothing_can_be_said(generate: Generate, recorded: Callable[..., Path], folders: Path) -> None:
     """The folder is gone, says no languages, or holds what is no dictionary; options that are none."""
     bare = folders / "bare"

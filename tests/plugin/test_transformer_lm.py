@@ -26,7 +26,6 @@ from tiny_world import (
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
@@ -95,12 +94,6 @@ def test_where_it_normalises(world: World, norm: list[str]) -> None:
         assert each.square().mean().sqrt().item() == pytest.approx(1.0, abs=0.25)
 
 
-def test_tied_features_are_one_table(world: World) -> None:
-    head = build(arguments(world, TIED)).model.decoder.head
-    assert head.embedding.weight is head.output.weight
-    assert build(arguments(world)).model.decoder.head.embedding.weight is not head.output.weight
-
-
 @pytest.mark.parametrize(
     "arch, sizes",
     [
@@ -139,16 +132,6 @@ def test_every_weight_is_trained(world: World) -> None:
         setting = build(arguments(world, *options))
         setting.criterion(setting.model.train(), batch(setting.task.dictionary, world.text("train")))[0].backward()
         assert_every_weight_has_a_gradient(setting)
-
-
-def test_bfloat16_products_are_close(world: World) -> None:
-    losses = []
-    for options in ([], ["--bf16-products"]):
-        setting = randomised(arguments(world, "--dropout", "0", *options), scale=0.3)
-        setting.model.train()
-        losses.append(setting.criterion(setting.model, batch(setting.task.dictionary, world.text("valid")))[0].item())
-    assert (losses[0] != losses[1]) == bfloat16_on("cpu")
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------

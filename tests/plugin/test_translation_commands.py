@@ -22,7 +22,6 @@ VARIANTS = {
         "separate",
         ["--attention", "none", "--reverse-source", "--context-every-step", "--cell", "gru", "--bf16-products"],
     ),
-    "transformer": ("llrnn_transformer", "prior", ["--lr", "0.003"]),
     "lexical translations": ("llrnn_transformer", "lexical", ["--lr", "0.003", "--label-smoothing", "0.1"]),
     "transformer over features": ("llrnn_transformer", "prior", ["--lr", "0.003", "--feature-input", "--tie-features"]),
 }
