@@ -233,21 +233,6 @@ def examples(*several: tuple[str, str]) -> list:
     return [recombine.read_example(words.split(), funql.parse(form)) for words, form in several]
 
 
-def test_a_names_symbols_are_gathered_and_numbered_again() -> None:
-    (read,) = examples(("is river0 state0 state1 or what", "answer ( exclude ( state1 , state0 ) )"))
-    assert [str(word) for word in read.words] == ["is", "river|state", "state", "or", "what"]
-    assert recombine.written(read.words, read.form) == (
-        "is river0 state0 state1 or what".split(),
-        "answer ( exclude ( state1 , state0 ) )".split(),
-    )
-    swapped = (read.words[2], read.words[1])
-    assert recombine.written(swapped, read.form) == (
-        "state0 river0 state1".split(),
-        "answer ( exclude ( state0 , state1 ) )".split(),
-    )
-    assert recombine.written(read.words[:2], read.form) is None  # a name that the question lacks
-
-
 def test_a_phrase_is_the_words_that_say_a_part_and_nothing_else() -> None:
     several = [
         (f"what states border {name}", f"answer ( state ( next_to_2 ( {form} ) ) )")
@@ -275,19 +260,6 @@ def test_new_pairs_are_put_together_from_parts_that_fit() -> None:
     assert all(recognise.derives(RULES, form.split()) for _, form in new)
     assert not any("border the" in words or "border usa" in words for words, _ in new)
     assert new == recombine.recombined(known, RULES, 50, "ibm1")
-
-
-def test_members_of_lists_keep_their_places() -> None:
-    several = [
-        (
-            f"what states border {one} and contain {other}",
-            f"answer ( intersection ( next_to_2 ( {one} ) , loc_1 ( {other} ) ) )",
-        )
-        for one, other in [("state0", "city0"), ("state0", "river0"), ("usa", "city0"), ("usa", "river0")]
-    ]
-    recombiner = recombine.Recombiner(recombine.with_phrases(examples(*several), "ibm1"), RULES, 1)
-    forms = {str(new.form) for e in recombiner.examples * 50 if (new := recombiner._exchanged(e)) is not None}
-    assert forms and all("next_to_2" in form.partition(", loc_1")[0] for form in forms)
 
 
 def test_rare_words_read_as_unknown_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,15 +94,3 @@ cfg = OmegaConf.create({part: {"_name": name} for part, name in names.items()})
 add_defaults(cfg)
 print(cfg.task.max_slots, cfg.model.cell, cfg.criterion.adaptor_norm, cfg.optimizer.adam_eps)"""
     assert python(program) == "16 lstm 2.0 1e-08"
-
-
-def test_a_module_that_does_not_register_its_name_is_told(python: RunPython) -> None:
-    program = """
-from fairseq.models import register_model
-from fairseq_llrnn.plugin.announced import announce, find_model
-announce(register_model, "fairseq_llrnn.errors", "nobody")
-try:
-    find_model("nobody")
-except RuntimeError as error:
-    print(error)"""
-    assert python(program) == "fairseq_llrnn.errors was announced to register 'nobody', and does not"

@@ -8,7 +8,6 @@ import pytest
 import torch
 from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
-from fairseq.data import Dictionary
 from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, evaluated, randomised
@@ -16,11 +15,9 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.search.columns import SearchSession, StepColumns
 from fairseq_llrnn.plugin.search.generator import (
     AligningColumnGenerator,
     ColumnGenerator,
-    ColumnSearch,
     choose_generator,
 )
 from fairseq_llrnn.prior.prior import Prior
@@ -224,20 +221,6 @@ def test_translations_as_long_as_their_sources(translation: TranslationWorld) ->
             torch.testing.assert_close(one["positional_scores"], other["positional_scores"], atol=1e-4, rtol=0)
 
 
-def test_what_cannot_end_does_not_end_at_the_length_of_its_source() -> None:
-    dictionary = Dictionary()
-    inner = LengthConstrainedBeamSearch(dictionary, 1, 0, 1, 0)
-    inner.set_src_lengths(torch.tensor([1]))
-    session = SearchSession(longest=2)
-    session.columns = StepColumns(torch.arange(len(dictionary)).expand(2, -1), step=None)  # type: ignore[arg-type]
-    lprobs = torch.full((1, 2, len(dictionary)), -math.inf)
-    lprobs[0, 1, dictionary.eos()] = -0.5
-    scores = torch.tensor([[[-1.0], [-2.0]]])
-    values, tokens, beams = ColumnSearch(inner, session).step(1, lprobs, scores, torch.zeros(2, 2))
-    assert (values[0, 0], tokens[0, 0], beams[0, 0]) == (-2.0, dictionary.eos(), 1)
-    assert values[0, 1:].isneginf().all()
-
-
 @pytest.mark.parametrize("bigrams", [False, True])
 def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWorld, bigrams: bool) -> None:
     prior = Prior.load(translation.data / "prior")
@@ -245,13 +228,6 @@ def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWor
     setting = evaluated(translation.train_args(), chain if bigrams else with_grammar(prior), scale=0.3)
     lines = LINES if bigrams else ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien", "la mer"]
     assert_steps_agree(setting, pairs(setting.task, lines))
-
-
-def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
-    setting = evaluated(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")), scale=0.3)
-    found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
-    assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
-    assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
 
 
 # ---- training and search agree --------------------------------------------------------------------------------------

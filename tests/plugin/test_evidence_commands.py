@@ -176,13 +176,6 @@ def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: 
         assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
 
 
-def test_constraints(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
-    sources = ["el tahc Zoé 12\tZoé 12\tvert", "1,000 quark\tquark"]
-    found = evidence.interactive(shell, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
-    [(_, first)], [(_, second)] = found.hypotheses()[0], found.hypotheses()[1]
-    assert "Zoé 12" in first and "vert" in first.split() and "quark" in second.split()
-
-
 def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     """Probabilities are averaged, word by word; what a stock model says of <unk> is shared by unknown words."""
     alone = {
