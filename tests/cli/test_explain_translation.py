@@ -274,6 +274,14 @@ def test_more_words_than_the_model_takes(explain: Explain, model: str) -> None:
 NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
 
 
+def test_a_file_or_folder_as_source_is_said(explain: Explain, tmp_path: Path) -> None:
+    (path := tmp_path / "text").write_text("el\n", encoding="utf-8")
+    said = "the words to translate, though it is a file; give its lines one by one, in quotes"
+    assert explain("--source", path).err.splitlines()[0] == f"note: {str(path)!r} is explained as {said}"
+    said = "a sentence, though it is a folder; --data and --prior name folders"
+    assert explain("--source", tmp_path).err.splitlines()[0] == f"note: {str(tmp_path)!r} is explained as {said}"
+
+
 @pytest.mark.parametrize(
     "part, name", [("model", "lstm"), ("task", "translation"), ("task", "llrnn_language_modeling")]
 )

@@ -383,6 +383,15 @@ def test_a_users_error_comes_before_a_full_disk(
 CLOSED = "llrnn: error: the output cannot be written: stdout is closed; redirect it to a file, a pipe or /dev/null\n"
 
 
+def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: Streams) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise PermissionError(13, "Permission denied", "table.tsv")
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == 1
+    assert capsys.readouterr().err == "llrnn: error: table.tsv: Permission denied\n"
+
+
 @pytest.mark.parametrize(("redirected", "said"), [("> /dev/full", FULL), (">&-", CLOSED)])
 @pytest.mark.parametrize("command", ["user-dir", "--help", "completion bash"])
 def test_as_a_shell_redirects_it(command: str, redirected: str, said: str, root: Path) -> None:

@@ -128,6 +128,13 @@ def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
 ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or translations"
 
 
+def test_text_without_capitals(prior: Run, data: Path) -> None:
+    (data / "dict.en.txt").write_text("the 3\nbob 1\n", encoding="utf-8")
+    assert prior("--evidence", "names").err == (
+        "note: no word of the source dictionary is a name: names need a text with capitals\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -179,6 +186,14 @@ def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
     assert prior("--evidence", "names").error == f"{expected}none; give it as source_dictionary"
     assert prior("--evidence", "names", "--set", f"source_dictionary={data / 'dict.en.txt'}").error.startswith(
         f"--set source_dictionary {data / 'dict.en.txt'}: cannot be read"
+    )
+
+
+def test_a_source_dictionary_that_is_not_the_bitext_s(prior: Run, data: Path) -> None:
+    options = ("--evidence", "names", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
+    assert prior(*options, "--set", f"source_dictionary={data / 'dict.fr.txt'}").error == (
+        f"source_dictionary {data / 'dict.fr.txt'}: expected the words of the source side of --lexical-translation, "
+        "found others; leave it out"
     )
 
 

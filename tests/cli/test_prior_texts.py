@@ -103,3 +103,11 @@ def test_the_share_of_unknown_words(
     assert says.format(f"--count-text {tmp_path / 'a.txt'}") in done.err if says else "outside" not in done.err
     glued = "punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it"
     assert caplog.text.count(glued) == text.count("chat.")
+
+
+def test_a_foreign_treebank_is_no_test_of_guesses(build: Callable[..., Done], tmp_path: Path) -> None:
+    words = "ev kedi köpek masa kapı pencere kitap ağaç çiçek güneş ay deniz".split()
+    (tmp_path / "a.conllu").write_text(treebank([words, ["le"]]), encoding="utf-8")
+    done = build("--conllu", tmp_path / "a.conllu", "--set", "words.guess=on")
+    assert done.code == 0 and "are known to" in done.err and "POS" not in done.out and "right" not in done.out
+    assert "guesses: not tested, because a source may be of another language (see the warning)\n" in done.out

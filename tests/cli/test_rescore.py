@@ -72,6 +72,12 @@ def test_other_formats(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: P
     assert forced.error.startswith(f"{nbest}, line 1: expected `id ||| hypothesis ||| … ||| total`")
 
 
+def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
+    done = shell.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
+    assert len(done.out.splitlines()) == 2 and done.out.endswith("un roi tient bien\n")
+    assert done.err.splitlines()[0] == "score        weight  unknown words"
+
+
 def test_sentences_that_are_missing(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
     source = write("source", "a\n" * 5)
     nbest = write("nbest", '{"id": 3, "hypotheses": []}\n{"id": 1, "hypotheses": [{"text": "le roi", "score": -1}]}\n')

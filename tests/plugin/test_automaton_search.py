@@ -230,6 +230,13 @@ def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWor
     assert_steps_agree(setting, pairs(setting.task, lines))
 
 
+def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
+    setting = evaluated(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")), scale=0.3)
+    found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
+    assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
+    assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
+
+
 # ---- training and search agree --------------------------------------------------------------------------------------
 
 

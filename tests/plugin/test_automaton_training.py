@@ -78,6 +78,17 @@ def test_sentences_without_probability_are_left_out(world: World) -> None:
     setting.criterion(setting.model, batch(setting.task.dictionary, LINES))
 
 
+def test_a_batch_of_nothing_but_such_sentences(world: World) -> None:
+    from fairseq.logging import metrics
+
+    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior")), on_zero="skip"))
+    loss, size, log = setting.criterion(setting.model, batch(setting.task.dictionary, ["la rose", "un roi"]))
+    assert (loss.item(), size) == (0.0, 0)
+    with metrics.aggregate(new_root=True) as found:
+        setting.criterion.reduce_metrics([log])
+    assert found["loss"].avg == 0.0
+
+
 def check(setting: Setting, lines: list[str]) -> None:
     dictionary = setting.task.dictionary
     targets = [dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).long() for line in lines]

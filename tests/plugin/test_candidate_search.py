@@ -113,6 +113,21 @@ def test_diverse_beams_know_sentences_by_their_rows(evidence: EvidenceWorld, pri
     assert_same_hypotheses(found)
 
 
+def test_diverse_beams_of_a_language_model_know_sentences_by_their_rows(world: World) -> None:
+    """The same in fairseq's own generator."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    setting = evaluated(world.train_args(), scale=0.3)
+    start = {"src_tokens": torch.full((2, 1), 2), "src_lengths": torch.ones(2)}
+    found = []
+    for ids in ([0, 1], [5, 6]):
+        options = GenerationConfig(beam=4, diverse_beam_groups=2, max_len_b=9)
+        generator = setting.task.build_generator([setting.model], options)
+        sample = {"net_input": start, "id": torch.tensor(ids)}
+        found.append(setting.task.inference_step(generator, [setting.model], sample))
+    assert_same_hypotheses(found)
+
+
 def test_who_searches_over_what(world: World) -> None:
     from argparse import Namespace
 

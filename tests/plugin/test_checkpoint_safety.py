@@ -157,6 +157,12 @@ def test_a_console_script_from_nothing_refuses_it_too(world: World, tmp_path: Pa
     assert_refused(result, path, "refused", "nothing of it was executed", "mkdir")
 
 
+def test_the_default_restore_file_is_read_no_less_carefully(shell: Shell, world: World, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint_last.pt"
+    write_zip(path)
+    assert_refused(shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), code=1), path, "refused")
+
+
 @pytest.fixture
 def load() -> Iterator[Callable[[str], object]]:
     """fairseq's function, as our tasks use it."""
@@ -325,6 +331,13 @@ def test_a_training_goes_on_with_the_kinds_of_before(found: Exception, said: str
     cfg = argparse.Namespace(finetune_from_model=None, restore_file="b/c.pt", save_dir="a")
     with pytest.raises(OptionError, match=said), explained_start(cfg):
         raise found
+
+
+def test_errors_of_fairseqs_own_stay(tmp_path: Path) -> None:
+    cfg = argparse.Namespace(finetune_from_model=None, restore_file="checkpoint_last.pt")
+    for error in (AssertionError("a bug"), KeyError("model")):
+        with pytest.raises(type(error)), explained_start(cfg):
+            raise error
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from evidence_world import UNKNOWN, EvidenceWorld
 from same_training import assert_same_training
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, build
+from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import OptionError
 
@@ -186,3 +187,23 @@ def test_what_a_search_refuses(
     for path, options, message in cases:
         result = evidence.generate(shell, path, *options, code=None)
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
+
+
+def test_a_language_model_of_fairseq_is_refused(
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for place in evidence.raw.iterdir():
+        (data / place.name).write_bytes(place.read_bytes())
+    text = evidence.place / "train.tgt"
+    shell.run(
+        "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
+        evidence.data / "dict.tgt.txt", "--destdir", data,
+    )  # fmt: skip
+    language_model = ["--lm-path", train_stock_lm(shell, data, tmp_path)]
+    arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
+    result = shell.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
+    assert "--lm-path: not supported with a prior that has evidence" in result.err
+    assert result.code != 0 and "Traceback" not in result.err

@@ -159,6 +159,21 @@ def cross_fitted(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest
     return place / "prior"
 
 
+def test_a_text_is_as_wide_as_its_batch(evidence: EvidenceWorld, cross_fitted: Path) -> None:
+    """That --required-seq-len-multiple makes wider: the loss is that of the batch as it was."""
+    losses = []
+    for multiple in (1, 7):
+        arguments = [*evidence.train_args(), "--prior", cross_fitted, "--required-seq-len-multiple", multiple]
+        setting = build([*arguments, "--invented-evidence", "0.9"])
+        setting.task.load_dataset("train", combine=True)
+        data = setting.task.dataset("train")
+        batch = data.collater([data[i] for i in range(5)])
+        width = batch["target"].size(1)
+        assert width % multiple == 0 and batch["text"].size(1) >= width
+        losses.append(setting.criterion(setting.model.train(), batch)[0].item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_changed_targets_are_trained_by_the_n_grams_that_lack_their_text(
     evidence: EvidenceWorld, cross_fitted: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from shell import Shell
 from tiny_world import World
+from translation_world import TranslationWorld
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,15 @@ def test_every_command_accepts_the_folder(shell: Shell, world: World, exported: 
     assert first.out.splitlines()[-1] == second.out.splitlines()[-1]
     typed = shell.run("llrnn", "interactive", "--path", exported, "--beam", 2, "--max-len-b", 5, "--cpu", stdin="le\n")
     assert "H-0" in typed.out and "warning" not in typed.err
+
+
+def test_a_translation_model(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+    shell.run("fairseq-train", *translation.train_args("llrnn_lstm", save_dir=tmp_path / "m"), "--max-epoch", 1)
+    shell.run("llrnn", "export", tmp_path / "m" / "checkpoint_last.pt", tmp_path / "model")
+    arguments = ("--beam", 2, "--max-len-b", 5, "--cpu")
+    source = translation.source("valid")[0]
+    typed = shell.run("llrnn", "interactive", "--path", tmp_path / "model", *arguments, stdin=f"{source}\n")
+    assert "H-0" in typed.out
 
 
 def test_an_exported_folder_is_replaced_and_no_other(shell: Shell, trained: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A trained language model as a background, ours and fairseq's (plugin/models/frozen_lm.py)."""
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
@@ -144,6 +145,17 @@ def test_a_model_that_predicts_something_else(
     path = changed(general["lstm_lm"], tmp_path / "changed.pt", **{option: value})
     with pytest.raises(DataError, match=said):
         find_model_files(str(path), RECORDED)
+
+
+def test_a_dictionary_that_is_no_text(general: dict[str, Path], world: World, tmp_path: Path) -> None:
+    files = kept(general["llrnn_lm"], tmp_path)
+    with files.paths["dict.txt"].open("ab") as file:
+        file.write(b"\xff 1\n")
+    with pytest.raises(PriorError, match="dict.txt.*expected UTF-8"):
+        load_general_model(files, *own_words(world))
+    files.paths["dict.txt"].write_bytes(gzip.compress(b"le 1\n"))
+    with pytest.raises(PriorError, match="dict.txt: expected text, found a compressed file; unpack it"):
+        load_general_model(files, *own_words(world))
 
 
 def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:

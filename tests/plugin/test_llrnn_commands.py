@@ -165,6 +165,19 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert re.search(r"perplexity \S+ \((the )?best so far", worse[2])
 
 
+def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: World) -> None:
+    done = shell.run(
+        "llrnn", "train", world.data, *SMALL, "--max-epoch", 1, "--no-save", "--batch-size", 32, "--log-interval", 2,
+        "--validate-interval-updates", 2, "--valid-subset", "valid,test",
+    )  # fmt: skip
+    _, batch, other, again, valid, another, whole, best, numbers = told(done)
+    assert re.fullmatch(r"epoch 1: batch 2 of 4, loss \S+, perplexity \S+", batch) and "batch 4 of 4" in again
+    assert other.startswith("epoch 1: test loss ") and another.startswith("epoch 1: test loss ")
+    assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(the best so far\)", valid)
+    assert re.match(r"epoch 1: train loss \S+, valid loss \S+, perplexity ", whole)
+    assert best == "best epoch  1 of 1" and numbers.startswith("valid       loss ")
+
+
 def test_the_best_epoch_is_that_of_checkpoint_best(tmp_path: Path) -> None:
     """Of validations within an epoch, fairseq looks at those alone after which it saves."""
     from fairseq_llrnn.plugin.command_lines import Report
@@ -338,6 +351,14 @@ MISSPELT = {
 }
 
 
+def test_a_stop_before_anything_is_saved(tmp_path: Path) -> None:
+    from fairseq_llrnn.plugin.command_lines import Report
+
+    assert Report(tmp_path, "loss", "", "").stopped() == (
+        "stopped; nothing was saved yet, the same command begins anew (--save-interval-updates N saves more often)"
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "joined", "bare"), [*((command, True, False) for command in COMMANDS), ("train", False, True)]
 )
@@ -495,6 +516,14 @@ def test_a_language_model_draws_or_continues_sentences(
         assert sentence.split()[:2] == text[number].split()[:2]
     for done in (drawn, same, continued):
         assert "BLEU" not in done.out and not lines(done, "T-")
+
+
+@pytest.mark.parametrize("words", [[], ["--prefix-size", "3"], ["--prefix-size", "3", "--beam", "2"]])
+def test_a_language_model_in_blocks_of_the_text(words: list[str], shell: Shell, world: World, model: Path) -> None:
+    """A block may begin with the end of a sentence, and have several in what is forced."""
+    blocks = ["--sample-break-mode", "none", "--tokens-per-sample", "5", "--max-len-b", "12", "--cpu"]
+    done = shell.run("llrnn", "generate", world.data, "--path", model, "--gen-subset", "test", *blocks, *words)
+    assert len(lines(done, "H-")) > len(world.text("test")) and "Traceback" not in done.err
 
 
 def test_a_translator_and_data_of_one_language(shell: Shell, world: World, translator: Path) -> None:

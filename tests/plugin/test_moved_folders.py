@@ -113,6 +113,19 @@ def test_what_is_nowhere_is_said_with_the_places(project: Path, take: Take, tmp_
     assert "project/data-bin/prior (another prior)" in said and said.endswith("; give its folder with --prior DIR")
 
 
+def test_what_is_damaged_is_said_among_the_places(project: Path, take: Take, tmp_path: Path) -> None:
+    path = project / "checkpoints" / "best.pt"
+    dictionary = project / "data-bin" / "dict.txt"
+    words = dictionary.read_bytes()
+    dictionary.write_bytes(b"\xff 1\n")
+    with pytest.raises(OptionError, match=r"project/data-bin \(a damaged dictionary\)"):
+        take(tmp_path, path)
+    dictionary.write_bytes(words)
+    (project / "data-bin" / "prior" / "prior.json").write_text("{", encoding="utf-8")
+    with pytest.raises(OptionError, match=r"project/data-bin/prior \(a damaged prior\)"):
+        take(tmp_path, path)
+
+
 def test_a_command_without_a_prior_says_where_it_looked_for_that_of_the_model(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

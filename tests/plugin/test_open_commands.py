@@ -256,6 +256,15 @@ def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
     assert scored["empty_lines"] == 1
 
 
+def test_lines_without_a_word_have_no_bits_a_word(shell: Shell, model: Path) -> None:
+    score = ("llrnn", "score", "--path", model)
+    scored = json.loads(shell.run(*score, "--json", stdin="\n\n").out)
+    assert (scored["words"], scored["bits_per_word"], scored["empty_lines"]) == (0, None, 2)
+    assert scored["bits_per_character"] == scored["bits_per_token"] == scored["bits"] / 2
+    table = shell.run(*score, stdin="\n\n").out
+    assert "bits per character" in table and "bits per word" not in table
+
+
 def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stops the sums; among the lines it stands in its place, whatever batch the others are of."""
     scorer = TextScorer.__new__(TextScorer)
@@ -382,3 +391,18 @@ def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: P
     assert nats / math.log(2) == pytest.approx(scored["bits"] - scored["spelling_bits"], rel=1e-4)
     unknown = explained["words"][2]
     assert unknown["token"] == "<unk>" and any(name.startswith("Open:") for name in unknown["features"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "open_vocabulary.types=0"], "--set open_vocabulary.types: expected a number of at least 1, found 0"),
+        (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
+        (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[object], message: str, shell: Shell, world: World, tmp_path: Path
+) -> None:
+    command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
+    assert message in shell.run(*command, *options, code=2).err

@@ -2,6 +2,7 @@
 training is still there to say so (plugin/compat/dictionaries.py)."""
 
 import shutil
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,13 @@ def test_the_same_words_are_not(generate: Generate, models: dict[str, Path], tmp
     assert "P-0\t" in told.out
 
 
+def test_a_folder_beside_the_command(generate: Generate, folders: Path, recorded: Callable[..., Path]) -> None:
+    """What the training called it is looked for from where the command runs."""
+    path = recorded(data="tgt")
+    assert_says(generate(path, code=None, cwd=folders), f"{path}: expected a model", ": tgt/dict.tgt.txt, line 1 has")
+    assert "P-0\t" in generate(path, cwd=path.parent).out
+
+
 def test_where_nothing_can_be_said(generate: Generate, recorded: Callable[..., Path], folders: Path) -> None:
     """The folder is gone, says no languages, or holds what is no dictionary; options that are none."""
     bare = folders / "bare"
@@ -137,6 +145,19 @@ def test_where_nothing_can_be_said(generate: Generate, recorded: Callable[..., P
     assert "P-0\t" in generate(path).out
     (bare / "dict.tgt.txt").write_text("one 1\n", encoding="utf-8")  # of another size: not the one of the training
     assert "P-0\t" in generate(path).out
+
+
+def test_an_older_checkpoint(generate: Generate, models: dict[str, Path], tmp_path: Path) -> None:
+    """With its options in one namespace."""
+    state = read_checkpoint(models["tgt"])
+    options: dict[str, Any] = {}
+    for part in state["cfg"].values():
+        options |= vars(part) if isinstance(part, Namespace) else part if isinstance(part, dict) else {}
+    options = {name: value for name, value in options.items() if name not in ("_name", "post_process")}
+    state["args"] = Namespace(**options | {"arch": "transformer", "task": "translation", "criterion": "cross_entropy"})
+    state["cfg"] = None
+    torch.save(state, tmp_path / "older.pt")
+    assert_says(generate(tmp_path / "older.pt", code=None), f"{tmp_path}/older.pt: expected a model over the words")
 
 
 def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:

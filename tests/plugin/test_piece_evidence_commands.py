@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from evidence_world import KNOWN, MAPPED, UNKNOWN, EvidenceWorld
+from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
 from example_modules import SCRIPTS, load
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
@@ -133,6 +133,13 @@ def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
     sources, targets = pieces.world.text("test", "src"), pieces.world.text("test", "tgt")
     found = load_scorer(str(pieces.checkpoint), 400).score(sources, targets)
     assert found == pytest.approx([reference.nats()[number] for number in range(len(targets))], abs=2e-3)
+
+
+def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> None:
+    printed = pieces.generate("--score-reference").printed("T")
+    targets = [words_of(text, pieces.convention) for [text] in printed.values()]
+    number = next(i for i, words in enumerate(targets) if NOT_OFFERED in words)
+    assert NOT_OFFERED not in pieces.generate().printed("T")[number][0].split()
 
 
 @pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)

@@ -138,3 +138,12 @@ def test_short_products_leave_out_cudnn_attention_and_nothing_else(
     finally:
         backends.enable_cudnn_sdp(before)
         backends.enable_flash_sdp(True)
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_products_that_are_short_already_stay_so(trains: bool) -> None:
+    """Those of --amp: the network is a part of what it makes short."""
+    network, one = SimpleNamespace(bf16_products=False, training=trains), torch.ones(1, 1)
+    with torch.autocast("cpu", torch.bfloat16), log_linear_decoder.short_products(network, one) as short:
+        assert not short
+        assert (one @ one).dtype == torch.bfloat16

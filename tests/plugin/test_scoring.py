@@ -233,6 +233,14 @@ def test_a_checkpoint_of_another_task(checkpoints: dict[str, Path], changed: Cha
     )
 
 
+def test_a_model_that_begins_with_bos(trained: Path, changed: Change) -> None:
+    def change(state: dict[str, Any]) -> None:
+        state["cfg"]["task"]["add_bos_token"] = True
+
+    path = changed(trained / "checkpoint_best.pt", change)
+    assert "a model that was trained with --add-bos-token cannot score; use another one" in str(failure(path))
+
+
 def test_data_or_prior_that_went_elsewhere(
     checkpoints: dict[str, Path], translation: TranslationWorld, changed: Change, tmp_path: Path
 ) -> None:

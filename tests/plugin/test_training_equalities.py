@@ -206,9 +206,24 @@ def test_patience_with_other_options_after_its_end(shell: Shell, world: World, t
     assert after("--patience", 2) == [4, 5, 6]
 
 
+def test_patience_of_two_trainings_in_one_process(shell: Shell, world: World, tmp_path: Path) -> None:
+    arguments = [*world.train_args(save_dir=tmp_path), *WAITING, "--patience", 1]
+    assert epochs(shell.run("python", "-c", TWICE, tmp_path, *arguments)) == [1, 2, 1, 2]
+
+
 @pytest.mark.parametrize("progress", [None, [], {}, {"patience": 3}, {"patience": {"best": "x", "num_runs": 1}}])
 def test_progress_that_is_none_is_as_of_a_checkpoint_of_before(progress: object) -> None:
     """A checkpoint is a file of anybody."""
     assert resuming._numbers(progress, "patience", resuming.OF_PATIENCE) == {}
     sound = {"best": 2.5, "num_runs": 1}
     assert resuming._numbers({"patience": sound | {"more": "x"}}, "patience", resuming.OF_PATIENCE) == sound
+
+
+TWICE = """
+import sys
+from fairseq_cli.train import cli_main
+program, folder, *arguments = sys.argv
+for name in ("first", "second"):
+    sys.argv = [program, *arguments, "--save-dir", f"{folder}/{name}"]
+    cli_main()
+"""

@@ -50,6 +50,15 @@ def test_no_bitext_in_it(prior: Run, data: Path) -> None:
     )
 
 
+def test_several_language_pairs(prior: Run, data: Path) -> None:
+    for end in ("bin", "idx"):
+        for language, other in (("en", "de"), ("fr", "fr")):
+            shutil.copy(data / f"train.en-fr.{language}.{end}", data / f"train.de-fr.{other}.{end}")
+    assert prior().error == (
+        f"--lexical-translation {data}: expected one language pair, found de-fr, en-fr; give a folder with one of them"
+    )
+
+
 def test_a_dictionary_that_is_none_of_them(prior: Run, data: Path) -> None:
     other = data / "dict.other.txt"
     other.write_text("le 3\nla 2\nles 1\n", encoding="utf-8")
