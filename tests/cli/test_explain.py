@@ -207,6 +207,7 @@ def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str
     )
 
 
+@pytest.mark.slow
 def test_nothing_but_the_table_is_said(checkpoint: Path) -> None:
     """A real process: what fairseq logs when it is imported or loads a model stays out."""
     done = run_script(script("llrnn"), "explain", "--path", checkpoint, "le chat")
