@@ -2,8 +2,8 @@
 #
 #   make demo              a small corpus, two models, a table, a picture, a sentence explained
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
-#   make test              all tests, in two processes (WORKERS=4: in four)
-#   make test-all          those, and the slow ones: the loss in every precision, compiled with inductor (an hour)
+#   make test              all quick tests, in two processes (WORKERS=4: in four)
+#   make test-all          those, and the slow ones: pages of documentation, examples, full grids (an hour)
 #   make test-unit         those that neither start fairseq nor run an example
 #   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
 #   make lint              ruff and mypy
@@ -40,7 +40,7 @@ test: setup
 	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: test
-	pytest -n $(WORKERS) -m slow
+	pytest -n $(WORKERS) --dist loadfile -m slow
 
 test-unit: setup
 	pytest -n $(WORKERS) --dist loadfile -m unit

@@ -1,5 +1,7 @@
-"""README.md and the guides are run: every marked block, in order, one folder per page, as a reader would paste it."""
+"""README.md and the guides: their command lines are parsed, and in `make test-all` all marked blocks are run, in order,
+one folder per page, as a reader would paste them."""
 
+import argparse
 import re
 import shutil
 import sys
@@ -7,10 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from guide_pages import README, ROOT, Page, pages_to_run, read_page, reader_folder
+from guide_pages import README, ROOT, SYSTEMS, Page, command_lines, pages_to_run, read_page, reader_folder
 from shell import Shell, run_script
 
+from fairseq_llrnn.cli.main import FAIRSEQ, Parser, all_commands, load
+
 PAGES = pages_to_run()
+TEXTS = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(SYSTEMS.glob("*/README.md"))]
+BASH = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 Run = Callable[[Page], tuple[Path, str]]
 
 
@@ -55,11 +61,13 @@ def _run_blocks(page: Page, folder: Path, shell: Shell, commands: Mapping[str, s
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: "-".join((page.path.parent.name, page.path.stem)))
 def test_the_blocks_of_a_page_run_one_after_the_other(run_page: Run, page: Page) -> None:
     run_page(page)
 
 
+@pytest.mark.slow
 def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
     """Figures of what was counted to the digit, perplexities within five per cent."""
     said = run_page(read_page(README))[1]
@@ -75,10 +83,53 @@ def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
     assert "nats per word, perplexity" in said  # of llrnn explain
 
 
+def options_of_fairseq() -> set[str]:
+    """Those of its parsers and models, and of our plugins, as docs/options.md and the systems' pages have them."""
+    from fairseq import options
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+    from fairseq.models.lstm_lm import LSTMLanguageModel
+    from fairseq.models.transformer import TransformerModel
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks.translation import TranslationTask
+
+    parsers = [options.get_training_parser(), options.get_interactive_generation_parser()]
+    parsers += [options.get_eval_lm_parser(), options.get_preprocessing_parser()]
+    for kind in (TranslationTask, TransformerModel, LSTMLanguageModel):
+        parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
+        kind.add_args(parsers[-1])
+    for registry in REGISTRIES.values():
+        for config in [*registry["dataclass_registry"].values()]:  # more come while they are read
+            parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
+            gen_parser_from_dataclass(parsers[-1], config())
+    pages = [ROOT / "docs" / "options.md", *SYSTEMS.glob("*/*.md")]
+    documented = (name for page in pages for name in re.findall(r"--[a-z][\w-]*", page.read_text(encoding="utf-8")))
+    return {*documented, *(name for parser in parsers for name in parser._option_string_actions)}
+
+
+def test_every_command_line_of_a_page_is_one_that_is_parsed(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the parser of its sub-command; what fairseq parses has options that there are."""
+    known, read, wrong = options_of_fairseq(), 0, []
+    for page in TEXTS:
+        for words in (words for block in BASH.findall(page.read_text("utf-8")) for words in command_lines(block)):
+            read += 1
+            name = next((two for two in (" ".join(words[1:3]), words[1]) if two in all_commands()), None)
+            if words[0] != "llrnn" or name in FAIRSEQ:
+                given = {word.partition("=")[0] for word in words if re.match("--[a-z]", word)}
+                wrong += [(page.name, words, given - known)] if given - known else []
+                continue
+            try:
+                assert name is not None, f"{page}: {words}"
+                Parser(load(name)).parse_intermixed_args(words[1 + len(name.split()) :])
+            except SystemExit:
+                wrong.append((page.name, words, set(capsys.readouterr().err.splitlines())))
+    assert read > 100 and not wrong
+
+
 def test_the_first_page_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
+@pytest.mark.slow
 def test_translations_of_three_sentences_are_typed_and_printed(run_page: Run) -> None:
     said = run_page(read_page(ROOT / "docs" / "guides" / "translation.md"))[1]
     assert len(re.findall(r"^H-", said, re.MULTILINE)) == 3

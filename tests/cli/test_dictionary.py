@@ -92,13 +92,6 @@ def test_some_words_of_a_text(
     assert list(words(tmp_path)) == [*kept, "chats", "chattes", "porte", "tables"]
 
 
-def test_options(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
-    assert llrnn(*given, "--most", 1).code == 0
-    assert list(words(tmp_path))[4:] == ["chats"]
-    assert llrnn(*given, "--keep-case").code == 0
-    assert "Chattes" in words(tmp_path)
-
-
 def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def known(self: Wordfreq, code: str) -> Mapping[str, float]:
         return {"tables": 0.1, "Chats": 0.2, "cartables": 0.3}
@@ -146,54 +139,6 @@ def test_frequencies_in_lower_case(
     done = llrnn(*given, "--language", code, *options)
     assert done.code == 0 and list(words(tmp_path))[1:] == expected
     assert ("1 listed forms are left out: no list of frequencies" in done.err) == ("Hauses" in rows)
-
-
-def test_forms_that_are_no_words_are_noted(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
-    (tmp_path / "lexicon.tsv").write_text("chat\tchat\tX\t_\n9\tchat\tX\t_\nc'hat\tchat\tX\t_\n", encoding="utf-8")
-    done = llrnn(*given)
-    assert list(words(tmp_path))[4:] == ["c'hat"]
-    assert "note: 1 listed forms are left out: they are no words of letters ('9')" in done.err.splitlines()
-
-
-def test_files_that_only_llrnn_lexicon_once_read(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
-    (tmp_path / "fr.unimorph").write_text(
-        "".join("{1}\t{0}\tN;SG\n".format(*row.split("\t")) for row in LEXICON.splitlines()), encoding="utf-8"
-    )
-    assert llrnn(*given).code == 0
-    by_lexicon = words(tmp_path)
-    alone = [*given[:3], "--out", tmp_path / "dict.fr.txt"]
-    assert llrnn(*alone, "--unimorph", tmp_path / "fr.unimorph").code == 0
-    assert words(tmp_path) == by_lexicon
-    (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
-    (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
-    assert llrnn(*alone, "--hunspell", tmp_path / "fr.dic").code == 0
-    assert list(words(tmp_path))[4:] == ["chats", "porte"]
-    assert llrnn(*alone, "--language", "list").out.startswith("ar   Arabic ")
-
-
-def test_a_dictionary_of_hunspell(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
-    (tmp_path / "fr.aff").write_text("SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n", encoding="utf-8")
-    (tmp_path / "fr.dic").write_text("3\nporte/S\nChat/S\nmer/S\n", encoding="utf-8")
-    table = tmp_path / "fr.tsv"
-    made = ("lexicon", "--count-text", tmp_path / "train.fr", "--out", table, "--hunspell")
-    assert llrnn(*made, tmp_path / "fr.dic").code == 0
-    own = [*given[:3], "--out", tmp_path / "dict.fr.txt", "--lexicon", table]
-    assert llrnn(*own).code == 0
-    assert list(words(tmp_path))[4:] == ["chats", "porte"]
-    assert llrnn(*made, tmp_path / "fr.aff").error == (
-        f"--hunspell {tmp_path}/fr.aff: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found "
-        "another name; give both files"
-    )
-    table.write_text("casa\t_\tNOUN\t_\n", encoding="utf-8")
-    assert llrnn(*own).error == (
-        f"llrnn dictionary: expected lemmas of the text's words, found none: no form with a lemma in {table} is in the "
-        "text; give --conllu or --lexicon, or --language with a package that lists lemmas"
-    )
-    (tmp_path / "fr.aff").unlink()
-    assert llrnn(*made, tmp_path / "fr.dic").error == (
-        f"--hunspell {tmp_path}/fr.dic: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found no "
-        "fr.aff; give both files"
-    )
 
 
 def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:

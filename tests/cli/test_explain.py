@@ -24,10 +24,6 @@ def objects(done: Done) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_sentences_may_follow_options(explain: Explain) -> None:
-    assert objects(explain("le chat", "--json", "la mer")) == objects(explain("le chat", "la mer", "--json"))
-
-
 # ---- the figures ----------------------------------------------------------------------------------------------------
 
 
@@ -97,19 +93,6 @@ def test_the_table(explain: Explain) -> None:
     assert max(columns(line) for line in lines) <= WIDTH
 
 
-def test_many_features_are_summed_up(explain: Explain) -> None:
-    text = explain("--top", 1, "le chat").out
-    (first, *_) = objects(explain("--json", "le chat"))[0]["words"]
-    values = sorted(first["features"].values(), key=lambda value: -abs(value))
-    assert f"{sum(values[1:]):+.2f} in {len(values) - 1} more" in text
-
-
-def test_a_long_list_stays_within_the_terminal(explain: Explain) -> None:
-    done = explain("--top", 1000, "le chat voit")
-    assert done.code == 0
-    assert max(columns(line) for line in done.out.splitlines()) <= WIDTH
-
-
 def test_several_sentences_and_their_sum(explain: Explain) -> None:
     done = explain("le chat voit", "-", "la mer tient", stdin="un roi garde\nune rose perd")
     first_words = [line for line in done.out.splitlines() if line[:3] in ("le ", "un ", "une", "la ")]
@@ -120,17 +103,6 @@ def test_several_sentences_and_their_sum(explain: Explain) -> None:
         f"\nall 4 sentences: 12 words and 4 ends of sentence: {nats:.4f} nats per word, "
         f"perplexity {math.exp(nats):.2f}\n\n{LEGEND}\n"
     )
-
-
-def test_a_softmax_has_single_words_only(explain: Explain, shell: Shell, world: World, tmp_path: Path) -> None:
-    shell.run("fairseq-train", *world.train_args("softmax", tmp_path), "--max-epoch", 1)
-    path = tmp_path / "checkpoint_best.pt"
-    text = explain("le chat", path=path).out
-    assert "  expected" not in text
-    assert "  strongest" in text
-    (word, *_) = objects(explain("--json", "le chat", path=path))[0]["words"]
-    assert word["features"].keys() == {"TOPFORM:le"}
-    assert word["strongest"] == {}
 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
@@ -159,13 +131,6 @@ def test_what_is_no_sentence_is_said(explain: Explain, tmp_path: Path) -> None:
     words = "note: 2 sentences of one word each; put quotes around the words of a sentence\n"
     assert explain("le", "chat").err == words
     assert explain("le").err == explain("le chat", "la").err == ""
-
-
-def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
-    text = explain("le " + "anticonstitutionnellement" * 3).out
-    (line,) = (line for line in text.splitlines() if line.startswith("anti"))
-    assert "… (<unk>) " in line
-    assert columns(line) <= WIDTH
 
 
 def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
@@ -222,13 +187,6 @@ def test_what_makes_no_sense(explain: Explain, checkpoint: Path, arguments: list
     assert explain(*arguments).error == says.format(path=checkpoint)
 
 
-def test_symbols_that_are_no_words(explain: Explain) -> None:
-    done = explain("--json", "le </s> <pad> <unk>")
-    (sentence,) = objects(done)
-    assert [w["token"] for w in sentence["words"]] == ["le", "<unk>", "<unk>", "<unk>", "</s>"]
-    assert [line.split("'")[1] for line in done.err.splitlines()] == ["</s>", "<pad>"]
-
-
 def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str]) -> None:
     """On stdin, where the sentence before is still explained; and as an argument."""
     bad = "$'le \\xe9t\\xe9'"
@@ -249,6 +207,7 @@ def test_bytes_that_are_not_utf8(checkpoint: Path, quick_commands: dict[str, str
     )
 
 
+@pytest.mark.slow
 def test_nothing_but_the_table_is_said(checkpoint: Path) -> None:
     """A real process: what fairseq logs when it is imported or loads a model stays out."""
     done = run_script(script("llrnn"), "explain", "--path", checkpoint, "le chat")

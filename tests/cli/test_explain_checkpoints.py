@@ -1,6 +1,5 @@
 """`llrnn explain` and checkpoints whose data went elsewhere, or that cannot be used: one clear line for each."""
 
-import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from shell import Shell
 from small_corpus import Change, Explain
 from tiny_world import World
 
@@ -32,15 +30,6 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
     assert done.out == explain("le chat").out
 
 
-def test_data_without_words(explain: Explain, changed: Change, tmp_path: Path) -> None:
-    (empty := tmp_path / "data").mkdir()
-    path = changed(lambda state: state["cfg"]["task"].update(data=str(empty)))
-    assert explain("le", path=path).error == (
-        f"{path} was trained with the data folder {str(empty)!r}, but there is no dict.txt in it, seen from here "
-        "or from the checkpoint; give the folder with --data DATA-BIN"
-    )
-
-
 def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Change, tmp_path: Path) -> None:
     bare = tmp_path / "data"
     bare.mkdir()
@@ -59,26 +48,6 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     assert explain("--prior", copy, "le chat", path=path).out == explain("le chat").out
 
 
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        ("--data", "--data {}: expected the folder of fairseq-preprocess, found no dict.txt in it; give another one"),
-        (
-            "--prior",
-            "--prior {}: expected a prior (a directory with prior.json), found none; make one with `llrnn prior`",
-        ),
-    ],
-)
-def test_a_folder_that_is_none(explain: Explain, tmp_path: Path, option: str, says: str) -> None:
-    assert explain(option, tmp_path, "le").error == says.format(tmp_path)
-
-
-def test_another_prior(explain: Explain, world: World) -> None:
-    error = explain("--prior", world.prior("softmax"), "le").error
-    assert error.startswith("the checkpoint was trained with another prior")
-    assert error.endswith("give the prior of its training with --prior")
-
-
 def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("le 1\n", encoding="utf-8")
     error = explain("--data", tmp_path, "le").error
@@ -89,45 +58,11 @@ def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path
 # ---- checkpoints that cannot be used --------------------------------------------------------------------------------
 
 
-class Hostile:
-    """Its pickle would write a file."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (self.trace,))
-
-
 def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
     other = "a checkpoint, or a folder of `llrnn export`, found another folder"
     for path, expected in ((tmp_path / "nowhere.pt", "a checkpoint, found no such file"), (tmp_path, other)):
         error = f"--path {path}: expected {expected}; give the .pt file that training wrote"
         assert explain("le", path=path).error == error
-
-
-@pytest.mark.parametrize("keep", [0, 10, 0.3, 0.9])
-def test_a_checkpoint_cut_short(explain: Explain, checkpoint: Path, tmp_path: Path, keep: float) -> None:
-    whole = checkpoint.read_bytes()
-    path = tmp_path / "cut.pt"
-    path.write_bytes(whole[: int(keep * len(whole)) if keep < 1 else int(keep)])
-    error = explain("le", path=path).error
-    assert error.startswith(f"{path}: ")
-    assert "damaged" in error
-
-
-def test_a_hostile_checkpoint_is_refused_and_not_executed(explain: Explain, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    for path, write in (
-        (tmp_path / "zipped.pt", lambda p: torch.save({"model": Hostile(trace)}, p)),
-        (tmp_path / "plain.pt", lambda p: p.write_bytes(pickle.dumps({"model": Hostile(trace)}))),
-    ):
-        write(path)
-        assert explain("le", path=path).error.startswith(f"{path}: ")
-        assert not trace.exists()
-    assert (
-        "refused: expected a checkpoint of tensors and plain values" in explain("le", path=tmp_path / "zipped.pt").error
-    )
 
 
 @pytest.mark.parametrize("content", [[1, 2], {"model": {}}, {"a": 1}, torch.zeros(3), None, "text"])
@@ -141,29 +76,6 @@ def test_what_is_no_checkpoint(explain: Explain, tmp_path: Path, content: Any) -
             f"{path}: refused: expected a checkpoint that fairseq saved",
         )
     )
-
-
-def test_a_checkpoint_of_fairseqs_own_model(explain: Explain, shell: Shell, world: World, tmp_path: Path) -> None:
-    shell.run(
-        "fairseq-train", world.data, "--task", "language_modeling", "--arch", "lstm_lm", "--decoder-embed-dim", 8,
-        "--decoder-hidden-size", 8, "--decoder-out-embed-dim", 8, "--decoder-layers", 1, "--cpu", "--max-tokens", 256,
-        "--sample-break-mode", "eos", "--tokens-per-sample", 64, "--optimizer", "adam", "--lr", 0.01, "--max-update", 1,
-        "--num-workers", 0, "--save-dir", tmp_path, "--no-epoch-checkpoints",
-    )  # fmt: skip
-    path = tmp_path / "checkpoint_last.pt"
-    assert explain("le", path=path).error == (
-        f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
-        "found 'lstm_lm' of task 'language_modeling'; only a log-linear model has features to explain"
-    )
-
-
-def test_options_that_do_not_fit_the_weights(explain: Explain, changed: Change) -> None:
-    path = changed(lambda state: state["cfg"]["model"].update(decoder_hidden_size=17))
-    error = explain("le", path=path).error
-    assert error.startswith(
-        f"{path}: expected weights that fit the model which its options describe, found RuntimeError:"
-    )
-    assert error.endswith("use a whole checkpoint, saved by this version")
 
 
 @pytest.mark.parametrize(

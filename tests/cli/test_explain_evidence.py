@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from shell import Shell
 from small_corpus import Done
 from tiny_world import EVERY_SENTENCE
 
-from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.prior.prior import Prior
 
@@ -142,51 +140,6 @@ def test_the_whole_of_a_slots_score(evidence_model: Path) -> None:
         assert math.fsum(value for _, value in e.own_features) == pytest.approx(score, abs=1e-4)
         found += 1
     assert found == 6
-
-
-def test_a_source_that_offers_nothing(explain: Explain) -> None:
-    words = sentence_of(explain("--json", "--source", "el tahc", "le chat Zoé"))["words"]
-    assert [w["token"] for w in words] == ["le", "chat", "<unk>", "</s>"]
-    assert all((w["slots"], w["slot"]) == ([], None) for w in words)
-    assert "slot" not in explain("--source", "el tahc", "le chat").out
-
-
-# ---- the table ------------------------------------------------------------------------------------------------------
-
-
-def test_the_table(explain: Explain) -> None:
-    done = explain("--top", 3, "--source", SOURCE, TARGET)
-    assert done.code == 0
-    lines = done.out.splitlines()
-    assert max(columns(line) for line in lines) <= WIDTH
-    words = sentence_of(explain("--json", "--top", 3, "--source", SOURCE, TARGET))["words"]
-    slots = [" ".join(line.split()[1:]) for line in lines if line.startswith("  slot ")]
-    assert slots == [
-        "names: Karim (<unk>)", "numbers: 12", "names: Zoé #6 (<unk>) Zoé #8 (<unk>)", "mapped: 1,000", "mapped: 1,000",
-        "names: Zoé #6 (<unk>) Zoé #8 (<unk>)",
-    ]  # fmt: skip
-    blocks = re.findall(r"^  slots  .*(?:\n   +.*)*", done.out, re.MULTILINE)
-    assert len(blocks) == len(words)
-    for block, w in zip(blocks, words, strict=True):
-        items = re.findall(r"(\S+) (#\S+) (\w+) (\S+)→(\S+)", block)
-        assert [item[:3] for item in items] == [
-            (s["string"], ",".join(f"#{p}" for p in s["positions"]), s["kind"]) for s in w["slots"]
-        ]
-        for item, slot in zip(items, w["slots"], strict=True):
-            assert float(item[3]) == pytest.approx(slot["background"], rel=0.006)
-            assert float(item[4]) == pytest.approx(slot["p"], rel=0.006)
-    at = lines.index(next(line for line in lines if line.startswith("Karim ")))
-    labels = [line.split("  ")[1] for line in lines[at + 1 :] if line.startswith("  ") and line[2] != " "][:8]
-    assert labels == ["attends to", "evidence", "slot", "slots", "predicted", "expected", "its features", "strongest"]
-    row = lines[at].split()
-    assert float(row[1]) == pytest.approx(words[2]["p"], rel=0.006)
-
-
-def test_escape_sequences_in_strings_are_not_obeyed(explain: Explain) -> None:
-    done = explain("--top", 99, "--source", "el \x1b[31m12", "le \x1b[31m12")
-    assert done.code == 0
-    assert "\x1b" not in done.out + done.err
-    assert "\\x1b[31m12 #2 copies " in done.out
 
 
 # ---- notes ----------------------------------------------------------------------------------------------------------

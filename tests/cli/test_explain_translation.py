@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -217,14 +216,6 @@ def test_a_source_word_that_comes_twice_has_a_number(explain: Explain) -> None:
     assert max(columns(line) for line in text.splitlines()) <= WIDTH
 
 
-def test_several_translations_of_one_source(explain: Explain) -> None:
-    done = explain("--source", SOURCE, "le chat voit", "-", stdin="le chat\nla mer\n")
-    assert "\nall 3 sentences: 7 words and 3 ends of sentence: " in done.out
-    assert "translation (beam" not in done.out
-    sentences = objects(explain("--json", "--source", SOURCE, "le chat voit", "le chat", "la mer"))
-    assert [s["sentence"] for s in sentences] == ["le chat voit", "le chat", "la mer"]
-
-
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 
@@ -244,18 +235,6 @@ def test_words_outside_either_dictionary(explain: Explain) -> None:
     assert looked == [(1, "El", "<unk>"), (2, "tahc", "tahc"), (3, "El", "<unk>"), (4, "</s>", "</s>")]
     text = explain("--top", 99, "--source", "El tahc El", "le").out
     assert "El #1 (<unk>) 0." in text and "El #3 (<unk>) 0." in text and "tahc 0." in text
-
-
-def test_a_long_unknown_word_keeps_its_mark(explain: Explain) -> None:
-    text = explain("--top", 99, "--source", "el " + "x" * 99, "le").out
-    assert "xxx… (<unk>) 0." in text
-    assert max(columns(line) for line in text.splitlines()) <= WIDTH
-
-
-def test_escape_sequences_are_not_obeyed(explain: Explain) -> None:
-    done = explain("--top", 99, "--source", "el \x1b[31mtahc", "le")
-    assert "\x1b" not in done.out + done.err
-    assert "\\x1b[31mtahc (<unk>) 0." in done.out
 
 
 # ---- what makes no sense --------------------------------------------------------------------------------------------
@@ -279,15 +258,6 @@ def test_an_empty_source(explain: Explain, source: str) -> None:
     )
 
 
-def test_an_empty_translation(explain: Explain) -> None:
-    assert explain("--source", SOURCE, "").error == (
-        "expected a sentence, found an empty one; give words separated by spaces"
-    )
-    assert explain("--source", SOURCE, "-").error == (
-        "expected a sentence, found none on stdin; give one sentence a line"
-    )
-
-
 @pytest.mark.parametrize("model", ["lexical", "transformer"])
 def test_more_words_than_the_model_takes(explain: Explain, model: str) -> None:
     for arguments in (("el " * 1024,), ("el " * 1024, TARGET)):
@@ -301,15 +271,15 @@ def test_more_words_than_the_model_takes(explain: Explain, model: str) -> None:
     )
 
 
+NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
+
+
 def test_a_file_or_folder_as_source_is_said(explain: Explain, tmp_path: Path) -> None:
     (path := tmp_path / "text").write_text("el\n", encoding="utf-8")
     said = "the words to translate, though it is a file; give its lines one by one, in quotes"
     assert explain("--source", path).err.splitlines()[0] == f"note: {str(path)!r} is explained as {said}"
     said = "a sentence, though it is a folder; --data and --prior name folders"
     assert explain("--source", tmp_path).err.splitlines()[0] == f"note: {str(tmp_path)!r} is explained as {said}"
-
-
-NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
 
 
 @pytest.mark.parametrize(
@@ -323,32 +293,3 @@ def test_stock_models_and_other_tasks(explain: Explain, changed: Change, part: s
         f"found {found['model']!r} of task {found['task']!r}; "
         + ("only a log-linear model has features to explain" if name == "lstm" else NOT_EXPLAINED)
     )
-
-
-# ---- where data and prior are ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", ["lexical", "transformer"])
-def test_data_and_prior_that_went_elsewhere(
-    explain: Explain, translation: TranslationWorld, changed: Change, tmp_path: Path, model: str
-) -> None:
-    path = changed(lambda state: state["cfg"]["task"].update(data="gone/data-bin", prior="gone/prior"), model)
-    assert explain("--source", SOURCE, path=path).error == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here or "
-        "from the checkpoint; give the folder with --data DATA-BIN"
-    )
-    data = tmp_path / "data"
-    data.mkdir()
-    shutil.copy(translation.data / "dict.src.txt", data)
-    assert explain("--data", data, "--source", SOURCE, path=path).error == (
-        f"--data {data}: expected the folder of fairseq-preprocess, found no dict.tgt.txt in it; give another one"
-    )
-    shutil.copy(translation.data / "dict.tgt.txt", data)
-    assert explain("--data", data, "--source", SOURCE, path=path).error == (
-        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from here or "
-        "from the checkpoint; give its folder with --prior DIR"
-    )
-    prior = translation.data / MODELS[model][1]
-    found = explain("--data", data, "--prior", prior, "--source", SOURCE, TARGET, path=path)
-    assert found.code == 0, found.err
-    assert found.out == explain("--source", SOURCE, TARGET, model=model).out

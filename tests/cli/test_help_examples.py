@@ -1,4 +1,4 @@
-"""The examples in `llrnn SUB-COMMAND --help` are run, as a reader would paste them, in one folder.
+"""The examples in `llrnn SUB-COMMAND --help` are parsed, and in `make test-all` run, as a reader would paste them.
 
 They speak of the files that README.md and the guides make.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from guide_pages import command_lines
 from labels_world import make_labels_world
 from shell import Result, Shell, run_script
 from tiny_world import ADJECTIVES, ARTICLES, NOUNS, World
@@ -98,6 +99,7 @@ def commands(beside_fairseq: Shell) -> dict[str, str]:
     return beside_fairseq.for_scripts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_run(name: str, folder: Path, commands: dict[str, str]) -> None:
     if name == "report":  # it looks at what the example of rescore makes
@@ -123,6 +125,10 @@ def test_examples_can_be_pasted_after_the_first_steps(name: str, root: Path) -> 
     made = re.findall(r"(?:--out|>|--save-dir) (\S+)", examples)
     for example in llrnn.load(name).EXAMPLES:
         assert not re.search(r"…|\.\.\.|\n|#|<[a-zA-Z]|\bFILE\b|\bDIR\b", example)
+        for words in command_lines(example):
+            called = next((one for one in (" ".join(words[1:3]), words[1]) if one in llrnn.all_commands()), "train")
+            if words[0] == "llrnn" and called not in llrnn.FAIRSEQ:
+                llrnn.Parser(llrnn.load(called)).parse_intermixed_args(words[1 + len(called.split()) :])
         for word in example.replace("=", " ").split():
             if re.fullmatch(r"[\w-]+([./][\w-]+)+", word) and not re.fullmatch(r"[\d./]+", word):
                 assert word in made or word.replace(".nbest", ".en") in known, word

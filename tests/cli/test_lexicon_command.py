@@ -2,7 +2,6 @@
 
 import io
 import re
-import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,18 +97,6 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
         ]
 
 
-def test_rare_words_outside_the_dictionary_have_them_too(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
-    """Those that an open vocabulary is made from, with their guesses."""
-    with Path("train.txt").open("a", encoding="utf-8") as file:
-        file.write("dormants chattons dormeuses\n" * 2)
-    opened = ("--open-vocabulary", "characters", "--set", "open_vocabulary.floor=9", "words.guess=on")
-    direct = prior("--conllu", "conllu", *opened)
-    text = ("--dict", "dict.txt", "--count-text", "train.txt")
-    assert llrnn("lexicon", "--conllu", "conllu", *text, "--guess", "on", "--out", "words.tsv").code == 0
-    assert "\ndormants\t" in Path("words.tsv").read_text(encoding="utf-8")
-    assert same(direct, prior("--lexicon", "words.tsv", *opened))
-
-
 def edited(pattern: str, new: str) -> None:
     """Change the one place of the table that is meant."""
     text, many = re.subn(pattern, new, Path("words.tsv").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -130,16 +117,6 @@ def test_what_a_person_changes_reaches_the_prior(llrnn: Llrnn, prior: Callable[.
     assert row(prior(*options), "tables") == {"NOTTOP": 1.0, "POS:NOUN": 1.0, "Number:Plur": 0.5}
     edited("^(tables\t)table", r"\1tabler")
     assert Lemmas.of_table(gather(LexiconOptions(lexicon="words.tsv"))).of("tables") == ("tabler",)
-
-
-def test_guesses_can_be_read_and_corrected(llrnn: Llrnn, prior: Callable[..., Prior]) -> None:
-    text = ("--dict", "dict.txt", "--count-text", "train.txt")
-    assert llrnn("lexicon", "--conllu", "conllu", *text, "--guess", "on", "--out", "words.tsv").code == 0
-    edited("^portes\t_\t(.*)\tguess\tyes\t_", "portes\tporte\tNOUN\tNumber=Plur\t0\tme\tno\t_")
-    made = prior("--lexicon", "words.tsv", "--top-words", 0)
-    assert row(made, "portes") == {"NOTTOP": 1.0, "POS:NOUN": 1.0, "Number:Plur": 1.0}
-    part = made.find(GuessesPart)
-    assert part is not None and made.index("portes") not in part.words and made.index("porte") in part.words
 
 
 def test_it_is_the_same_file_whatever_the_order(llrnn: Llrnn, place: Path) -> None:
@@ -222,12 +199,3 @@ def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
     )
     assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
     assert not Path("words.tsv").exists()
-
-
-def test_words_in_the_unicode_form_of_a_text(llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("lexicon").write_text("\u00e9t\u00e9\t\u00e9t\u00e9\tNOUN\t_\n", encoding="utf-8")
-    for form in ("nfc", "nfd"):
-        llrnn("lexicon", "--lexicon", "lexicon", "--normalize", form, "--out", "words.tsv")
-        row = Path("words.tsv").read_text(encoding="utf-8").splitlines()[1].split("\t")
-        assert row[0] == row[1] == unicodedata.normalize(form.upper(), "\u00e9t\u00e9")

@@ -66,30 +66,6 @@ def test_every_sub_command_keeps_the_contract(name: str, capsys: Streams) -> Non
         assert f"\n  {example}\n" in shown, "in one line, to be pasted"
 
 
-@pytest.mark.parametrize("name", llrnn.all_commands())
-def test_every_argument_is_in_a_group_with_a_title(name: str, capsys: Streams) -> None:
-    with pytest.raises(SystemExit):
-        llrnn.main([*name.split(), "--help"])
-    without_title = capsys.readouterr().out.partition("\noptions:\n")[2].partition("\n\n")[0]
-    assert without_title.split() == "-h, --help show this help message and exit".split()
-
-
-WITHOUT_TORCH = """
-import contextlib, io, sys
-from fairseq_llrnn.cli import main
-for arguments in ([], *([*name.split(), "--help"] for name in main.all_commands())):
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        main.main(arguments)
-    assert not {"torch", "scipy", "fairseq"} & set(sys.modules), arguments
-"""
-
-
-def test_help_comes_at_once() -> None:
-    """torch takes more than a second to import."""
-    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_version(capsys: Streams) -> None:
     assert llrnn.main(["--version"]) == 0
     assert capsys.readouterr().out == f"llrnn {fairseq_llrnn.__version__}\n"
@@ -128,12 +104,6 @@ def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
     )
 
 
-def test_unknown_sub_command_far_from_all_lists_them(capsys: Streams) -> None:
-    assert llrnn.main(["zzz"]) == 2
-    expected = f"no sub-command 'zzz'; there are: {', '.join(llrnn.all_commands())}"
-    assert expected in capsys.readouterr().err
-
-
 def test_a_users_error_is_one_line_without_a_stack_trace(command: Install, capsys: Streams) -> None:
     def run(args: argparse.Namespace) -> int:
         raise DataError(f"{args.word}: expected ten columns, found nine")
@@ -160,23 +130,6 @@ def test_a_warning_that_is_logged_is_one_line(
     assert logging.root.handlers == []
 
 
-def test_wrong_arguments_exit_2_and_name_the_sub_command(command: Install, capsys: Streams) -> None:
-    command(lambda args: 0)
-    with pytest.raises(SystemExit) as stop:
-        llrnn.main(["probe"])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == (
-        "llrnn probe: error: the following arguments are required: word; llrnn probe --help shows what there is\n"
-    )
-
-
-def test_a_misspelled_option_is_answered_with_the_nearest(capsys: Streams) -> None:
-    with pytest.raises(SystemExit) as stop:
-        llrnn.main(["show", "prior", "--jsn"])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == "llrnn show: error: unrecognized arguments: --jsn; did you mean --json?\n"
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -194,13 +147,6 @@ def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str],
         llrnn.main(given)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("more", [["--out", "p", "b.txt"], ["b.txt", "--out", "p"]])
-def test_a_word_that_nobody_reads_needs_no_quotes(more: list[str], capsys: Streams) -> None:
-    with pytest.raises(SystemExit):
-        llrnn.main(["prior", "--dict", "d", *more])
-    assert "unrecognized arguments: b.txt; llrnn prior --help" in capsys.readouterr().err
 
 
 def parsed(*given: str) -> argparse.Namespace:
@@ -232,11 +178,6 @@ def test_values_of_an_option_that_is_said_again_are_joined() -> None:
 def test_of_an_option_of_one_value_the_last_counts_and_is_said(given: list[str], said: str, capsys: Streams) -> None:
     assert given[-1] in str(parsed(*given))
     assert capsys.readouterr().err.startswith(said)
-
-
-def test_the_status_of_the_sub_command_is_the_exit_status(command: Install) -> None:
-    command(lambda args: 3)
-    assert llrnn.main(["probe", "elle"]) == 3
 
 
 def test_interrupted(command: Install, capsys: Streams) -> None:
@@ -333,8 +274,7 @@ sys.exit(main.main(sys.argv[3:]))
 """
 
 
-@pytest.mark.parametrize("module", ["numpy.core.getlimits", "numpy.core._multiarray_umath", "numpy.ma"])
-@pytest.mark.parametrize("most_delay", [0, 1000])
+@pytest.mark.parametrize(("module", "most_delay"), [("numpy.core.getlimits", 0), ("numpy.ma", 1000)])
 def test_a_signal_while_numpy_is_imported(module: str, most_delay: int, root: Path) -> None:
     """Where the exception was lost, or left half of numpy."""
     given = [module, str(most_delay), "prior", "--dict", "none", "--out", "none"]
@@ -428,12 +368,6 @@ def test_a_full_disk_as_stdout_is_one_line(
     assert capfd.readouterr().err == FULL
 
 
-@pytest.mark.parametrize("argv", [[], ["--version"], *([name, "--help"] for name in llrnn.COMMANDS)])
-def test_every_sub_command_says_it(argv: list[str], on_full_disk: Callable[..., int], capfd: Streams) -> None:
-    assert on_full_disk(*argv) == 1
-    assert capfd.readouterr().err == FULL
-
-
 def test_a_users_error_comes_before_a_full_disk(
     command: Install, on_full_disk: Callable[..., int], capfd: Streams
 ) -> None:
@@ -447,6 +381,9 @@ def test_a_users_error_comes_before_a_full_disk(
     assert capfd.readouterr().err == "llrnn: error: elle: expected a word\n"
 
 
+CLOSED = "llrnn: error: the output cannot be written: stdout is closed; redirect it to a file, a pipe or /dev/null\n"
+
+
 def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: Streams) -> None:
     def run(args: argparse.Namespace) -> int:
         raise PermissionError(13, "Permission denied", "table.tsv")
@@ -454,9 +391,6 @@ def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: 
     command(run)
     assert llrnn.main(["probe", "elle"]) == 1
     assert capsys.readouterr().err == "llrnn: error: table.tsv: Permission denied\n"
-
-
-CLOSED = "llrnn: error: the output cannot be written: stdout is closed; redirect it to a file, a pipe or /dev/null\n"
 
 
 @pytest.mark.parametrize(("redirected", "said"), [("> /dev/full", FULL), (">&-", CLOSED)])

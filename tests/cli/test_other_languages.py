@@ -7,7 +7,6 @@ import pytest
 from small_corpus import Llrnn
 
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.lexicon.language_check import few_words_remark, is_warning, unknown_remark, words_in_both
 
 WORDS = "maison chat chien table porte fenêtre livre arbre fleur soleil lune mer ciel terre eau feu pain vin".split()
@@ -69,14 +68,6 @@ def test_a_dictionary(llrnn: Llrnn, tmp_path: Path, write: Callable[[str, list[s
     said = f"warning: 1 of the text's 18 words are known to {path}{'' if kind == 'hunspell' else ', among 19'}"
     assert llrnn(*command, f"--{kind}", path).err.splitlines()[0] == f"{said}: {ASKS}"
     assert "warning" not in llrnn(*command, f"--{kind}", write(kind, WORDS)).err
-
-
-def test_forms_of_terms(write: Callable[[str, list[str]], Path]) -> None:
-    named = str(write("lexicon", FOREIGN))
-    remark, count = read_word_forms([named], WORDS).notes.popitem()
-    assert count == 1 and f"are known to {named}" in remark and remark.endswith(ASKS)
-    write("lexicon", WORDS)
-    assert not read_word_forms([named], WORDS).notes
 
 
 @pytest.mark.parametrize("options", [["--count-text", "{}"], ["--background", "ngram(2, folds=0, text={})"]])

@@ -64,19 +64,6 @@ def test_it_ends_with_what_to_type_next(
     assert (done.code, done.out.splitlines()[-1]) == (0, f"next: llrnn train {expected}")
 
 
-def test_the_json_is_for_people(built: Built, corpus: Corpus) -> None:
-    built("--suffixes", 2, "--shapes")
-    description = json.loads((corpus.out / "prior.json").read_text(encoding="utf-8"))
-    assert description["settings"]["top_words"] == 3
-    assert description["settings"]["suffix_floor"] == 2
-    assert description["settings"]["shapes"] is True
-    assert description["counts"]["words"] == 17
-    assert "TOPFORM:le" in description["output_features"]
-    assert sorted(f.name for f in corpus.out.iterdir()) == [
-        *("arrays.npz", "dictionary.txt", "prior.json", "recipe.toml")
-    ]
-
-
 OPTIONS = {
     "plain": ("--top-words", 3),
     "spelling": ("--top-words", 3, "--shapes", "--suffixes", 2),

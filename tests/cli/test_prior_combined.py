@@ -64,12 +64,6 @@ def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corp
     ) in shown
 
 
-def test_a_file_with_blanks_in_its_name_is_one_background(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:
-    assert build("--background", "automaton:my grammar.txt").code == 0
-    assert Prior.load(corpus.out).names == ["automaton"]
-    assert "\nbackground  automaton:my grammar.txt\n" in llrnn("show", corpus.out).out
-
-
 def tree(directory: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(directory.iterdir())}
 
@@ -104,9 +98,3 @@ def test_python_builds_the_same_bytes(
     assert done.code == 0, done.err
     Prior.build("dict.txt", Recipe(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
     assert tree(Path("in-python")) == tree(corpus.out)
-
-
-def test_a_softmax_in_python_is_the_same(llrnn: Llrnn, corpus: Corpus) -> None:
-    assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
-    Prior.build(corpus.dictionary, Recipe.softmax()).save(corpus.place / "in-python")
-    assert tree(corpus.place / "in-python") == tree(corpus.out)

@@ -90,16 +90,6 @@ def test_n_grams_of_the_training_text(built: Callable[..., Prior], corpus: Corpu
     assert plain.fingerprint != prior.fingerprint
 
 
-def test_weight_and_temperature(built: Callable[..., Prior], corpus: Corpus) -> None:
-    text = ("--count-text", corpus.place / "train.txt", "--background")
-    sharp, flat = built(*text, "ngram:2"), built(*text, "ngram(2, temperature=2)")
-    assert probabilities(flat, "le")["chat"] < probabilities(sharp, "le")["chat"]
-    unigram = built(*text, "ngram(2, weight=0)")
-    assert probabilities(unigram, "le") == pytest.approx(probabilities(unigram, "la"), abs=1e-6)
-    part = unigram.find(AutomatonPart)
-    assert (part.weight, part.temperature) == (0.0, 1.0)
-
-
 def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], corpus: Corpus) -> None:
     counts = ("--count-text", corpus.write("other.txt", "la table\nla table\nune table\n"))
     text = corpus.place / "train.txt"
@@ -108,14 +98,6 @@ def test_n_grams_over_the_unigram_of_another_text(built: Callable[..., Prior], c
     after = probabilities(prior, "le")
     assert after["chat"] > after["table"] and sum(after.values()) == pytest.approx(1, abs=1e-5)
     assert any(line.startswith("--background train.txt ") for line in prior.settings["sources"])
-
-
-def test_n_grams_of_words_that_the_unigram_below_forbids(build: Build, corpus: Corpus) -> None:
-    """A prior was written that could not be read."""
-    background = f"ngram(2, text={corpus.place / 'train.txt'}) plus unigram(smoothing=none)"
-    done = build("--background", background, "--count-text", corpus.write("other.txt", "la table\n"))
-    assert "ngram(…, text=FILE): expected words that the unigram below allows, found " in done.error
-    assert not corpus.out.exists()
 
 
 def test_n_grams_of_a_file(build: Build, built: Callable[..., Prior], corpus: Corpus) -> None:
@@ -193,14 +175,6 @@ def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, o
     assert words in build(*options).error
 
 
-def test_a_symbol_that_the_dictionary_lacks(build: Build, corpus: Corpus) -> None:
-    corpus.write("other.txt", "0 1 le\n0 1 euro\n1\n")
-    done = build("--background", f"automaton:{corpus.place / 'other.txt'}")
-    assert "euro" in done.error and "line 2" in done.error and "say automaton(FILE, unknown_symbols=drop)" in done.error
-    dropped = build("--background", f"automaton({corpus.place / 'other.txt'}, unknown_symbols=drop)")
-    assert dropped.code == 0 and "note: 1 " in dropped.err
-
-
 # ---- show -----------------------------------------------------------------------------------------------------------
 
 
@@ -216,11 +190,3 @@ def test_show_tells_of_a_grammar(built: Callable[..., Prior], llrnn: Llrnn, corp
     text = llrnn("show", corpus.out).out
     assert "\nparts       automaton          an automaton; sentences it forbids are left out of training\n" in text
     assert "a sentence begins with l" in text and "the shortest has 2 words" in text
-
-
-def test_show_tells_of_n_grams(built: Callable[..., Prior], llrnn: Llrnn, corpus: Corpus) -> None:
-    built("--background", "ngram(2, folds=2, weight=0.5)", "--count-text", corpus.place / "train.txt")
-    text = llrnn("show", corpus.out).out
-    assert "\nparts       automaton          n-grams; cross-fitted in training, 2 folds; weight 0.5\n" in text
-    assert "and goes on, for example, as: l" in text
-    assert "automaton" not in json.loads(llrnn("show", corpus.out, "--json").out)["groups"]

@@ -71,12 +71,6 @@ def test_the_only_other_dictionary_is_the_source_s(built: Built, data: Path) -> 
     assert prior.output.features.names[-3:] == ("Evidence:Number", "Evidence:Name", "Evidence:Unknown")
 
 
-def test_it_says_what_was_made(prior: Run) -> None:
-    done = prior("--evidence", "numbers,codes,names,copies")
-    assert "evidence among the source words: numbers 3, codes 1, names 2, copies (unknown words)\n" in done.out
-    assert done.err == ""
-
-
 def test_with_translations(built: Built, data: Path) -> None:
     prior = built("--evidence", "numbers", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior.find(EvidencePart) is not None and prior.find(LexicalPart) is not None
@@ -86,11 +80,6 @@ def test_with_translations(built: Built, data: Path) -> None:
         f"source_dictionary={data / 'dict.en.txt'}",
     )  # fmt: skip
     assert same.fingerprint == prior.fingerprint
-
-
-def test_another_source_dictionary(built: Built, data: Path) -> None:
-    french = built("--evidence", "numbers", "--set", f"source_dictionary={data / 'dict.fr.txt'}")
-    assert french.source_symbols == built("--evidence", "numbers").symbols
 
 
 def test_a_table(built: Built, data: Path) -> None:
@@ -110,12 +99,6 @@ def test_patterns(built: Built, data: Path) -> None:
     prior = built("--evidence", "patterns", "--set", f"patterns={patterns}")
     assert prior.find(EvidencePart).rules.patterns == {"flight": "AF\\d+", "none": "QQ"}
     assert {"Pattern:flight", "Pattern:none"} <= set(prior.output.features.names)
-
-
-def test_patterns_that_are_no_evidence_must_match_some_word(prior: Run, data: Path) -> None:
-    patterns = write(data, "patterns.toml", "[patterns]\nflight = 'AF\\d+'\nnone = 'QQ'\n")
-    done = prior("--evidence", "numbers", "--set", f"patterns={patterns}")
-    assert "pattern 'none' ('QQ') matches no word of the vocabulary" in done.error
 
 
 def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
@@ -140,26 +123,16 @@ def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
     assert translated is not None and at["Lyon"] not in translated.table.targets
 
 
+# ---- what it refuses ------------------------------------------------------------------------------------------------
+
+ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or translations"
+
+
 def test_text_without_capitals(prior: Run, data: Path) -> None:
     (data / "dict.en.txt").write_text("the 3\nbob 1\n", encoding="utf-8")
     assert prior("--evidence", "names").err == (
         "note: no word of the source dictionary is a name: names need a text with capitals\n"
     )
-
-
-def test_same_input_same_bytes(prior: Run, data: Path) -> None:
-    table = write(data, "map.tsv", "a\tb\n")
-    options = ("--evidence", "numbers,names", "--set", f"evidence.mapping={table}")
-    assert prior(*options).code == 0
-    first = {f.name: f.read_bytes() for f in (data / "prior").iterdir()}
-    assert prior(*options).code == 0
-    assert {f.name: f.read_bytes() for f in (data / "prior").iterdir()} == first
-    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "recipe.toml", "source.txt"]
-
-
-# ---- what it refuses ------------------------------------------------------------------------------------------------
-
-ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or translations"
 
 
 @pytest.mark.parametrize(
@@ -247,15 +220,6 @@ def test_no_word_is_left(prior: Run, data: Path) -> None:
 # ---- showing it -----------------------------------------------------------------------------------------------------
 
 
-def test_the_summary_tells_of_it(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    prior("--evidence", "numbers,copies", "--set", "evidence.unsupported.numbers=0.5")
-    shown = llrnn("show", data / "prior").out
-    assert "\nparts       evidence           numbers 3, copies (unknown words); weight 0.25\n" in shown
-    assert "  unsupported        numbers=0.5\n" in shown
-    [evidence] = json.loads(llrnn("show", data / "prior", "--json").out)["parts"]
-    assert evidence.items() >= {"part": "evidence", "kinds": ["numbers", "copies"], "weight": 0.25}.items()
-
-
 def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> None:
     table = write(data, "map.tsv", "1,000\t1 000\n")
     prior("--evidence", "numbers,copies", "--set", f"evidence.mapping={table}")
@@ -278,18 +242,6 @@ def test_what_a_source_word_counts_as(prior: Run, data: Path, llrnn: Llrnn) -> N
         {"source": "12", "parts": {"evidence": ["numbers: 12"]}},
         {"source": "—", "parts": {"evidence": ["none", "unknown: the source dictionary lacks it"]}},
     ]
-
-
-def test_translations_and_evidence_of_a_word(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    keys = ("--set", "translations.aligner=ibm1", "translations.top=1")
-    prior("--evidence", "numbers,copies", "--lexical-translation", data, *keys)
-    assert llrnn("show", data / "prior", "--source", "12").out == (
-        "12\n  translations  12 1.000\n  evidence      numbers: 12\n"
-    )
-    assert llrnn("show", data / "prior", "--source", "Cat").out == (
-        "Cat\n  translations  none\n  evidence      copies: Cat   unknown: the source dictionary lacks "
-        "it\n"
-    )
 
 
 def test_terms_and_translations_over_pieces(prior: Run, data: Path) -> None:

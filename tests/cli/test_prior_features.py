@@ -1,12 +1,10 @@
 """`llrnn prior`: every option about features does what it says, every error is one line."""
 
 import shlex
-import shutil
 
 import pytest
 from small_corpus import Build, Built, Corpus, Llrnn, read_row, row, weight
 
-from fairseq_llrnn.lexicon.readers.apertium import ANALYSERS_FOLDER
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -30,12 +28,6 @@ def test_features_of_words(built: Built, options: str, word: str, output: str, r
     assert read_row(prior, word) == dict.fromkeys((read or output).split(), 1)
     if "input_features" in options:
         assert prior.counts()["input signatures"] < prior.counts()["output signatures"]
-
-
-def test_top_words_all(built: Built) -> None:
-    prior = built("--top-words", "all")
-    assert all(f"TOPFORM:{word}" in prior.output.features.names for word in ("le", "zut", "12"))
-    assert "NOTTOP" not in prior.output.features.names
 
 
 @pytest.mark.parametrize(
@@ -79,12 +71,6 @@ def test_identities_by_counts(corpus: Corpus, llrnn: Llrnn) -> None:
     assert [n for n in prior.input.features.names if n.startswith("TOPFORM")] == ["TOPFORM:le"]
 
 
-def test_an_identity_floor_for_what_the_network_reads(built: Built) -> None:
-    """It goes with input_top_words auto, too, beside a number of words for the output."""
-    prior = built("--set", "input_top_words=auto", "--set", "identity_floor=1")
-    assert "TOPFORM:petite" in prior.input.features.names and "TOPFORM:petite" not in prior.output.features.names
-
-
 def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) -> None:
     """`zut` and `37` have nothing but NOTTOP; `la`, `le` and `chat` have identities."""
     dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
@@ -93,11 +79,6 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
     assert figures["words that share a signature"] == "2"
     assert figures["… as a share of the text"] == "25.0%"
-
-
-def test_feature_groups_without_any_lexicon(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, "--features", "POS")
-    assert done.error.startswith("--features: unknown feature group 'POS'; found in the lexicon and patterns:")
 
 
 def test_shapes(built: Built) -> None:
@@ -137,49 +118,6 @@ def test_patterns_that_cannot_be_used(build: Build, corpus: Corpus, text: str, s
     assert says in error
 
 
-def test_a_lexicon_beside_the_treebank(built: Built, corpus: Corpus) -> None:
-    lexicon = corpus.write("lexicon.tsv", "Zut\tzut\tINTJ\t_\nchat\tchat\tVERB\t_\n")
-    prior = built("--lexicon", lexicon)
-    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
-    assert {"POS:NOUN", "POS:VERB"} <= set(row(prior, "chat"))
-
-
-@pytest.mark.skipif(
-    shutil.which("lt-proc") is None or not list(ANALYSERS_FOLDER.glob("apertium-*/fra-cat.automorf.bin")),
-    reason="lt-proc or its French analyser is absent: apt install lttoolbox apertium-fra-cat",
-)
-def test_analyses_by_apertium(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:
-    made = ("lexicon", "--dict", corpus.dictionary, "--guess", "off", "--out", corpus.place / "words.tsv")
-    assert llrnn(*made, "--apertium", "fra-cat").code == 0
-    prior = built("--lexicon", corpus.place / "words.tsv")
-    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}  # the treebank lacks it
-    assert {"Mood:Ind", "Tense:Pres", "Person:3"} <= set(row(prior, "dort"))  # the treebank's Mood, the analyser's rest
-    assert row(prior, "</s>") == {"SPECIAL:</s>": 1}
-    assert prior.settings["lexicon_entries"] == 12
-    wrong = llrnn(*made, "--apertium", "fra-zzz").error
-    assert wrong.startswith("--apertium fra-zzz: expected the path of an *.automorf.bin, or one of")
-
-
-def test_features_of_unimorph(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:
-    lexicon, table = corpus.write("fra", "zut\tZut\tINTJ\npetit\tpetite\tADJ;FEM;SG\n"), corpus.place / "words.tsv"
-    assert llrnn("lexicon", "--unimorph", lexicon, "--out", table).code == 0
-    prior = built("--lexicon", table)
-    assert row(prior, "zut") == {"NOTTOP": 1, "POS:INTJ": 1}
-    assert any(source.startswith("--lexicon words.tsv ") for source in prior.settings["sources"])
-    broken = corpus.write("broken", "zut\tzut INTJ\n")
-    wrong = llrnn("lexicon", "--unimorph", broken, "--out", table).error
-    assert wrong.startswith(f"{broken}, line 1: expected at least 3 columns (lemma, form")
-
-
-def test_apertium_that_is_not_installed(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
-    monkeypatch.setenv("PATH", "")
-    table = corpus.place / "words.tsv"
-    assert llrnn("lexicon", "--apertium", "fra-cat", "--dict", corpus.dictionary, "--out", table).error == (
-        "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)"
-    )
-    assert not table.exists()
-
-
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
     assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
     prior = Prior.load(corpus.out)
@@ -202,12 +140,6 @@ def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, valu
     done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out, option, *values)
     assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
     assert not corpus.out.exists()
-
-
-def test_features_chosen_do_not_switch_off_those_asked_for(built: Built) -> None:
-    prior = built("--features", "POS", "--shapes", "--suffixes", "2")
-    groups = {name.partition(":")[0] for name in prior.output.features.names}
-    assert {"POS", "Shape", "Suffix"} <= groups and "Gender" not in groups
 
 
 def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:

@@ -3,15 +3,12 @@
 import errno
 import json
 import os
-import resource
-import subprocess
 import threading
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 import pytest
-from shell import script
 from small_corpus import Build, Corpus, files
 
 from fairseq_llrnn.files import atomic_write
@@ -115,25 +112,6 @@ def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build:
 # ---- where it writes ------------------------------------------------------------------------------------------------
 
 
-def last_lines(text: str) -> str:
-    """What stays in sight of a stream with progress bars."""
-    return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
-
-
-def test_a_place_below_a_file(build: Build, corpus: Corpus) -> None:
-    out = corpus.dictionary / "prior"
-    error = build("--out", out).error
-    assert error.startswith(f"{out}: the prior cannot be written (")
-    assert error.endswith("check the rights and the free space there, or give another --out")
-
-
-def test_folders_on_the_way_are_made(build: Build, corpus: Corpus) -> None:
-    out = corpus.place / "new" / "deep" / "prior"
-    assert build("--out", out).code == 0
-    Prior.load(out)
-    assert list(out.parent.iterdir()) == [out]
-
-
 def test_other_things_are_left_alone_and_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
     corpus.write("prior", "my notes")
     assert "found something else there" in build().error
@@ -168,21 +146,6 @@ def test_a_full_disk_leaves_nothing_behind_and_the_earlier_prior_alone(
     assert sorted(p.name for p in corpus.place.iterdir()) == names
 
 
-def test_a_real_limit_on_what_can_be_written(corpus: Corpus) -> None:
-    """The kernel refuses the write, as on a full disk."""
-    done = subprocess.run(
-        [script("llrnn"), "prior", "--dict", str(corpus.dictionary), "--softmax", "--out", str(corpus.out)],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600)), capture_output=True,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # or half of a module stays behind, as bytecode
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert last_lines(done.stderr.decode()) == (
-        f"llrnn: error: {corpus.out}: the prior cannot be written (File too large); check the rights and the free "
-        "space there, or give another --out\n"
-    )
-    assert sorted(p.name for p in corpus.place.iterdir()) == ["dict.txt", "train.conllu"]
-
-
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_a_rename_that_fails_keeps_the_earlier_prior(
     can_exchange: bool, build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
@@ -203,11 +166,3 @@ def test_a_rename_that_fails_keeps_the_earlier_prior(
     assert "the prior cannot be written (Input/output error)" in build("--top-words", 4).error
     assert files(corpus.out) == before
     assert sorted(p.name for p in corpus.place.iterdir()) == names
-
-
-def test_into_the_folder_we_are_in(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert build().code == 0
-    first = files(corpus.out)
-    monkeypatch.chdir(corpus.out)
-    build("--out", ".")
-    assert files(corpus.out) == first  # whether it was made again or refused

@@ -53,16 +53,6 @@ def test_off_warns_where_the_lexicon_covers_the_text_better(build: Build, corpus
     assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None  # nothing is unknown
 
 
-def test_no_lexicon_no_guesses(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--suffixes", "--out", corpus.out)
-    assert (done.code, done.err) == (0, "") and "lexicon:" not in done.out
-
-
-def test_a_softmax_guesses_nothing(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--set", "words.guess=on", "--out", corpus.out)
-    assert done.error == "--softmax: a softmax takes no other option, found --set beside it; leave one of them out"
-
-
 def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     build("--shapes")
     shown = llrnn("show", corpus.out, "zut").out

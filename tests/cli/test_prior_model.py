@@ -7,11 +7,10 @@ import re
 import shutil
 from pathlib import Path
 
-import positions
 import pytest
 import torch
 from shell import Result, Shell, assert_says
-from tiny_world import MODEL, TRAINING, USER_DIR, World, build, read_checkpoint
+from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import PriorError
@@ -107,19 +106,6 @@ def test_train_resume_evaluate_generate_and_explain(
     assert len(re.findall(r"^H-\d+\t", generated.out, re.MULTILINE)) == len(world.text("test1"))
 
 
-def test_a_penalty_leads_back_to_the_general_model(world: World, built: tuple[Path, str]) -> None:
-    """Where the adaptor is zero, the model is its background, normalised."""
-    setting = build([*world.train_args(), "--prior", str(built[0])])
-    with torch.no_grad():
-        setting.model.decoder.head.output.weight.zero_()
-        setting.model.decoder.head.output.bias.zero_()
-        previous = torch.tensor([[2, 5, 9, 7]])
-        found = setting.model.eval().get_normalized_probs(setting.model(previous), log_probs=True)
-        background = setting.model.decoder.head.background
-        expected = torch.stack([background.log_weights(s)[0] for s in positions.states(background, previous)])
-    torch.testing.assert_close(found[0], expected.log_softmax(-1))
-
-
 # ---- what a user can get wrong --------------------------------------------------------------------------------------
 
 
@@ -187,8 +173,3 @@ def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, 
         "error: the model that is the prior's background: ",
         f"{checkpoint}: refused: expected a checkpoint that fairseq saved, found a damaged one",
     )
-
-
-def test_only_the_plugin_can_build_it(built: tuple[Path, str]) -> None:
-    with pytest.raises(PriorError, match="a model, which only fairseq can build"):
-        Prior.load(built[0]).background()

@@ -47,13 +47,6 @@ def test_a_file(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
     assert features(corpus, "petite") == {"NOTTOP", "Stem:petit", "Ending:e"} - {"Ending:e"}
 
 
-def test_morphemes_that_too_few_words_have(build: Build, corpus: Corpus) -> None:
-    done = build("--set", f"words.morphemes={corpus.write('segments', SEGMENTS)}")
-    assert "words share no morpheme that 50 words of the text have: morphemes are no features" in done.err
-    assert features(corpus, "tables") == {"NOTTOP"}
-    assert build("--set", "words.morphemes=morfesor").error.endswith("found neither; did you mean morfessor?")
-
-
 def test_which_places_the_model_has(build: Build, corpus: Corpus) -> None:
     """As --suffixes, morphemes are there beside --features; a choice among their groups leaves the others out."""
     common = ("--conllu", corpus.treebank, "--set", "words.guess=off", "--set", "words.morpheme_floor=1")
@@ -81,21 +74,6 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
     again = Prior.build(corpus.dictionary, Recipe(top_words=3, words=words))
     assert again.fingerprint == Prior.load(corpus.out).fingerprint
     assert Prior.load(corpus.out).settings["sources"] == []
-
-
-def test_rare_words_of_an_open_vocabulary_have_them(build: Build, corpus: Corpus) -> None:
-    text = corpus.write("text", "le chat dort\nla chatte dort\nla table petite\nles tables noires\n")
-    segments = corpus.write("segments", SEGMENTS + "noire s\nle s\n")
-    done = build(
-        "--set", f"words.morphemes={segments}", "--set", "words.morpheme_floor=1", "--count-text", text,
-        "--open-vocabulary", "characters",
-    )  # fmt: skip
-    assert done.code == 0 and "lacks: ignored" in done.err  # `maisons` alone: `noires` and `les` are in the text
-    assert "1 segmented words" in done.err
-    prior = Prior.load(corpus.out)
-    part = prior.parts[-1]
-    rows = [part.vocabulary.features.row(o) for o in range(len(part.vocabulary.names))]  # type: ignore[attr-defined]
-    assert any("Ending:s" in row for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -117,13 +117,6 @@ def test_show_tells_a_piece_and_its_shares(pieces: PieceWorld, llrnn: Llrnn) -> 
     assert "expected a piece of its dictionary, found 'zzz'" in llrnn("show", pieces.data / "prior", "zzz").error
 
 
-def test_the_same_input_gives_the_same_bytes(pieces: PieceWorld, llrnn: Llrnn, tmp_path: Path) -> None:
-    assert llrnn("prior", *pieces.prior_args(), "--out", tmp_path / "again").code == 0
-    files = {path.name for path in (pieces.data / "prior").iterdir()} - {"recipe.toml"}  # whose paths lead from there
-    for file in files:
-        assert (pieces.data / "prior" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
-
-
 def test_train_generate_and_type_words(pieces: PieceWorld, shell: Shell) -> None:
     saved = pieces.place / "trained"
     trained = shell.run(
@@ -193,11 +186,6 @@ def test_without_lexicon_and_text_pieces_say_what_they_show(corpus: Corpus, llrn
     prior = Prior.load(corpus.out)
     assert row(prior, "petit@@") == {"NOTTOP": 1, "Piece:GoesOn": 1, "Pattern:Feminine": 1}
     assert row(prior, "12").keys() == {"NOTTOP", "Piece:Ends", "Shape:Number", "Shape:SmallNumber"}
-
-
-def test_words_show_no_setting_of_pieces(corpus: Corpus, llrnn: Llrnn) -> None:
-    assert llrnn("prior", "--dict", corpus.dictionary, "--top-words", 0, "--out", corpus.out).code == 0
-    assert "pieces" not in llrnn("show", corpus.out).out
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------

@@ -7,11 +7,6 @@ import pytest
 from small_corpus import Build, Built, Corpus, row, weight
 
 
-def test_uniform(built: Built) -> None:
-    prior = built("--background", "uniform")
-    assert [weight(prior, w) for w in ("le", "zut", "</s>", "<unk>")] == pytest.approx([1 / 14] * 4)
-
-
 def test_smoothings_differ_and_sum_to_one(built: Built) -> None:
     names = ("absolute", "additive", "good-turing", "none")
     made = {name: built("--background", f"unigram(smoothing={name})") for name in names}
@@ -19,11 +14,6 @@ def test_smoothings_differ_and_sum_to_one(built: Built) -> None:
     assert weight(made["none"], "zut") == 0
     assert all(weight(made[name], "zut") > 0 for name in ("absolute", "additive", "good-turing"))
     assert len({weight(p, "zut") for p in made.values()}) == 4
-
-
-def test_pseudo_count(built: Built) -> None:
-    prior = built("--background", "unigram(smoothing=additive, pseudo_count=0.5)")
-    assert weight(prior, "zut") / weight(prior, "la") == pytest.approx(0.5 / 8.5)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e306", "1e-300"])
@@ -43,12 +33,6 @@ def test_count_text(built: Built, corpus: Corpus) -> None:
     assert weight(prior, "</s>") == pytest.approx(2 / 10)
     assert weight(prior, "<unk>") == pytest.approx(1 / 10)
     assert weight(prior, "le") == 0
-
-
-def test_several_count_texts(built: Built, corpus: Corpus) -> None:
-    texts = [corpus.write("a.txt", "zut\n"), corpus.write("b.txt", "zut la\n")]
-    prior = built("--background", "unigram(smoothing=none)", "--count-text", *texts)
-    assert weight(prior, "zut") == pytest.approx(2 * weight(prior, "la"))
 
 
 @pytest.mark.parametrize(

@@ -72,35 +72,6 @@ def test_the_largest_signatures(prior: Path, llrnn: Llrnn) -> None:
     assert "table, chatte\n" in table
 
 
-def test_the_summary_as_json(prior: Path, llrnn: Llrnn) -> None:
-    done = llrnn("show", prior, "--json")
-    assert done.out.count("\n") == 1
-    summary = json.loads(done.out)
-    assert summary["settings"]["top_words"] == 3
-    assert summary["counts"]["words"] == 17
-    assert summary["groups"]["Gender"] == {"features": 2, "words": 9}
-    assert summary["background"]["kind"] == "unigram"
-    assert summary["background"]["possible_words"] == 14
-
-
-def test_a_softmax_has_no_large_signatures(corpus: Corpus, llrnn: Llrnn) -> None:
-    llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out)
-    done = llrnn("show", corpus.out)
-    assert done.out.endswith("signatures  17 for 17 words; 17 words are alone in theirs\n")
-    assert "background  uniform\n" in done.out
-    assert "14 possible next words of its root b₀, entropy 2.639 nats (perplexity 14.0)\n" in done.out
-    assert "smoothing" not in done.out
-
-
-def test_only_settings_in_use_are_shown(corpus: Corpus, llrnn: Llrnn) -> None:
-    made = ("prior", "--dict", corpus.dictionary, "--top-words", 2, "--out", corpus.out)
-    llrnn(*made)
-    assert "  smoothing          absolute\n" in llrnn("show", corpus.out).out
-    assert "pseudo count" not in llrnn("show", corpus.out).out
-    llrnn(*made, "--background", "unigram(smoothing=additive, pseudo_count=0.5)")
-    assert "  pseudo count       0.5\n" in llrnn("show", corpus.out).out
-
-
 def test_input_features_of_their_own(corpus: Corpus, llrnn: Llrnn) -> None:
     patterns = corpus.write("p.toml", "[patterns]\none = '12'\n")
     llrnn(
@@ -156,27 +127,6 @@ def test_what_several_parts_of_a_kind_know(corpus: Corpus, llrnn: Llrnn) -> None
     assert [facts["parts"]["automaton"][i] for i in (1, 3)] == [
         "log weight at the beginning: 800", "log weight at the beginning: -1",
     ]  # fmt: skip
-
-
-def test_several_words_in_the_order_given(prior: Path, llrnn: Llrnn) -> None:
-    text = llrnn("show", prior, "le", "chatte").out
-    assert [block.splitlines()[0] for block in text.split("\n\n")] == ["le", "chatte"]
-    known = json.loads(llrnn("show", prior, "le", "chatte", "--json").out)["words"]
-    assert [word["word"] for word in known] == ["le", "chatte"]
-    assert known[0]["features"]["TOPFORM:le"] == 1.0
-
-
-def test_words_may_follow_options(prior: Path, llrnn: Llrnn) -> None:
-    shown = llrnn("show", prior, "--json", "la", "le")
-    assert (shown.code, shown.err) == (0, "") and shown.out == llrnn("show", prior, "la", "le", "--json").out
-
-
-def test_a_forbidden_word(prior: Path, llrnn: Llrnn) -> None:
-    text = llrnn("show", prior, "<pad>").out
-    assert "  features      SPECIAL:<pad>\n" in text
-    assert "  root b₀       0: it is forbidden as the next word\n" in text
-    (known,) = json.loads(llrnn("show", prior, "<pad>", "--json").out)["words"]
-    assert (known["forbidden"], known["background"], known["share"]) == (True, 0.0, None)
 
 
 def test_a_class_without_mass(corpus: Corpus, llrnn: Llrnn) -> None:
@@ -268,15 +218,3 @@ def test_it_fits_a_terminal(corpus: Corpus, llrnn: Llrnn) -> None:
     text = llrnn("show", corpus.out).out + llrnn("show", corpus.out, *long[-3:], "漢字" * 30).out
     whole = {*long, "漢字" * 30}  # the word asked for is never cut
     assert max(columns(line) for line in text.splitlines() if line not in whole and "prior" not in line) <= WIDTH
-
-
-@pytest.mark.real_data("ud-french-gsd-1.4")
-def test_a_form_of_real_french(shared_data: Path, tmp_path: Path, llrnn: Llrnn) -> None:
-    treebank = next((shared_data / "ud-french-gsd-1.4").rglob("*dev.conllu*"))
-    dictionary = tmp_path / "dict.txt"
-    dictionary.write_text("est 30\nreprésentée 1\nsituée 3\nelle 9\n", encoding="utf-8")
-    out = tmp_path / "prior"
-    assert llrnn("prior", "--dict", dictionary, "--conllu", treebank, "--top-words", 2, "--out", out).code == 0
-    text = llrnn("show", out, "située").out
-    assert "Gender:Fem   NOTTOP   Number:Sing" in text
-    assert "VerbForm:Part" in text

@@ -101,15 +101,6 @@ def test_rows_of_several_words_out_of_place(rows: list[str], llrnn: Llrnn, tmp_p
     assert not out.exists()
 
 
-def test_a_place_that_is_none(llrnn: Llrnn, french: Path, tmp_path: Path) -> None:
-    error = llrnn("text", "--conllu", french, "--out", tmp_path / "no" / "text.txt").error
-    assert "there is no such folder" in error
-    before = french.read_bytes()
-    error = llrnn("text", "--conllu", french, "--out", french).error
-    assert error == f"--out {french}: expected another file, found one that is read, which would be lost"
-    assert french.read_bytes() == before
-
-
 # ---- `llrnn prior` ---------------------------------------------------------------------------------------------------
 
 
@@ -160,8 +151,3 @@ def test_a_text_in_another_case(
     share = f"{100 * count / 3:.1f} %"
     assert f"note: {count} dictionary words ({share} of the text) that the lexicon has in another case" in done.err
     assert advice in done.err
-
-
-def test_lower_beside_keep_case(cased: Llrnn) -> None:
-    error = cased((), "words.keep_case=true", "words.lower=tr").error
-    assert error == "--set words.lower tr: found --set words.keep_case beside it; leave one of them out"

@@ -38,6 +38,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield out
 
 
+@pytest.mark.slow
 def test_every_system_is_in_the_table_and_the_picture(finished: Path) -> None:
     found, _ = outcome.read_outcomes(finished)
     cell = found["prices", 10]
@@ -50,6 +51,7 @@ def test_every_system_is_in_the_table_and_the_picture(finished: Path) -> None:
     assert (finished / "adaptation.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_losses_are_those_that_training_saw(finished: Path) -> None:
     """The dev loss of the best epoch, in bits, in the log of the n-gram's model."""
     log = (finished / "models" / "prices.10" / "n-gram.light" / "train.log").read_text(encoding="utf-8")
@@ -59,11 +61,13 @@ def test_losses_are_those_that_training_saw(finished: Path) -> None:
     assert measured == pytest.approx(min(bits) * np.log(2), abs=2e-3)
 
 
+@pytest.mark.slow
 def test_a_mixture_is_no_worse_than_its_parts_on_dev(finished: Path) -> None:
     cell = outcome.read_outcomes(finished)[0]["prices", 10]
     assert cell["interpolated"].dev <= min(cell[name].dev for name in ("general", "softmax", "log-linear"))
 
 
+@pytest.mark.slow
 def test_what_is_done_is_skipped_and_findings_are_kept(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> float:
         raise AssertionError("trained again")
@@ -78,6 +82,7 @@ def test_what_is_done_is_skipped_and_findings_are_kept(finished: Path, monkeypat
     assert page.read_text(encoding="utf-8").endswith(f"{curves.FINDINGS}\n\nIt works.\n")
 
 
+@pytest.mark.slow
 def test_samples_are_nested_and_one_vocabulary_serves_all(finished: Path) -> None:
     sentences = [[corpora.Word(str(i), "_", "_", "_")] for i in range(50)]
     drawn = corpora.shuffled(sentences, "seed")
@@ -88,84 +93,6 @@ def test_samples_are_nested_and_one_vocabulary_serves_all(finished: Path) -> Non
     assert len(dictionaries) == 1
 
 
-def test_with_all_of_the_text_the_best_recipe_with_less_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stages, "PERCENTS", (1, 10, 100))  # which the other tests shorten
-    place = systems.Place(tmp_path)
-    (system,) = (system for system in systems.SYSTEMS if system.name == "n-gram")
-    for recipe, dev in (("light", 4.2), ("strong", 4.1), ("careful", 4.0)):
-        folder = place.model("law.10", f"n-gram.{recipe}")
-        folder.mkdir(parents=True)
-        stages.write_json(folder / stages.FACTS, {"dev": dev})
-    assert stages.recipes(place, "law", 10, system) == ["light", "strong", "careful"]
-    assert stages.recipes(place, "law", 100, system) == ["strong"]
-
-
-def test_recipes_for_little_text_look_early_and_every_model_with_a_background_has_one() -> None:
-    def said(name: str, recipe: str, tokens: int) -> dict[str, str]:
-        (system,) = (system for system in systems.SYSTEMS if system.name == name)
-        command = systems.training(system, recipe, "law", 10, systems.Place(Path("out")), corpora.REAL, "user", tokens)
-        return dict(zip(command, [*command[1:], ""], strict=True))
-
-    for tokens, early, late in ((250, "5", "40"), (2500, "1", "8"), (40_000, "1", "1")):  # 1, 5 and 79 batches
-        for recipe, epochs in (("careful", early), ("light", late)):
-            options = said("neural", recipe, tokens)
-            assert options["--validate-interval"] == options["--save-interval"] == epochs
-            assert options["--max-epoch"] == str(int(late) * corpora.REAL.max_epoch), "small steps have time, too"
-    for system in systems.TRAINED:
-        assert ("careful" in system.recipes) == (system.background is not None or system.from_general)
-        for name in system.recipes:
-            careful, options = name == "careful", said(system.name, name, 250)
-            assert options["--patience"] == ("4" if careful else "2")
-            assert ("--start-at-background" in options) == (careful and system.background is not None)
-            assert ("--tie-features" in options) != ("--start-at-background" in options)
-            assert options["--seed"] == "1"
-
-
-def test_some_systems_with_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, found = systems.Place(tmp_path), []
-    stages.write_lines(place.out / "texts.json", ["{}"])
-    place.general.parent.mkdir(parents=True)
-    place.general.touch()
-    monkeypatch.setattr(
-        stages, "_train", lambda _, sizes, domain, percent, system, *rest: found.append((sizes.seed, system.name))
-    )
-    monkeypatch.setattr(stages, "recipes", lambda *args: ["careful"])
-    options = ["--systems", "neural", "log-linear", "--seed", "2"]
-    monkeypatch.setattr(sys, "argv", ["adapt.py", "train", "--out", str(tmp_path), *options])
-    assert adapt.main() == 0
-    assert set(found) == {(2, "neural"), (2, "log-linear")}
-    command = systems.training(
-        systems.TRAINED[0], "light", "law", 10, place, replace(corpora.REAL, seed=2), "user", 250
-    )
-    assert command[command.index("--seed") + 1] == "2"
-
-
-def test_the_toy_pair_is_the_same_every_time() -> None:
-    first, second = corpora.toy(), corpora.toy()
-    assert first == second and first.domains == ["prices"]
-
-
-def test_treebanks_in_folders(tmp_path: Path) -> None:
-    rows = "1\tLes\tle\tDET\t_\tNumber=Plur|PronType=Art\t0\troot\t_\t_\n\n"
-    for name, splits in (("general", ("train", "dev")), ("domains/Law", corpora.SPLITS)):
-        (tmp_path / name).mkdir(parents=True)
-        for split in splits:
-            (tmp_path / name / f"{split}.conllu").write_text(rows, encoding="utf-8")
-    read = corpora.read_treebanks(tmp_path / "general", tmp_path / "domains")
-    assert read.domains == ["Law"]
-    assert read.texts["Law"]["test"] == [[("les", "le", "DET", "Number=Plur|PronType=Art")]]
-    (tmp_path / "domains" / "Law" / "test.conllu").unlink()
-    with pytest.raises(DataError, match=r"expected test.conllu or test.conllu.gz, found neither"):
-        corpora.read_treebanks(tmp_path / "general", tmp_path / "domains")
-    with pytest.raises(OptionError, match="expected a folder with treebanks"):
-        corpora.read_treebanks(tmp_path / "general", tmp_path / "nowhere")
-    (tmp_path / "none").mkdir()
-    with pytest.raises(OptionError, match="expected a sub-folder for each domain"):
-        corpora.read_treebanks(tmp_path / "general", tmp_path / "none")
-
-
 def test_weights_of_mixtures() -> None:
     first, second = np.log([0.9, 0.2]), np.log([0.1, 0.4])
     np.testing.assert_allclose(np.exp(mixtures.mixed(first, second, 0.25)), [0.3, 0.35])
@@ -173,26 +100,6 @@ def test_weights_of_mixtures() -> None:
     np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
     # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
     assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("train", "--general", "x"), "--general and --domains: expected both or none, found one"),
-        (("train", "--only", "law"), "--only law: expected some of prices"),
-        (("train", "--systems", "neural", "nueral"), "--systems nueral: expected some of softmax, log-linear, "),
-        (("general",), "expected what `adapt.py prepare` wrote, found none"),
-        (("report",), "expected what `adapt.py prepare` wrote, found none"),
-    ],
-)
-def test_what_a_user_can_get_wrong(
-    options: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["adapt.py", *options, "--out", str(tmp_path / "out")])
-    assert adapt.main() == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("adapt.py: error: ") and said in printed
 
 
 def test_a_failed_command_says_what_its_log_says(tmp_path: Path) -> None:

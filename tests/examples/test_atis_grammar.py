@@ -9,7 +9,6 @@ from example_modules import EXAMPLES, load
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.reading import read_automaton
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
 FOLDER = EXAMPLES / "semantic_parsing"
@@ -66,12 +65,7 @@ def test_what_the_grammar_accepts(
     assert accepts(automaton, symbols, form) == accepted
 
 
-@pytest.mark.parametrize("form", ["answer(a))", "answer(a", "answer()", ",", ""])
-def test_what_is_no_form(form: str) -> None:
-    with pytest.raises(DataError, match="expected .* as symbol"):
-        atis.parse(form)
-
-
+@pytest.mark.slow
 @pytest.mark.real_data("atis-funql")
 def test_atis_grammar_is_within_the_budget(shared_data: Path, tmp_path: Path) -> None:
     read = {
@@ -164,19 +158,6 @@ def test_numbers_in_words_and_times(words: str, said: tuple[int, str, str]) -> N
     assert prepare.number_in(words.split()) == said
 
 
-def test_names_of_training_are_read_as_unknown_words_too() -> None:
-    known = prepare.Known({("boston",): ("boston", "cityname")}, frozenset(["to"]), {"boston": "bos"})
-    draws = iter([0.05, 0.5])
-    assert prepare.read_question("boston to boston", known, lambda: next(draws)).words == ("@word0", "to", "@word0")
-    assert prepare.read_question("boston", known, lambda: next(draws)).words == ("@cityname0", "@airportcode0")
-
-
-def test_every_code_of_an_airport_is_one(root: Path) -> None:
-    rows = [line.split("\t") for line in prepare.AIRPORTS.read_text("utf-8").splitlines() if not line.startswith("#")]
-    assert len(dict(rows)) == len(rows) and rows == sorted(rows)
-    assert all(len(code) == 3 and code.isalpha() and city.replace("_", "").isalpha() for city, code in rows)
-
-
 @pytest.mark.parametrize(("held_out", "tested"), [(["--held-out"], 1), ([], 2)])
 def test_the_test_is_left_alone_while_sizes_are_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: list[str], tested: int
@@ -192,13 +173,6 @@ def test_the_test_is_left_alone_while_sizes_are_chosen(
     assert {line.split()[0] for line in text["dict.form.txt"]} >= {"@cityname0", "@cityname1", "@number0", "1700"}
     automaton, symbols = automaton_of(tmp_path / "text" / "forms.grammar", text["train.form"])
     assert all(accepts(automaton, symbols, form) for form in text["train.form"])
-
-
-@pytest.mark.parametrize("line", ["a question", "a question\tanswer(", "a\tb\tc"])
-def test_a_bad_line_of_atis_is_named(tmp_path: Path, line: str) -> None:
-    path = written(tmp_path, train=[*PAIRS[:1], (line,)]) / "train.tsv.gz"  # type: ignore[list-item]
-    with pytest.raises(DataError, match="train.tsv.gz, line 2: "):
-        pairs.read_pairs(path, atis.parse)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def run(modules: dict[str, object], monkeypatch: pytest.MonkeyPatch, *arguments:
     return code
 
 
+@pytest.mark.slow
 def test_every_model_learns(
     modules: dict[str, object], few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -65,12 +66,3 @@ def test_a_package_that_is_not_installed(
     assert run(modules, monkeypatch, *arguments) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and 'pip install ".[classification]"' in said
-
-
-def test_a_training_without_epochs_is_refused(
-    modules: dict[str, object], few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    arguments = ("run", "--set", "few", "--model", "learned", "--epochs", 0, "--out", tmp_path / "rows.jsonl")
-    assert run(modules, monkeypatch, *arguments) == 2
-    assert "--epochs 0: expected" in capsys.readouterr().err

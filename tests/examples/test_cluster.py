@@ -29,6 +29,7 @@ def slurm(tmp_path: Path) -> dict[str, str]:
     return job | {"COMMANDS": str(commands)}
 
 
+@pytest.mark.slow
 def test_begun_with_torchrun_and_ended_under_slurm(
     shell: Shell, world: World, slurm: dict[str, str], tmp_path: Path
 ) -> None:

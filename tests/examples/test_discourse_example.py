@@ -1,16 +1,12 @@
 """examples/discourse: word vectors against their formula, the public sets, logistic regression, tables, a whole run."""
 
 import gzip
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load, run_example
-
-from fairseq_llrnn.cli import main as llrnn
-from fairseq_llrnn.errors import DataError, OptionError
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install '.[transfer]'")
 Split = pytest.importorskip("fairseq_llrnn.systems.discourse.data", reason="the system was deleted").Split
@@ -62,18 +58,6 @@ def test_next_by_shared_words() -> None:
         assert shared_words.accuracy(split) == (answer == np.argmax(scores))
 
 
-def test_a_split_without_next_examples_is_refused(tmp_path: Path) -> None:
-    """Paragraphs of three sentences are too short for any."""
-    for split in ("train", "valid"):
-        paragraphs = [[f"this is {split} {3 * i + k} ." for k in range(3)] for i in range(20)]
-        text = "\n\n".join("\n".join(sentences) for sentences in paragraphs)
-        (tmp_path / split).write_text(text + "\n", encoding="utf-8")
-    files = ["--train", str(tmp_path / "train"), "--valid", str(tmp_path / "valid")]
-    assert llrnn.main(["discourse", *files, "--language", "en", "--out", str(tmp_path / "data")]) == 0
-    with pytest.raises(DataError, match="expected NEXT examples in valid, found none; choose another --split"):
-        shared_words.show(tmp_path / "data", "valid")
-
-
 def test_words_that_are_used_alike_have_near_vectors() -> None:
     rng = np.random.default_rng(2)
     groups = ([4, 5], [6, 7], [8, 9], [10, 11])  # one of the first is followed by one of the second, and so on
@@ -83,14 +67,6 @@ def test_words_that_are_used_alike_have_near_vectors() -> None:
     near, far = (found[4] @ found[i] for i in (5, 8))
     assert near > 10 * abs(far)
     np.testing.assert_allclose(vectors.sums(found, [[4, 5, 99]])[0], found[4] + found[5])
-
-
-def test_vectors_of_other_sizes_are_not_taken_for_these(tmp_path: Path) -> None:
-    (tmp_path / "dict.txt").write_text("one 2\ntwo 1\n", encoding="utf-8")
-    np.save(tmp_path / "vectors.npy", np.zeros((6, 4), dtype=np.float32))
-    assert vectors.load_or_make(tmp_path, tmp_path / "vectors.npy", 4).shape == (6, 4)
-    with pytest.raises(OptionError, match=r"vectors of 6 words, 8 numbers each \(--data, --size\), found \(6, 4\)"):
-        vectors.load_or_make(tmp_path, tmp_path / "vectors.npy", 8)
 
 
 def write_sets(folder: Path) -> None:
@@ -136,61 +112,7 @@ def test_each_fold_chooses_by_its_own_training_part(tmp_path: Path, monkeypatch:
             assert set(fit) | set(held_out) == set(train) and not {*fit, *held_out} & set(test)
 
 
-def test_pairs_are_both_vectors_and_their_difference() -> None:
-    one, two = np.ones((1, 2)), np.full((1, 2), 3.0)
-    assert transfer.of_pairs([one, two]).tolist() == [[1, 1, 3, 3, -2, -2]]
-    assert transfer.of_pairs([one]) is one
-
-
-def test_lines_with_a_label_alone_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "custrev.all").write_text("1 good\n0 \n0\n0 bad\n", encoding="utf-8")
-    data = sets.read_set("CR", tmp_path)
-    assert data.texts == [("good",), ("bad",)] and data.labels == [1, 0] and data.ends == [2]
-
-
-def test_sets_that_are_not_there_or_damaged(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected this file, or custrev.all.gz, found neither; give the folder"):
-        sets.read_set("CR", tmp_path)
-    (tmp_path / "custrev.all").write_text("1 good\nno label\n", encoding="utf-8")
-    with pytest.raises(DataError, match="custrev.all, line 2: expected a label and a text, found 'no label'"):
-        sets.read_set("CR", tmp_path)
-
-
-def test_tables(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected results of `discourse_rows.py train`, found none"):
-        tables.tables(tmp_path)
-    (tmp_path / "a").mkdir()
-    (tmp_path / "transfer").mkdir()
-    row = {"row": "a", "accuracy": {"order": 0.625}, "chance": {"conjunction": 0.4, "order": 0.5, "next": 0.2},
-           "updates": 1234, "seconds": 60}  # fmt: skip
-    (tmp_path / "a" / "result.json").write_text(json.dumps(row), encoding="utf-8")
-    for name, features, value in (("CR", "a", 0.5), ("CR", "b", 0.6), ("MR", "a", 0.9)):
-        found = {"features": features, "set": name, "accuracy": value}
-        (tmp_path / "transfer" / f"{features} {name}.json").write_text(json.dumps(found), encoding="utf-8")
-    text = tables.tables(tmp_path)
-    assert "| chance | 40.0 | 50.0 | 20.0 | | |\n| a | — | 62.5 | — | 1,234 | 60 |" in text
-    assert "| | average | CR | MR |\n|---|---|---|---|\n| a | 50.0 | 50.0 | 90.0 |\n| b | 60.0 | 60.0 | — |" in text
-
-
-def test_curves_of_a_log(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected the log of a row, found no such file"):
-        curves.read_curves(tmp_path / "train.log")
-    valid = '10:00 | INFO | valid | {"valid_order_accuracy": "0.%d", "valid_order_chance": "0.5"}'
-    said = ["$ fairseq-train", "10:00 | INFO | fairseq_cli.train | {'a': 1}"]
-    for seconds, accuracy in ((2.5, 55), (5.0, 61), (7.5, 60)):
-        said += [f'10:00 | INFO | discourse_rows | {{"seconds": {seconds}}}', valid % accuracy]
-    (tmp_path / "train.log").write_text("\n".join(said[:2]), encoding="utf-8")
-    with pytest.raises(DataError, match="expected accuracies on valid, found none"):
-        curves.read_curves(tmp_path / "train.log")
-    (tmp_path / "train.log").write_text("\n".join(said), encoding="utf-8")
-    found = curves.read_curves(tmp_path / "train.log")
-    assert found == ({"order": [(2.5, 0.55), (5.0, 0.61), (7.5, 0.6)]}, {"order": 0.5})
-    assert "| a | ORDER | 61.0 | 5 s | 60.0 | 8 s |" in curves.table({"a": found[0]})
-    pytest.importorskip("matplotlib")
-    curves.draw({"a": found[0]}, found[1], tmp_path / "it.png")
-    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
-
-
+@pytest.mark.slow
 def test_the_whole_run_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_the_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "| mine | 50.0% of 2 | 100.0% of 1 | 50.0% of 2 |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_example_as_a_user_runs_it(tmp_path: Path) -> None:
     done = run_example("expert/run.sh", tmp_path / "work", cwd=tmp_path, variables={"EPOCHS": "3"})
     rows = {line.split("|")[1].strip(): line.split("|") for line in done.out.splitlines() if line.startswith("| ")}

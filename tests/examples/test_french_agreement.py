@@ -1,16 +1,9 @@
 """Accuracy on pairs: credit, balance against frequency, intervals, groups."""
 
-import json
-import math
-from dataclasses import asdict
-from pathlib import Path
-
 import numpy as np
 import pytest
 from example_modules import load
 from french_treebank import FOLDER
-
-from fairseq_llrnn.errors import DataError
 
 agreement, pairs = load(FOLDER, "agreement", "pairs")
 
@@ -30,11 +23,6 @@ def test_a_tie_counts_one_half() -> None:
     assert agreement.credits([0.3, -2.0, 0.0]).tolist() == [1.0, 0.0, 0.5]
 
 
-def test_the_counts_are_those_of_the_mode() -> None:
-    assert agreement.count_log_ratios([pair()], "honest") == [1.0]
-    assert agreement.count_log_ratios([pair()], "paper") == [-1.0]
-
-
 def test_frequency_alone_is_worth_one_half_when_balanced() -> None:
     some = [pair(number, train_right=2 if number < 8 else 0) for number in range(10)]
     unigram = agreement.credits(agreement.count_log_ratios(some, "honest"))
@@ -42,17 +30,6 @@ def test_frequency_alone_is_worth_one_half_when_balanced() -> None:
     assert agreement.balanced(some, unigram, "honest").value == pytest.approx(0.5)
     assert agreement.against(some, unigram, "honest").value == 0.0
     assert agreement.against(some, unigram, "honest").pairs == 2
-
-
-def test_ties_of_frequency_are_left_out_of_the_balance() -> None:
-    some = [pair(0), pair(1, train_right=1), pair(2, train_right=0)]
-    assert agreement.balanced(some, np.array([1.0, 0.0, 1.0]), "honest").value == 1.0
-
-
-def test_no_pairs_no_figure() -> None:
-    assert math.isnan(agreement.accuracy([], np.array([])).value)
-    assert str(agreement.accuracy([], np.array([]))) == "-"
-    assert str(agreement.balanced([pair()], np.array([1.0]), "honest")) == "-"
 
 
 def test_the_interval_draws_sentences_not_pairs() -> None:
@@ -66,25 +43,11 @@ def test_the_interval_draws_sentences_not_pairs() -> None:
     assert str(apart).startswith("50.0 [4")
 
 
-def test_the_headline_is_far_and_rare() -> None:
-    headline = agreement.headline(2500)
-    assert pair() in headline
-    assert pair(distance=3) not in headline
-    assert pair(rank_right=2499) not in headline and pair(rank_wrong=10) not in headline
-    assert headline.name == "distance 4 and more, outside the top 2500"
-
-
 def test_every_pair_is_in_one_group_by_distance() -> None:
     by_distance = [group for group in agreement.groups(2500) if group.kind is None and group.attractor is None]
     for distance in (0, 1, 2, 3, 4, 40):
         for rank in (10, 5000):
             assert sum(pair(distance=distance, rank_right=rank) in group for group in by_distance) == 1
-
-
-def test_groups_by_kind_and_with_attractor() -> None:
-    gender, number, attractor = agreement.groups(2500)[-3:]
-    assert pair() in gender and pair() not in number and pair() not in attractor
-    assert pair(attractors=1) in attractor
 
 
 def test_the_table_has_a_row_per_group_and_the_counts_beside() -> None:
@@ -93,23 +56,3 @@ def test_the_table_has_a_row_per_group_and_the_counts_beside() -> None:
     assert len(rows) == 1 + len(agreement.groups(2500))
     headline = next(row for row in rows if row.startswith("distance 4 and more, outside the top 2500 "))
     assert headline.split()[-1] == "50.0" and "100.0 [100.0, 100.0]" in headline
-
-
-def test_pairs_are_read_as_written(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.jsonl"
-    path.write_text(json.dumps(asdict(pair())) + "\n", encoding="utf-8")
-    assert agreement.read_pairs(path) == [pair()]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"expected pairs, found none; has the treebank HEAD and DEPREL\?"),
-        ("{\n", "expected pairs as pairs.py writes them"),
-        ('{"text": "a"}\n', "expected pairs as pairs.py writes them"),
-    ],
-)
-def test_damaged_pairs_are_told(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "pairs.jsonl").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        agreement.read_pairs(tmp_path / "pairs.jsonl")

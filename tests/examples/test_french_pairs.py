@@ -1,13 +1,10 @@
 """Which agreement pairs a tree yields, and which it must not."""
 
-import json
 from pathlib import Path
 
 import pytest
-from example_modules import load, run_example
-from french_treebank import DEV, FOLDER, LEXICON, TEST, TRAIN, rows, write_treebank
-
-from fairseq_llrnn.errors import DataError
+from example_modules import load
+from french_treebank import DEV, FOLDER, LEXICON, TEST, rows, write_treebank
 
 paradigms, pairs, prepare = load(FOLDER, "paradigms", "pairs", "prepare")
 
@@ -109,31 +106,7 @@ def test_without_a_lexicon_the_treebanks_give_the_forms(ud: Path) -> None:
     assert found.wrong_forms("perdues", "VERB", "Gender:Fem", "Gender:Masc") == ["perdus"]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("blanc\tblanc\tADJ\t_", r"lexicon\.tsv, line 1: expected form, lemma, UPOS, FEATS and a count"),
-        ("blanc\tblanc\tADJ\tFem\t3", r"lexicon\.tsv, line 1: expected FEATS that are _ or Key=Value"),
-    ],
-)
-def test_damaged_lexicons_are_told(tmp_path: Path, row: str, message: str) -> None:
-    (tmp_path / "lexicon.tsv").write_text(row + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        paradigms.read_paradigms(tmp_path / "lexicon.tsv", [])
-
-
-def test_the_script_mines_dev_and_test(ud: Path, tmp_path: Path) -> None:
-    for name, lines in (("text/all.txt", TRAIN), ("text/train.txt", TRAIN[:-2])):
-        prepare.write_lines(tmp_path / name, lines)
-    prepare.write_lines(tmp_path / "data-bin" / "dict.txt", (f"{form} 2" for form in LEXICON))
-    out = tmp_path / "pairs.jsonl"
-    finished = run_example("french_morphology/pairs.py", "--ud", ud, "--prepared", tmp_path, "--out", out)
-    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert {pair["text"] for pair in found} == {"test1", "test2"}
-    assert finished.out.startswith(f"{len(found)} pairs at distance")
-    assert finished.out.count("predicate+coordination") == 1
-
-
+@pytest.mark.slow
 @pytest.mark.real_data("ud-french-gsd-1.4")
 def test_the_french_treebank_has_hundreds_of_far_and_rare_pairs(shared_data: Path, tmp_path: Path) -> None:
     folder = shared_data / "ud-french-gsd-1.4"

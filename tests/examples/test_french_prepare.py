@@ -7,8 +7,6 @@ import pytest
 from example_modules import load, run_example
 from french_treebank import DEV, FOLDER, TRAIN, write_treebank
 
-from fairseq_llrnn.errors import DataError
-
 (prepare,) = load(FOLDER, "prepare")
 
 
@@ -60,31 +58,7 @@ def test_a_word_with_a_space_stays_one_word() -> None:
     assert prepare.sentence_text(["10 000", "ans"]) == "10_000 ans"
 
 
-def test_a_folder_without_dev_is_refused(tmp_path: Path) -> None:
-    ud = write_treebank(tmp_path / "ud")
-    (ud / "dev.conllu").unlink()
-    with pytest.raises(DataError, match=r"expected one file named like dev\.conllu or dev\.conllu\.gz, found none"):
-        prepare.write_texts(ud, tmp_path / "out")
-
-
-def test_errors_are_told_without_a_stack_trace(tmp_path: Path) -> None:
-    finished = run_example("french_morphology/prepare.py", "--ud", tmp_path, "--out", tmp_path / "out", code=2)
-    assert finished.err.splitlines()[-1].startswith(f"prepare.py: error: {tmp_path}: expected one file")
-    assert "Traceback" not in finished.err
-
-
-def test_a_treebank_of_one_sentence_is_refused(tmp_path: Path) -> None:
-    ud = write_treebank(tmp_path / "ud")
-    (ud / "train.conllu").write_text("1\tles\tle\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
-    with pytest.raises(DataError, match="expected at least two training sentences, found 1"):
-        prepare.write_texts(ud, tmp_path / "out")
-
-
-def test_a_failure_of_fairseq_preprocess_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"fairseq-preprocess failed .*--trainpref"):
-        prepare.preprocess(["--trainpref", str(tmp_path / "absent"), "--destdir", str(tmp_path)])
-
-
+@pytest.mark.slow
 @pytest.mark.real_data("ud-french-gsd-1.4")
 def test_the_french_corpus(shared_data: Path, tmp_path: Path) -> None:
     texts = prepare.write_texts(shared_data / "ud-french-gsd-1.4", tmp_path)

@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from example_modules import load
 from example_parts.mixtures import ngram_log_probs
 from french_treebank import FOLDER, write_treebank
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior.prior import Prior
 
 experiments, run, scoring, results, report, pairs, prepare, paradigms = load(
@@ -57,6 +56,7 @@ def checkpoint(world: SimpleNamespace, name: str) -> object:
     return scoring.LanguageModel(world.out / "models" / name / "checkpoint_best.pt", world.out / "data-bin")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_measured_loss_is_the_one_that_fairseq_logged(world: SimpleNamespace, name: str) -> None:
     log = (world.out / "models" / name / "train.log").read_text(encoding="utf-8")
@@ -70,6 +70,7 @@ def test_the_measured_loss_is_the_one_that_fairseq_logged(world: SimpleNamespace
     assert measured["tokens_with_ends"] == measured["tokens_without_ends"] + len(sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_ratios_are_those_of_one_sentence_at_a_time(world: SimpleNamespace, name: str) -> None:
     model = checkpoint(world, name)
@@ -98,33 +99,7 @@ def test_losses_and_ratios_are_those_of_one_sentence_at_a_time(world: SimpleName
         assert ratio == pytest.approx(expected.item(), abs=1e-3)
 
 
-def test_batches_are_bounded(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = checkpoint(world, "softmax-stock")
-    sentences = [model.encode(line) for line in ("la maison", "le roi dort .", "la femme", "a")]
-    whole = dict(model.log_probs(sentences))
-    monkeypatch.setattr(scoring, "POSITIONS", 6)
-    for number, log_probs in model.log_probs(sentences):
-        assert torch.allclose(log_probs, whole[number], atol=1e-5)
-
-
-def test_a_sample_is_a_sentence_of_the_dictionary(world: SimpleNamespace) -> None:
-    model = checkpoint(world, "paper-m10")
-    drawn = model.sample(seed=3, max_words=5)
-    assert drawn == model.sample(seed=3, max_words=5) and len(drawn) <= 5
-    assert all(model.dictionary.index(word) >= model.dictionary.nspecial for word in drawn)
-    generated = facts(world, "paper-m10")["generated"]
-    assert all(any(name.startswith(("TOPFORM:", "NOTTOP")) for name in features) for _, features in generated)
-
-
-def test_facts_of_a_model(world: SimpleNamespace) -> None:
-    ours, softmax = (facts(world, name) for name in NAMES)
-    assert ours["sizes"]["words"] > ours["sizes"]["signatures"] > 10 < ours["sizes"]["features"]
-    assert "features" not in softmax["sizes"]
-    assert 1 <= ours["training"]["best_epoch"] <= ours["training"]["epochs"]
-    assert ours["mode"] == "paper" and softmax["mode"] is None
-    assert ours["versions"]["fairseq-fixed"]
-
-
+@pytest.mark.slow
 def test_what_is_finished_is_skipped(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     before = (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime
     assert run.work(run.choose(["paper-m10"]), world.ud, world.out) == 0
@@ -132,6 +107,7 @@ def test_what_is_finished_is_skipped(world: SimpleNamespace, capsys: pytest.Capt
     assert (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime == before
 
 
+@pytest.mark.slow
 def test_a_model_that_another_process_works_on_is_left_to_it(
     world: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +117,7 @@ def test_a_model_that_another_process_works_on_is_left_to_it(
     assert capsys.readouterr().out == "honest-m10: another process is at it\n"
 
 
+@pytest.mark.slow
 def test_a_finished_model_is_mixed_with_ngrams(
     world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,16 +165,7 @@ def test_a_finished_model_is_mixed_with_ngrams(
     )
 
 
-def test_a_failed_command_is_told_and_the_others_go_on(
-    world: SimpleNamespace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # The dictionary has fewer words than that.
-    assert run.work(run.choose(["paper-m500", "paper-m10"]), world.ud, world.out) == 2
-    output = capsys.readouterr()
-    assert "run.py: error: paper-m500: llrnn failed with status 2" in output.err and "--top-words 500" in output.err
-    assert "paper-m10: finished" in output.out
-
-
+@pytest.mark.slow
 def test_a_training_with_other_settings_is_refused(world: SimpleNamespace, tmp_path: Path) -> None:
     (model,) = run.choose(["paper-m10"])
     shutil.copytree(world.out, tmp_path / "out")
@@ -213,6 +181,7 @@ def test_a_training_with_other_settings_is_refused(world: SimpleNamespace, tmp_p
     )
 
 
+@pytest.mark.slow
 def test_the_report_of_what_is_there(world: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["report.py", "--out", str(world.out), "--docs", str(tmp_path / "docs")]
     monkeypatch.setattr("sys.argv", arguments)
@@ -226,30 +195,6 @@ def test_the_report_of_what_is_there(world: SimpleNamespace, tmp_path: Path, mon
     assert (tmp_path / "docs" / "french-sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_nothing_to_report_is_told(
-    world: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copy(world.out / "pairs.jsonl", tmp_path)
-    monkeypatch.setattr("sys.argv", ["report.py", "--out", str(tmp_path), "--docs", str(tmp_path / "docs")])
-    assert report.main() == 2
-    assert "expected finished models, found none; start run.py train first" in capsys.readouterr().err
-
-
-def test_answers_to_other_pairs_are_refused(world: SimpleNamespace, tmp_path: Path) -> None:
-    shutil.copytree(world.out, tmp_path / "out")
-    lines = (tmp_path / "out" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
-    prepare.write_lines(tmp_path / "out" / "pairs.jsonl", lines[1:])
-    with pytest.raises(DataError, match="the pairs were mined again: remove result.json"):
-        results.read_results(tmp_path / "out")
-
-
-def test_damaged_results_are_refused(world: SimpleNamespace, tmp_path: Path) -> None:
-    shutil.copytree(world.out, tmp_path / "out")
-    (tmp_path / "out" / "models" / "paper-m10" / "result.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match=r"expected train\.log, result\.json and agreement\.json"):
-        results.read_results(tmp_path / "out")
-
-
 def test_a_training_is_known_by_its_options_in_any_order_and_wherever_it_lay() -> None:
     model = next(model for model in experiments.models() if model.name == "honest-best")
     log = (
@@ -259,43 +204,3 @@ def test_a_training_is_known_by_its_options_in_any_order_and_wherever_it_lay() -
     assert experiments.trained_as(model, log)
     assert not experiments.trained_as(model, log + " --dropout 0.1")
     assert not experiments.trained_as(replace(model, seed=2), log)
-
-
-def test_gains_of_guessed_features_are_those_of_perplexities() -> None:
-    def result(name: str, nats: float) -> results.Result:
-        loss = {subset: {"with_ends": nats, "without_ends": nats} for subset in ("valid", "test1", "test2")}
-        model = next(model for model in experiments.models() if model.name == name)
-        return results.Result(model, {"loss": loss, "training": {"epochs": 7}}, np.zeros(0))
-
-    measured = {name: result(name, nats) for name, nats in (("honest-wide", 5.2), ("honest-guess-2", 5.1))}
-    table = tables.guessed(results.Results(measured, [], []))
-    assert table.splitlines()[-1].endswith("seed 2 | honest-guess-2 | 5.100 | 5.100 | 5.100 | -9.5 % | 7 |")
-    assert results.Results(measured, [], []).best("honest").model.name == "honest-wide"
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(OptionError, match="there is no model or group 'paper-m11'; there are: .*paper-m10"):
-        run.choose(["paper-m11"])
-
-
-def test_names_and_groups_choose() -> None:
-    assert [model.name for model in run.choose(["honest-best"])] == ["honest-best"]
-    assert len(run.choose(["sweep"])) == 16
-    names = [model.name for model in run.choose([])]
-    assert len(names) == len(set(names))
-
-
-def test_command_lines(tmp_path: Path) -> None:
-    ud = write_treebank(tmp_path / "ud")
-    by_name = {model.name: model for model in experiments.models()}
-    honest = by_name["honest-m500"]
-    command = " ".join(honest.prior.command(ud, Path("out")))
-    assert "--conllu out/train.conllu" in command and "--count-text out/text/train.txt" in command
-    assert "--lexicon" not in command
-    paper = " ".join(by_name["paper-m500"].prior.command(ud, Path("out")))
-    assert f"--lexicon {ud}/lexicon.tsv" in paper and "--count-text out/text/all.txt" in paper
-    (ud / "lexicon.tsv").unlink()
-    assert f"--conllu {ud}/dev.conllu" in " ".join(by_name["paper-m500"].prior.command(ud, Path("out")))
-    assert "--prior out/priors/honest-m500" in " ".join(honest.command(Path("out"), "package"))
-    assert by_name["softmax-stock"].prior is None and by_name["softmax-strong"].mode is None
-    assert "--top-words 500" in honest.signature() and "--seed 1" in honest.signature()

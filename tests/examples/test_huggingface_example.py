@@ -182,6 +182,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
 
 
+@pytest.mark.slow
 def test_the_script_trains_goes_on_and_writes_sentences_that_agree(
     modules: dict[str, ModuleType], corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

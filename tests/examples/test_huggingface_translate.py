@@ -56,6 +56,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [[], ["--softmax"], ["--invented-terms", "0.9"]])
 def test_what_is_trained_says_required_terms(
     output: list[str], modules: list[ModuleType], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +85,7 @@ def test_what_is_trained_says_required_terms(
     assert all(("text" in one) == ("--invented-terms" in output) for one in sources)
 
 
+@pytest.mark.slow
 def test_a_training_begins_with_given_weights_in_sorted_batches(
     modules: list[ModuleType], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,14 +123,7 @@ def test_batches_of_neighbours_by_length(modules: list[ModuleType]) -> None:
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
-def test_invented_terms_need_forms_and_a_head(translate: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = "train out --prior p --source a --target b --invented-terms 1".split()
-    for more in ([], ["--softmax", "--term-forms", "forms.tsv"]):
-        with pytest.raises(SystemExit):
-            translate.main([*asked, *more])
-        assert "--invented-terms: expected --term-forms beside it, and no --softmax" in capsys.readouterr().err
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["in training", "in search alone"])
 def test_a_grammar_in_training_and_in_search_alone(
     kind: str, translate: ModuleType, texts: Path, tmp_path: Path

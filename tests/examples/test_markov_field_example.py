@@ -39,6 +39,7 @@ def write_data(folder: Path) -> None:
             stream.write("\n".join(rows) + "\n")
 
 
+@pytest.mark.slow
 def test_the_whole_run_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second time, all is there; other settings are refused."""
     write_data(tmp_path)

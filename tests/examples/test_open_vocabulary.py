@@ -20,7 +20,6 @@ from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")
 example, _ = load(EXAMPLES / "open_vocabulary", "open_vocabulary", "open_systems")
-Streams = pytest.CaptureFixture[str]
 STRANGE = "le chateau voit la roseraie\nune été 𝄞\n"
 
 
@@ -34,6 +33,7 @@ def text(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_all_systems_are_measured_in_bits_per_character(shell: Shell, world: World, text: Path, tmp_path: Path) -> None:
     def execute(command: Sequence[str], stdin: str) -> str:
         extra = ["--max-tokens", "256"] if command[0] == "fairseq-train" else []
@@ -77,6 +77,7 @@ def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     assert unit_bits.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
 
 
+@pytest.mark.slow
 def test_the_curve_over_sizes_of_text(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are nested enough to have the size that was asked for; facts become a table and a picture."""
     (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
@@ -107,44 +108,3 @@ def test_the_curve_over_sizes_of_text(text: Path, tmp_path: Path, monkeypatch: p
     assert (tmp_path / "curve.png").stat().st_size > 1000
     kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
     assert "| pieces+dropout=0.2 | 2.000 / 2.000 (1) |" in growth.table(kept)
-
-
-def test_sizes_that_there_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
-    for said in ("pieces", "piece=3", "dropout=much"):
-        monkeypatch.setattr(sys, "argv", ["growth.py", "--out", str(tmp_path), "--set", said])
-        assert growth.main() == 2
-        printed = capsys.readouterr().err
-        assert printed.startswith(f"growth.py: error: --set {said}: expected SIZE=VALUE, SIZE one of width (int), ")
-
-
-def test_sizes_of_training_are_in_the_command(text: Path, tmp_path: Path) -> None:
-    """Larger batches, another first rate, a part of a pass, and a GPU in the place of a CPU's short products."""
-    example.prepare("characters", text, tmp_path, example.Sizes())
-    trained = {
-        gpu: example.commands("characters", tmp_path, [], "fairseq_llrnn", sizes)[-1]
-        for gpu in (0, 1)
-        for sizes in [example.Sizes(passes=1.5, times=2, rate=0.004, gpu=gpu)]
-    }
-    whole = example.commands("characters", tmp_path, [], "fairseq_llrnn", example.Sizes(passes=1))[-1]
-
-    def value(command: list[str], option: str) -> float:
-        return float(command[command.index(option) + 1])
-
-    for gpu, command in trained.items():
-        assert value(command, "--max-tokens") == 2 * value(whole, "--max-tokens")
-        assert value(command, "--lr") == 0.004 and value(whole, "--lr") == 0.002
-        assert value(command, "--max-update") == math.ceil(0.75 * value(whole, "--max-update"))
-        assert value(command, "--max-epoch") == 3
-        assert {"--cpu", "--bf16-products"}.isdisjoint(command) == bool(gpu)
-
-
-def test_a_text_that_is_too_short_is_taken_whole(tmp_path: Path, capsys: Streams) -> None:
-    (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
-    path = tmp_path / "train.txt.gz"
-    with gzip.open(path, "wt", encoding="utf-8") as stream:
-        stream.write("le chat voit\nla table\n")
-    assert growth.part(path, 9) == ["le chat voit", "la table"]
-    assert capsys.readouterr().err == f"note: {path} has 5 words, not 9: all are taken\n"
-    assert growth.part(path, 5) == ["le chat voit", "la table"]
-    assert capsys.readouterr().err == ""

@@ -28,6 +28,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "out"
 
 
+@pytest.mark.slow
 def test_rows_are_trained_timed_and_compared(out: Path) -> None:
     def run(*arguments: object) -> str:
         return run_example(SCRIPT, *arguments).out
@@ -49,6 +50,7 @@ def test_rows_are_trained_timed_and_compared(out: Path) -> None:
     assert (out / "curves.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["flat", "huffman", "learned", "learned-clusters"])
 def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row: str) -> None:
     prior = models.Prior.load(out / "prior")
@@ -63,20 +65,9 @@ def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row
         assert output.log_probs(hidden, torch.arange(words)).exp().sum().item() == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_learned_tree_can_begin_as_clusters(out: Path) -> None:
     prior = models.Prior.load(out / "prior")
     world = models.World(prior, len(prior.symbols), lambda: torch.zeros(0), 1)
     learned, clusters = (models.OUTPUTS[row](world).layer.tree for row in ("learned-clusters", "clusters"))
     assert (learned.parent == clusters.parent).all()
-
-
-def test_what_is_refused(out: Path, tmp_path: Path) -> None:
-    def refused(*arguments: object) -> str:
-        return run_example(SCRIPT, *arguments, code=1).err
-
-    wrong = refused("train", "--out", out, "forest")
-    assert "ROW: expected one of flat, " in wrong and "Traceback" not in wrong
-    early = refused("train", "--out", out, "clustering", "--seed", 7)
-    assert "expected a trained model with the adaptive softmax" in early and "Traceback" not in early
-    missing = refused("prepare", "--novels", tmp_path, "--out", tmp_path / "out")
-    assert "expected train.txt.gz, valid.txt.gz and test.txt.gz" in missing

@@ -71,6 +71,7 @@ def test_a_training_that_goes_on_ends_where_one_without_a_stop_does(
     assert ppl[1] < ppl[0] < 1000, "the unigram alone has less than that"
 
 
+@pytest.mark.slow
 def test_the_script_trains_writes_and_explains_without_fairseq(corpus: Path, tmp_path: Path) -> None:
     found = run_example("pytorch/run.sh", tmp_path, variables={"CORPUS": str(corpus), "EPOCHS": "1", "WIDTH": "16"})
     assert "epoch 1: validation perplexity" in found.out and "the model writes:" in found.out

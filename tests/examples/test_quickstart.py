@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from example_modules import run_example
 
 from toy_french import make_corpus, write_corpus
@@ -17,6 +18,7 @@ def test_the_readme_shows_probes_of_the_demo_corpus(root: Path) -> None:
     assert all(probe in probes for probe in shown)
 
 
+@pytest.mark.slow
 def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     work = tmp_path / "demo"
     write_corpus(make_corpus(150, seed=1), work / "corpus")

@@ -31,12 +31,14 @@ def recall(report: str) -> dict[str, float]:
     return dict(zip(lines[1].split()[1:], (float(cell.rstrip("%")) for cell in found), strict=True))
 
 
+@pytest.mark.slow
 def test_annotated_references_have_the_rare_words_back(first: Result) -> None:
     ceilings = recall(first.out.partition("== 2/3")[0])
     assert list(ceilings) == ["unk", "copyable", "positional", "positional-all"]
     assert ceilings["unk"] == 0.0 and all(ceilings[scheme] > 0.0 for scheme in list(ceilings)[1:])
 
 
+@pytest.mark.slow
 def test_every_row_is_trained_translated_and_measured(place: Path, first: Result) -> None:
     work, told = place / "work", first.out.partition("== 3/3")[2]
     assert list(recall(told)) == ["no-copies", *ROWS]
@@ -52,6 +54,7 @@ def test_every_row_is_trained_translated_and_measured(place: Path, first: Result
     assert set(texts["slots"].split()) - known
 
 
+@pytest.mark.slow
 def test_run_again_it_goes_on_where_it_stopped(place: Path, first: Result) -> None:
     more = TINY | {"ROWS": f"{TINY['ROWS']} copyable=2"}
     again = run_example("translation/rare_words.sh", place / "multi30k", place / "work", variables=more)

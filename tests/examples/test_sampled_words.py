@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from example_modules import EXAMPLES, load
 
-from fairseq_llrnn.errors import DataError
-
 example, _, _ = load(EXAMPLES / "open_vocabulary", "sampled_words", "open_vocabulary", "open_systems")
 
 
@@ -33,11 +31,3 @@ def test_equally_many_words_of_each(place: Path) -> None:
     assert shown[4] == "| beam search, `<unk>` preferred | 2 | 500 | zi 2 |"
     assert len(asked) == 2 and asked[0][1].startswith("le\nle\nchat\nle\n"), "unknown first words are left out"
     assert asked[0][0][asked[0][0].index("--seed") + 1] == "4"
-
-
-def test_what_is_refused(place: Path) -> None:
-    with pytest.raises(DataError, match="expected 5 unknown words of its samples, found 0; train it longer"):
-        example.compare(place, place / "model.pt", [place / "test.txt"], 1, lambda command, stdin: "H-0\t-1.0\tle\n")
-    (place / "test.txt").write_text("le chat\n", encoding="utf-8")
-    with pytest.raises(DataError, match="expected words that .*dict.txt lacks, found none; give another text"):
-        example.compare(place, place / "model.pt", [place / "test.txt"], 1)

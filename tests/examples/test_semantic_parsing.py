@@ -12,7 +12,6 @@ from example_modules import EXAMPLES, load, run_example
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.grammar import read_grammar
 from fairseq_llrnn.automata.symbols import Symbols
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 
 FOLDER = EXAMPLES / "semantic_parsing"
@@ -67,23 +66,6 @@ def test_what_is_not_well_formed(form: str) -> None:
     assert not funql.is_well_formed(parsed) and not funql.is_well_typed(parsed)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("answer(state", "expected , or ) as symbol 4, found the end; fix the form"),
-        ("answer(state))", "expected the end as symbol 5, found )"),
-        ("answer()", "expected a predicate or a constant as symbol 3, found )"),
-        ("", "expected a predicate or a constant as symbol 1, found the end"),
-        ("answer(?)", "expected a predicate, a constant, a 'name', a bracket or a comma at character 8, found '?'"),
-        ("a(" * 100_000, "expected a form of a reasonable depth"),
-    ],
-)
-def test_what_is_no_form(text: str, message: str) -> None:
-    with pytest.raises(DataError) as caught:
-        funql.parse(text)
-    assert message in str(caught.value) and len(str(caught.value)) < 400
-
-
 # ---- names ---------------------------------------------------------------------------------------------------------
 
 
@@ -120,33 +102,6 @@ def test_a_symbol_that_the_question_does_not_offer_makes_no_form() -> None:
     assert score.judge(pair, "answer ( len ( state0 ) )", NAMES) == (False, True, False)
     assert score.judge(pair, "answer ( size ( state1 ) )", NAMES) == (False, False, False)
     assert score.judge(pair, "answer ( size ( state0 )", NAMES) == (False, False, False)
-
-
-@pytest.mark.parametrize(
-    ("read", "line", "message"),
-    [
-        (mentions.read_names, "state\ttexas", "line 2: expected kind, name and, for a state, its abbreviation"),
-        (mentions.read_names, "lake\terie", "the kind one of city, place, river, state; found 'lake\\terie'"),
-        (pairs.read_pairs, "how big is texas", "line 2: expected a question, a tab and its form, found 'how big"),
-        (pairs.read_pairs, "how big\tanswer(", "line 2: 'answer(': expected a predicate"),
-        (recognise.read_rules, 'State = "all"', 'line 2: expected a rule like A -> "word" B | "word", found'),
-        (recognise.read_rules, 'State -> "all" | States', "line 2: expected rules for States, found none"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, read: object, line: str, message: str) -> None:
-    good = {mentions.read_names: "city\tboston", pairs.read_pairs: "a\tb", recognise.read_rules: 'A -> "a"'}[read]
-    (tmp_path / "file").write_text(f"{good}\n{line}\n", "utf-8")
-    with pytest.raises(DataError) as caught:
-        read(tmp_path / "file")  # type: ignore[operator]
-    assert message in str(caught.value) and str(tmp_path / "file") in str(caught.value)
-
-
-def test_files_without_pairs_and_with_too_few_forms_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_text("", "utf-8")
-    with pytest.raises(DataError, match="expected questions and their forms, found none"):
-        pairs.read_pairs(tmp_path / "empty")
-    with pytest.raises(DataError, match="expected 1 forms, one for each question, found 0; parse again"):
-        score.score([pairs.Pair("a", funql.parse("b"))], tmp_path / "empty", score.judge)
 
 
 # ---- the grammar, the judge and the automaton ----------------------------------------------------------------------
@@ -269,13 +224,6 @@ def test_geoquery_is_well_typed_and_of_the_grammar(shared_data: Path, automaton:
             assert mentions.from_symbols(symbols, question) == pair.form
 
 
-def test_pairs_are_held_out_by_question() -> None:
-    several = [pairs.Pair(f"question {n // 2}", funql.parse(f"form{n}")) for n in range(40)]
-    rest, held_out = prepare.split_off(several, 5)
-    assert len(held_out) == 10 and len(rest) == 30
-    assert not {pair.question for pair in rest} & {pair.question for pair in held_out}
-
-
 # ---- recombination -------------------------------------------------------------------------------------------------
 
 BORDERS = "answer ( state ( next_to_2 ( state0 ) ) )"
@@ -283,21 +231,6 @@ BORDERS = "answer ( state ( next_to_2 ( state0 ) ) )"
 
 def examples(*several: tuple[str, str]) -> list:
     return [recombine.read_example(words.split(), funql.parse(form)) for words, form in several]
-
-
-def test_a_names_symbols_are_gathered_and_numbered_again() -> None:
-    (read,) = examples(("is river0 state0 state1 or what", "answer ( exclude ( state1 , state0 ) )"))
-    assert [str(word) for word in read.words] == ["is", "river|state", "state", "or", "what"]
-    assert recombine.written(read.words, read.form) == (
-        "is river0 state0 state1 or what".split(),
-        "answer ( exclude ( state1 , state0 ) )".split(),
-    )
-    swapped = (read.words[2], read.words[1])
-    assert recombine.written(swapped, read.form) == (
-        "state0 river0 state1".split(),
-        "answer ( exclude ( state0 , state1 ) )".split(),
-    )
-    assert recombine.written(read.words[:2], read.form) is None  # a name that the question lacks
 
 
 def test_a_phrase_is_the_words_that_say_a_part_and_nothing_else() -> None:
@@ -329,19 +262,6 @@ def test_new_pairs_are_put_together_from_parts_that_fit() -> None:
     assert new == recombine.recombined(known, RULES, 50, "ibm1")
 
 
-def test_members_of_lists_keep_their_places() -> None:
-    several = [
-        (
-            f"what states border {one} and contain {other}",
-            f"answer ( intersection ( next_to_2 ( {one} ) , loc_1 ( {other} ) ) )",
-        )
-        for one, other in [("state0", "city0"), ("state0", "river0"), ("usa", "city0"), ("usa", "river0")]
-    ]
-    recombiner = recombine.Recombiner(recombine.with_phrases(examples(*several), "ibm1"), RULES, 1)
-    forms = {str(new.form) for e in recombiner.examples * 50 if (new := recombiner._exchanged(e)) is not None}
-    assert forms and all("next_to_2" in form.partition(", loc_1")[0] for form in forms)
-
-
 def test_rare_words_read_as_unknown_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.question").write_text("what states adjoin state0\nwhat states border state0\n", "utf-8")
     (tmp_path / "train.form").write_text(f"{BORDERS}\n{BORDERS}\n", "utf-8")
@@ -362,6 +282,7 @@ def test_rare_words_read_as_unknown_half_of_the_time(tmp_path: Path, monkeypatch
 QUICK = {"EPOCHS": "1", "RECOMBINED": "100", "COPIES": "1", "SEEDS": "1 2"}
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a few of the pairs that it makes where there are none."""
     monkeypatch.setattr("sys.argv", ["funql_made.py", "--out", str(tmp_path / "work" / "made")])
@@ -382,12 +303,7 @@ def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert float(rows["without"][3]) < 100.0
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    result = run_example("semantic_parsing/run.sh", tmp_path / "work", tmp_path / "data", code=2)
-    assert "expected funql_train.tsv (GeoQuery) or train.tsv.gz (ATIS), found neither" in result.err
-
-
+@pytest.mark.slow
 def test_the_example_takes_atis(tmp_path: Path) -> None:
     cities = ["boston", "denver", "rome", "new york"]
     several = [

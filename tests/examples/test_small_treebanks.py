@@ -10,7 +10,7 @@ import pytest
 from example_modules import EXAMPLES, load
 from shell import Shell
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -65,6 +65,7 @@ def test_words_of_other_texts_have_count_0(ud: Path) -> None:
         texts.treebank(ud, "training")
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_measured_and_in_the_table(prepared: Path, ud: Path) -> None:
     arm = next(arm for arm in models.ARMS if arm.name == "guess")
     small = ("--decoder-embed-dim", "8", "--decoder-hidden-size", "8", "--decoder-layers", "1", "--max-epoch", "1")
@@ -98,12 +99,3 @@ def test_the_validation_is_that_of_the_best_checkpoint() -> None:
     assert models.validated("\n".join(line.format(*epoch) for epoch in epochs)) == (4, 81.5)
     with pytest.raises(DataError, match="expected perplexities on the validation text from fairseq-train, found none"):
         models.validated("nothing")
-
-
-def test_commands_that_are_printed(ud: Path, tmp_path: Path) -> None:
-    for arm in models.ARMS:
-        train = models.Arm.train_command(arm, tmp_path, tmp_path / "m", 7)
-        assert train[0] == "fairseq-train" and train[-2:] == ["--seed", "7"]
-        assert ("--prior" in train) == (arm.prior is not None)
-    with pytest.raises(OptionError, match="there is no arm 'none'"):
-        list(models.chosen(["none"]))

@@ -3,6 +3,7 @@
 import gzip
 from pathlib import Path
 
+import pytest
 from example_modules import run_example
 
 PAIRS = {
@@ -16,6 +17,7 @@ TREEBANK = "".join(
 )
 
 
+@pytest.mark.slow
 def test_rows_are_trained_and_translate_and_what_is_done_is_skipped(tmp_path: Path) -> None:
     def packed(path: Path, text: str) -> None:
         path.parent.mkdir(exist_ok=True)

@@ -1,14 +1,11 @@
 """How well terms are said: a test set is made, and what systems say is counted."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from example_modules import run_example
-from few_words import PRIOR, TARGET_WORDS
 from shell import Result, Shell
 from translation_world import TranslationWorld
 
@@ -91,20 +88,3 @@ def test_terms_of_two_words_are_made_and_counted(
     whole, nothing = "100.0%", "0.0%"
     assert found["other"] == [whole, nothing, nothing] and found["none"] == [nothing, nothing, nothing]
     assert found["reference"] == [whole, whole, whole] and found["twice"] == [whole, whole, nothing]
-
-
-def test_what_is_missing_and_too_many_of_the_evidence(run: Run, tmp_path: Path) -> None:
-    weights = np.full(len(TARGET_WORDS), -np.log(len(TARGET_WORDS)))
-    replace(PRIOR, log_weights=weights).save(tmp_path / "prior")
-    (tmp_path / "source").write_text("two 12 Ann\ndog Zoé 12 12\ndog\n", encoding="utf-8")  # two: mapped, not copied
-    (tmp_path / "reference").write_text("deux 12 Ann\nchien Zoé 12 12\nchien\n", encoding="utf-8")
-    said = ["deux 12 12 Ann", "chien 12", "chien 7"]
-    (tmp_path / "some").write_text("".join(f"H-{i}\t-0.5\t{line}\n" for i, line in enumerate(said)), encoding="utf-8")
-    given = ["--prior", tmp_path / "prior", "--source", tmp_path / "source", f"some={tmp_path / 'some'}"]
-    assert run("evidence", *given).out.splitlines()[1].split() == ["some", "5", "2", "1"]
-    with_bleu = run("evidence", *given, "--reference", tmp_path / "reference").out.splitlines()[1]
-    assert 0 < float(with_bleu.split()[4]) < 100
-    bare = replace(PRIOR, log_weights=weights, parts=())
-    bare.save(tmp_path / "bare")
-    wrong = run("evidence", "--prior", tmp_path / "bare", *given[2:], code=1)
-    assert wrong.err.strip().endswith("terms.py: --prior: expected one with evidence, found none; give another")

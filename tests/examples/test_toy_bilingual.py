@@ -11,9 +11,7 @@ from random import Random
 import pytest
 from lexicons import read_tsv_lexicon
 
-from fairseq_llrnn.errors import DataError, OptionError
-from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, summary, write_bitext
-from toy_french.bilingual.stock import make_bilingual_stock
+from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, write_bitext
 from toy_french.words import Word
 
 SPLITS = ("train", "valid", "test")
@@ -76,20 +74,6 @@ def test_files(bitext: Bitext, folder: Path) -> None:
     assert [json.loads(line).keys() for line in lines(folder / "test.facts.jsonl")] == [{"copies", "agreements"}] * 100
 
 
-def test_vocabularies_are_of_sensible_size(bitext: Bitext, folder: Path) -> None:
-    counts = {form: int(count) for form, count in (line.split(" ") for line in lines(folder / "vocabulary.fr.txt"))}
-    french = Counter(word for line in lines(folder / "train.fr") for word in line.split())
-    english_counts = Counter(word for line in lines(folder / "train.en") for word in line.split())
-    assert {form: count for form, count in counts.items() if count} == french == bitext.counts
-    assert english_counts == bitext.english_counts
-    assert 1200 < len(english_counts) < len(french) < 3000 < len(counts) < 6000
-    ordinary = [count for form, count in french.items() if not evidence.is_evidence(form)]
-    assert sum(count <= 5 for count in ordinary) > len(ordinary) / 2
-    unknown = [word for pair in bitext.splits["test"] for word in pair.english if word not in english_counts]
-    unknown = [word for word in unknown if not evidence.is_evidence(word)]
-    assert len(unknown) < 0.01 * sum(len(pair.english) for pair in bitext.splits["test"])
-
-
 def test_the_lexicon_reads_and_knows_every_word_but_unseen_evidence(bitext: Bitext, folder: Path) -> None:
     lexicon = read_tsv_lexicon(folder / "lexicon.tsv", lowercase=False)
     vocabulary = {line.split()[0] for line in lines(folder / "vocabulary.fr.txt")}
@@ -98,12 +82,6 @@ def test_the_lexicon_reads_and_knows_every_word_but_unseen_evidence(bitext: Bite
         unseen = {fact.target for fact in pair.copies if not fact.seen}
         for place, word in enumerate(pair.french):
             assert (word in lexicon) != (place in unseen), word
-
-
-def test_the_table_counts_pairs_and_facts() -> None:
-    table = summary(make_bitext(200, seed=3))
-    assert re.search(r"^train +200 ", table, re.MULTILINE) and re.search(r"^test +10 ", table, re.MULTILINE)
-    assert re.search(r"^to copy in test: .*\d+ names, \d+ numbers", table, re.MULTILINE)
 
 
 # -- words to copy ----------------------------------------------------------------------------------
@@ -210,39 +188,3 @@ def test_every_agreement_agrees(bitext: Bitext, folder: Path) -> None:
             if form in adjectives:
                 assert place in agreeing, (form, pair.french)
     assert checked > 1500
-
-
-def test_agreements_reach_far_and_some_forms_are_unseen(bitext: Bitext) -> None:
-    facts = [fact for split in ("valid", "test") for pair in bitext.splits[split] for fact in pair.agreements]
-    assert sum(fact.target - fact.controller >= 4 for fact in facts) > 10
-    assert {(fact.gender, fact.number) for fact in facts} == {(g, n) for g in ("Fem", "Masc") for n in ("Sing", "Plur")}
-    unseen = [fact for fact in facts if not fact.seen]
-    assert 0.05 < len(unseen) / len(facts) < 0.3
-    assert all((fact.form in bitext.counts) == fact.seen for fact in facts)
-    withheld = make_bilingual_stock(Random("7 bilingual words")).french.unseen_forms
-    assert len(withheld) > 100 and withheld.isdisjoint(bitext.counts)
-    assert sum(fact.form in withheld for fact in unseen) > len(unseen) / 2
-
-
-def test_elision_before_a_capital(bitext: Bitext) -> None:
-    vowels = "aeiouéèêâîôœhAEIOUÉÈÊÂÎÔŒH"
-    text = " ".join(f" {' '.join(pair.french)} " for pair in pairs_of(bitext))
-    assert not re.search(rf" (le|la|de|que|je|ne|ce) [{vowels}]", text)
-    assert re.search(" d' [AE]", text) and not re.search(" (de|à) (le|les|des) ", text)
-
-
-# -- errors -----------------------------------------------------------------------------------------
-
-
-def test_too_few_pairs_are_refused() -> None:
-    message = "--sentences 199: too few; the bilingual corpus needs at least 200 training pairs"
-    with pytest.raises(OptionError, match=message):
-        make_bitext(pairs=199)
-
-
-def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "taken"
-    path.write_text("mine")
-    with pytest.raises(DataError, match=r"cannot write the corpus into .*taken: File exists; give --out a folder"):
-        write_bitext(make_bitext(200), path)
-    assert path.read_text() == "mine"

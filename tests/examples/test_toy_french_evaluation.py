@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_llrnn.errors import DataError
 from toy_french import make_corpus, write_corpus
 from toy_french.evaluation import DISTANCES, KINDS, Exam, grade, read_exam, sentence_to_explain
 
@@ -77,8 +76,3 @@ def test_the_explained_sentence_ends_in_an_unseen_feminine_plural(exam: Exam, fo
     (feats,) = (row.split("\t")[3] for row in lexicon if row.startswith(form + "\t"))
     assert "Gender=Fem|Number=Plur" in feats
     assert f"{form} 0" in (folder / "vocabulary.txt").read_text("utf-8").splitlines()
-
-
-def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"found no vocabulary.txt; make it with: python scripts/make_corpus.py --out"):
-        read_exam(tmp_path)

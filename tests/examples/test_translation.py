@@ -33,6 +33,7 @@ def figures(result: Result, row: str) -> dict[str, float]:
     return dict(zip(SYSTEMS, (float(cell.rstrip("%")) for cell in found[-2:]), strict=True))
 
 
+@pytest.mark.slow
 def test_it_runs_to_its_table_and_page(work: Path, first: Result) -> None:
     assert "train     600 " in first.out
     assert ["Scores"] in report(first) and ["softmax", "log-linear"] in report(first)
@@ -47,6 +48,7 @@ def test_it_runs_to_its_table_and_page(work: Path, first: Result) -> None:
         assert len(translations) == len((work / "corpus" / "test.en").read_text("utf-8").splitlines())
 
 
+@pytest.mark.slow
 def test_numbers_and_names_that_training_lacks_are_copied(work: Path, first: Result) -> None:
     for kind in ("name, unseen", "number, unseen"):
         found = figures(first, kind)
@@ -64,6 +66,7 @@ def copied(work: Path, first: Result, tmp_path: Path) -> Path:
     return Path(shutil.copytree(work, tmp_path / "work"))
 
 
+@pytest.mark.slow
 def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result) -> None:
     work = copied
     translations = (work / "softmax" / "test.fr").read_bytes()
@@ -79,6 +82,7 @@ def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result) -> N
     assert report(again) == report(first)
 
 
+@pytest.mark.slow
 def test_a_system_that_fails_stops_it(copied: Path) -> None:
     work = copied
     (work / "softmax" / "test.fr").unlink()

@@ -43,6 +43,7 @@ def check_phrases(place: Path) -> None:
     assert len(scored) == 2 and all("phrases5" in part and "\ntest " in part for part in scored)
 
 
+@pytest.mark.slow
 def test_rows_rescoring_phrases_and_the_table(prepared: Path) -> None:
     for row in ("rnnsearch-softmax", "rctm2-ours"):
         assert " on test\n" in say(prepared, "row", row, "--max-update", 3)
@@ -58,14 +59,3 @@ def test_rows_rescoring_phrases_and_the_table(prepared: Path) -> None:
     first = [line for line in table if line.startswith("| RCTM II")]
     assert len(first) == 2 and "| ours | 3 |" in first[0]
     assert sum(line.startswith("| RNNsearch") for line in table) == 2
-
-
-def test_mistakes(prepared: Path) -> None:
-    assert "expected a row, rctm-softmax," in say(prepared, "row", "rctm", code=2)
-    said = say(prepared, "rescore", "rctm-ours", "--of", "rctm-softmax", code=2)
-    assert "rows/rctm-softmax/test.out: expected a file of `row`, found none" in said
-    (prepared / "nowhere").mkdir()
-    said = say(prepared / "nowhere", "table", code=2)
-    assert "expected a folder of `translators.py prepare`" in said
-    said = say(prepared, "prepare", "--data", prepared / "toy", code=2)
-    assert "expected a file of Multi30k" in said

@@ -5,6 +5,7 @@ import math
 import random
 from pathlib import Path
 
+import pytest
 from example_modules import EXAMPLES, load, run_example
 from shell import Result
 
@@ -20,6 +21,7 @@ def write_novels(place: Path) -> None:
             stream.write("\n".join([*text, "short", "long " * 60]) + "\n")
 
 
+@pytest.mark.slow
 def test_systems_are_trained_and_compared(tmp_path: Path) -> None:
     def run(*arguments: object, code: int = 0) -> Result:
         return run_example(SCRIPT, *arguments, code=code)

@@ -65,6 +65,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path, root: Path) -> None:
     assert {name.partition("/")[0] for name in others} == {f"fairseq_llrnn-{fairseq_llrnn.__version__}.dist-info"}
 
 
+@pytest.mark.slow
 def test_all_but_the_integration_layer_imports_without_extras(plain: Environment, tmp_path: Path) -> None:
     (tmp_path / "import_all.py").write_text(IMPORT_ALL)
     imported = plain.run("python import_all.py", cwd=tmp_path).out.strip()
@@ -73,6 +74,7 @@ def test_all_but_the_integration_layer_imports_without_extras(plain: Environment
     assert "llrnn prior" in plain.run("llrnn --help", cwd=tmp_path).out
 
 
+@pytest.mark.slow
 def test_the_python_guide_without_fairseq(plain: Environment, root: Path, tmp_path: Path) -> None:
     """Its first two blocks, a prior and a training; tests/test_guides.py runs all, with what this environment lacks."""
     page = read_page(root / "docs" / "guides" / "python.md")
@@ -83,6 +85,7 @@ def test_the_python_guide_without_fairseq(plain: Environment, root: Path, tmp_pa
     assert "loss of the last batch: " in plain.run("python guide.py", cwd=place).out
 
 
+@pytest.mark.slow
 def test_fairseq_takes_it_as_its_user_folder(wheel: Path, world: World, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "with-fairseq", wheel, ["fairseq"])
     arguments = world.train_args()

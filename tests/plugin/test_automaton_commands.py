@@ -103,6 +103,7 @@ def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
     assert nats[1] < nats[0] - 0.3
 
 
+@pytest.mark.slow
 def test_translations_under_a_grammar(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     prior = ["--prior", prior_of(shell, translation.world, translation.data, tmp_path, "grammar")]
     place = tmp_path / "model"

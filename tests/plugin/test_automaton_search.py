@@ -8,7 +8,6 @@ import pytest
 import torch
 from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
-from fairseq.data import Dictionary
 from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, evaluated, randomised
@@ -16,11 +15,9 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.backgrounds.masses import Masses
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.search.columns import SearchSession, StepColumns
 from fairseq_llrnn.plugin.search.generator import (
     AligningColumnGenerator,
     ColumnGenerator,
-    ColumnSearch,
     choose_generator,
 )
 from fairseq_llrnn.prior.prior import Prior
@@ -80,13 +77,6 @@ def test_a_narrow_beam_ends_with_complete_strings_at_every_limit(grammatical: Se
             assert 1 <= len(found) <= beam
             assert all(line in allowed and len(line.split()) <= longest for line in found)
             assert all(math.isfinite(h["score"]) for h in hypotheses)
-
-
-def test_candidates_are_those_of_the_whole_vocabulary(grammatical: Setting) -> None:
-    for options in ({"beam_size": 3, "max_len_b": 7}, {"beam_size": 5, "max_len_b": 4, "temperature": 0.5}):
-        ours, whole = (search(grammatical, kind, **options)[0] for kind in GENERATORS)
-        assert strings(grammatical, ours) == strings(grammatical, whole)
-        assert [h["score"].item() for h in ours] == pytest.approx([h["score"].item() for h in whole], abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
@@ -231,20 +221,6 @@ def test_translations_as_long_as_their_sources(translation: TranslationWorld) ->
             torch.testing.assert_close(one["positional_scores"], other["positional_scores"], atol=1e-4, rtol=0)
 
 
-def test_what_cannot_end_does_not_end_at_the_length_of_its_source() -> None:
-    dictionary = Dictionary()
-    inner = LengthConstrainedBeamSearch(dictionary, 1, 0, 1, 0)
-    inner.set_src_lengths(torch.tensor([1]))
-    session = SearchSession(longest=2)
-    session.columns = StepColumns(torch.arange(len(dictionary)).expand(2, -1), step=None)  # type: ignore[arg-type]
-    lprobs = torch.full((1, 2, len(dictionary)), -math.inf)
-    lprobs[0, 1, dictionary.eos()] = -0.5
-    scores = torch.tensor([[[-1.0], [-2.0]]])
-    values, tokens, beams = ColumnSearch(inner, session).step(1, lprobs, scores, torch.zeros(2, 2))
-    assert (values[0, 0], tokens[0, 0], beams[0, 0]) == (-2.0, dictionary.eos(), 1)
-    assert values[0, 1:].isneginf().all()
-
-
 @pytest.mark.parametrize("bigrams", [False, True])
 def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWorld, bigrams: bool) -> None:
     prior = Prior.load(translation.data / "prior")
@@ -297,11 +273,3 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
     for one, other in zip(*gradients, strict=True):
         assert torch.isfinite(one).all()
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-
-
-def test_a_sentence_outside_the_grammar_is_named(world: World) -> None:
-    setting = build(world.train_args(), with_grammar(Prior.load(world.prior("prior"))))
-    sample = batch(setting.task.dictionary, ["la mer", "le chat voit un pont"])
-    message = "gives word 'un' no mass, but it is the target at position 4 of sample 2, .* on_zero=skip. or on_"
-    with pytest.raises(DataError, match=message):
-        setting.criterion(setting.model, sample)

@@ -6,7 +6,6 @@ import itertools
 import math
 import multiprocessing
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,15 +27,6 @@ COMMANDS = {
     "our criterion under the stock task": (
         ["--task", "language_modeling", "--arch", "lstm_lm"],
         ["--criterion log_linear", "llrnn_language_modeling"],
-    ),
-    "an option of the task": (["--add-bos-token"], ["--add-bos-token: not supported", "leave it out"]),
-    "an option of the model": (
-        ["--tie-features", "--decoder-embed-dim", "8"],
-        ["--tie-features", "--decoder-embed-dim", "--decoder-hidden-size", "found 8 and 16"],
-    ),
-    "an option of the criterion": (
-        ["--report-group", "Gendre"],
-        ["--report-group Gendre", "Gender, Mood", "did you mean Gender?"],
     ),
 }
 
@@ -173,11 +163,6 @@ def test_options(part: str, option: str, value: object, message: str, setting: S
         builders[part](options)
 
 
-def test_tied_features_that_differ(world: World) -> None:
-    with pytest.raises(OptionError, match="--tie-features: expected the same features .*input_features"):
-        build([*world.train_args("separate"), "--tie-features"])
-
-
 # ---- the prior -----------------------------------------------------------------------------------------------------
 
 
@@ -206,26 +191,10 @@ def test_a_prior_for_another_dictionary(shell: Shell, world: World, trained: Pat
     assert_says(done, *words, "that it was trained with")
 
 
-def test_a_damaged_prior(shell: Shell, world: World, tmp_path: Path) -> None:
-    place = tmp_path / "prior"
-    shutil.copytree(world.prior("prior"), place)
-    (place / "arrays.npz").write_bytes((place / "arrays.npz").read_bytes()[:-100])
-    result = shell.run("fairseq-train", *world.train_args(), "--prior", place, code=None)
-    assert_says(result, "arrays.npz", "truncated or changed", "llrnn prior")
-
-
-@pytest.mark.parametrize("command", ["fairseq-train", "fairseq-eval-lm"])
-def test_a_checkpoint_trained_with_another_prior(
-    command: str, shell: Shell, world: World, trained: Path, tmp_path: Path
-) -> None:
+def test_a_checkpoint_trained_with_another_prior(shell: Shell, world: World, trained: Path) -> None:
     """`flat` has the features and sizes of `prior`: every tensor would fit, and mean something else."""
-    checkpoint = trained / "checkpoint_last.pt"
-    arguments = {
-        "fairseq-train": [*world.train_args("flat"), "--restore-file", checkpoint],
-        "fairseq-eval-lm": [*world.task_args("flat"), "--path", checkpoint, "--gen-subset", "valid"],
-    }[command]
-    result = shell.run(command, *arguments, code=None)
-    assert_says(result, "trained with another prior", "--prior")
+    scored = [*world.task_args("flat"), "--path", trained / "checkpoint_last.pt", "--gen-subset", "valid"]
+    assert_says(shell.run("fairseq-eval-lm", *scored, code=None), "trained with another prior", "--prior")
 
 
 # ---- targets without mass ------------------------------------------------------------------------------------------

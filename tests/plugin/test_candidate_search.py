@@ -9,7 +9,7 @@ from typing import Any
 import evidence_world
 import pytest
 import torch
-from dynamic_prior import LINES, few_words, make
+from dynamic_prior import LINES, make
 from evidence_world import EvidenceWorld
 from fairseq.sequence_generator import SequenceGenerator
 from tiny_world import Setting, World, batch, evaluated
@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn.plugin.search.generator import ColumnGenerator, choose_generator
-from fairseq_llrnn.prior.prior import Prior
 
 OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -96,12 +95,6 @@ def test_an_empty_source_or_a_forced_beginning_in_translation(translation: Trans
     setting = evaluated(translation.train_args(prior="lexical"), scale=0.3)
     sample = pairs(setting.task, LINES if forced else ["", *LINES])
     assert_same_hypotheses(search_both_ways(setting, sample, sample["target"][:, :2] if forced else None))
-
-
-def test_a_vocabulary_of_three_words(world: World) -> None:
-    setting = evaluated(world.train_args(), few_words(Prior.load(world.prior("prior")), ["chat"]))
-    sample = {"net_input": {"src_tokens": torch.full((1, 1), 2), "src_lengths": torch.ones(1)}}
-    assert_same_hypotheses(search_both_ways(setting, sample, max_len_b=3))
 
 
 @pytest.mark.parametrize("prior", ["static", "lexical"])

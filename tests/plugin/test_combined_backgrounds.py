@@ -21,6 +21,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("background", "options"), MODELS)
 def test_language_models(shell: Shell, world: World, tmp_path: Path, background: str, options: list[str]) -> None:
     (tmp_path / "grammar.txt").write_text(grammar(), encoding="utf-8")
@@ -55,6 +56,7 @@ TRANSLATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("background", "options"), TRANSLATIONS)
 def test_translations_with_evidence(
     shell: Shell, world: World, evidence: EvidenceWorld, tmp_path: Path, background: str, options: list[str]

@@ -129,20 +129,3 @@ def test_interactive_goes_on_from_prefixes(shell: Shell, world: World, trained: 
     for one, other in zip(found.values(), buffered.hypotheses().values(), strict=True):
         assert [words for _, words in one] == [words for _, words in other]
         assert [score for score, _ in one] == pytest.approx([score for score, _ in other], abs=1e-4)
-
-
-def test_an_ensemble_of_two_checkpoints(shell: Shell, world: World, trained: Path, tmp_path: Path) -> None:
-    other = [*world.train_args(save_dir=tmp_path), "--cell", "gru", "--decoder-layers", 1, "--tie-features"]
-    shell.run("fairseq-train", *other, "--max-epoch", 1, "--seed", 2)
-    one, two = trained / "checkpoint_best.pt", tmp_path / "checkpoint_last.pt"
-
-    def search(path: str) -> dict[int, list[tuple[float, str]]]:
-        options = ("--beam", 4, "--prefix-size", 2, "--max-len-b", 10, "--gen-subset", "test1", *BREAKING)
-        return shell.run("fairseq-generate", *world.task_args(), "--path", path, *options).hypotheses()
-
-    both, alone, twice = search(f"{one}:{two}"), search(str(one)), search(f"{one}:{one}")
-    assert len(both) == 8
-    assert both != alone
-    for found, expected in zip(twice.values(), alone.values(), strict=True):
-        assert found[0][1] == expected[0][1]
-        assert found[0][0] == pytest.approx(expected[0][0], abs=1e-4)

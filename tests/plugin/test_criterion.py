@@ -1,12 +1,11 @@
 """What the criterion logs, and what its penalty does."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, World, batch, build, randomise
+from tiny_world import World, batch, build, randomise
 
 
 def test_the_validation_log_adds_up(shell: Shell, world: World, trained: object) -> None:
@@ -31,40 +30,6 @@ def test_the_validation_log_adds_up(shell: Shell, world: World, trained: object)
     assert log["valid_loss"] == log["valid_nll_loss"] == pytest.approx(log["valid_nats"] / math.log(2), abs=1e-3)
     assert log["valid_ppl"] == pytest.approx(math.exp(log["valid_nats"]), abs=0.05)
     assert log["valid_adaptor_norm"] > 0
-
-
-def test_other_groups_and_none(shell: Shell, world: World) -> None:
-    def kinds(*options: str) -> set[str]:
-        result = shell.run("fairseq-train", *world.train_args(), "--max-update", 1, *options)
-        return {key.removeprefix("valid_nats_") for key in result.json_lines("valid")[-1] if "nats_" in key}
-
-    # unknown words have a kind as well, but these texts have none
-    assert kinds("--report-group", "Gender", "--sentence-avg") == {"Fem", "Masc", "other", "end"}
-    assert kinds("--report-group", "none") == {"other", "end"}
-
-
-def test_unknown_words_are_a_kind_of_their_own(shell: Shell, world: World, tmp_path: Path) -> None:
-    """Not `end`: in training's validation and in fairseq-validate, of a text in which every sentence has one or two."""
-    lines = ["le xyzzy voit la mer", "une pomme verte tient bien le xyzzy 1999", "le roi tient quux"]
-    (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    shell.run(
-        "fairseq-preprocess", "--only-source", "--srcdict", world.data / "dict.txt", "--trainpref", tmp_path / "text",
-        "--validpref", tmp_path / "text", "--destdir", tmp_path / "bin",
-    )  # fmt: skip
-    options = ["--report-group", "none", "--max-update", 1]
-    training = shell.run("fairseq-train", tmp_path / "bin", *world.train_args(save_dir=tmp_path)[1:], *options)
-    validated = shell.run(
-        "fairseq-validate", tmp_path / "bin", *world.task_args()[1:], "--path", tmp_path / "checkpoint_last.pt",
-        "--max-tokens", 60, *EVERY_SENTENCE, "--log-format", "json", "--num-workers", 0,
-    )  # fmt: skip
-    words = sum(len(line.split()) for line in lines)
-    counts = {"unknown": 4, "end": 3, "other": words - 4}
-    for log in (training.json_lines("valid")[-1], *validated.json_lines("valid")):
-        of_kinds = {key.removeprefix("valid_nats_"): nats for key, nats in log.items() if "_nats_" in key}
-        assert of_kinds.keys() == counts.keys()
-        total = sum(of_kinds[kind] * count for kind, count in counts.items())
-        assert total / sum(counts.values()) == pytest.approx(log["valid_nats"], abs=1e-3)
-        assert abs(of_kinds["unknown"] - of_kinds["end"]) > 0.1
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])
@@ -122,21 +87,3 @@ def test_smoothing_spreads_over_all_words_alike_whatever_the_background(world: W
     found = torch.autograd.grad(setting.criterion(setting.model, sample)[0], weights)
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-8)
-
-
-def test_the_mean_over_sentences(world: World) -> None:
-    setting = build([*world.train_args(), "--sentence-avg"])
-    sample = batch(setting.task.dictionary, world.text("test1"))
-    assert setting.criterion(setting.model, sample)[1] == 8
-
-
-def test_a_penalty_pulls_towards_the_background(shell: Shell, world: World) -> None:
-    def last(*options: object) -> dict[str, float]:
-        return shell.run("fairseq-train", *world.train_args(), "--max-epoch", 2, *options).json_lines("valid")[-1]
-
-    free = last()
-    assert free["valid_loss"] == free["valid_nll_loss"]
-    for p in (1, 2):
-        bound = last("--adaptor-penalty", 0.3, "--adaptor-norm", p)
-        assert bound["valid_adaptor_norm"] < 0.6 * free["valid_adaptor_norm"]
-        assert bound["valid_loss"] > bound["valid_nll_loss"] > free["valid_nll_loss"]

@@ -1,13 +1,12 @@
 """Evidence through the commands of fairseq: training, BLEU in validation, search, ensembles, resuming."""
 
-import math
 import re
 from pathlib import Path
 
 import pytest
-from evidence_world import NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
+from evidence_world import UNKNOWN, EvidenceWorld
 from same_training import assert_same_training
-from shell import TRUSTING, Result, Shell
+from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, build
 from translation_world import train_stock_lm
 
@@ -46,6 +45,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
 
 
+@pytest.mark.slow
 def test_validation_on_the_training_text_too(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) -> None:
     """It is the text as it is, and training is the same without it."""
     shares = ["--evidence-dropout", 0.6, "--invented-evidence", 0.5, "--max-tokens", 512, "--max-epoch", 2]
@@ -77,21 +77,6 @@ def test_training_on_text_and_validation(
     assert again.json_lines("valid")[-1]["valid_nll_loss"] == pytest.approx(valid["valid_nll_loss"], abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--bf16-products"],
-        ["--memory-efficient-fp16"],
-        ["--tie-features", "--decoder-embed-dim", "16"],
-        ["--adaptor-penalty", "0.01", "--encoder-bidirectional", "--reverse-source"],
-    ],
-    ids=lambda options: options[0],
-)
-def test_variants_train(shell: Shell, evidence: EvidenceWorld, options: list[str]) -> None:
-    trained = shell.run("fairseq-train", *evidence.train_args(raw=True), "--max-tokens", 512, *ONCE, *options)
-    assert trained.json_lines("valid")[-1]["valid_nats"] < 3.6
-
-
 # ---- the real strings -----------------------------------------------------------------------------------------------
 
 
@@ -115,15 +100,6 @@ def test_translations_hold_the_real_strings(
     assert {i: one[0][1] for i, one in typed.hypotheses().items()} == written
 
 
-def test_empty_lines_and_lines_without_a_known_word(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
-) -> None:
-    for name, options in (("lstm", []), ("transformer", ["--buffer-size", 4, "--batch-size", 4])):
-        typed = evidence.interactive(shell, evidence_models[name], ["", "Wolfram 99 %§", "", "el tahc"], *options)
-        assert sorted(typed.hypotheses()) == [0, 1, 2, 3]
-        assert typed.printed("S")[1] == ["Wolfram 99 <unk>"]  # %§ is no evidence
-
-
 def test_binary_data_lose_unknown_words_and_say_so_once(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
@@ -140,28 +116,7 @@ def test_binary_data_lose_unknown_words_and_say_so_once(
 # ---- options of search ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["lstm", "transformer"])
-def test_references_have_the_score_of_the_criterion_and_of_a_forced_search(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], name: str
-) -> None:
-    """Among the references is one with a word that no slot offers: it is scored as <unk>, and printed as it is."""
-    targets = evidence.text("test", "tgt")
-    assert any(NOT_OFFERED in line for line in targets)
-    reference = evidence.generate(shell, evidence_models[name], "--score-reference")
-    assert {i: words for i, [(_, words)] in reference.hypotheses().items()} == dict(enumerate(targets))
-    validated = shell.run(
-        "fairseq-validate", *evidence.task_args(raw=True), "--path", evidence_models[name], "--valid-subset", "test",
-        "--max-tokens", 200, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
-    ).json_lines("test")[-1]  # fmt: skip
-    lengths = {i: len(line.split()) + 1 for i, line in enumerate(targets)}
-    total = sum(score * lengths[i] for i, score in scores(reference).items()) / sum(lengths.values())
-    assert -total == pytest.approx(validated["test_nll_loss"], abs=2e-3)
-    for options in ([], ["--print-alignment"]):  # over candidates, and over all columns
-        forced = evidence.generate(shell, evidence_models[name], "--evidence-freely", "--prefix-size", 20, *options)
-        assert {i: words for i, [(_, words)] in forced.hypotheses().items()} == dict(enumerate(targets))
-        assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
-
-
+@pytest.mark.slow
 def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
     plain = evidence.generate(shell, path, "--beam", 3, "--nbest", 3)
@@ -197,44 +152,6 @@ def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: 
     for [(_, text)] in once.values():
         words = text.split()
         assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
-
-
-def test_constraints(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
-    sources = ["el tahc Zoé 12\tZoé 12\tvert", "1,000 quark\tquark"]
-    found = evidence.interactive(shell, evidence_models["transformer"], sources, "--constraints", "--beam", 8)
-    [(_, first)], [(_, second)] = found.hypotheses()[0], found.hypotheses()[1]
-    assert "Zoé 12" in first and "vert" in first.split() and "quark" in second.split()
-
-
-def test_ensembles(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
-    """Probabilities are averaged, word by word; what a stock model says of <unk> is shared by unknown words."""
-    alone = {
-        name: evidence.generate(shell, evidence_models[name], "--score-reference").positional()
-        for name in ("lstm", "transformer")
-    }
-    stock = shell.run(
-        "fairseq-generate", evidence.raw, "--dataset-impl", "raw", "--task", "translation", "--path",
-        evidence_models["stock"], "--gen-subset", "test", "--score-reference", "--cpu", "--source-lang", "src",
-        "--target-lang", "tgt", "--max-tokens", 400, "--num-workers", 0, *EVERY_SENTENCE, variables=TRUSTING,
-    )  # fmt: skip
-    alone["stock"] = stock.positional()
-    targets = evidence.text("test", "tgt")
-    known = {line.split()[0] for line in (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").splitlines()}
-    for number, (source, target) in enumerate(zip(evidence.text("test", "src"), targets, strict=True)):
-        unknown = {word for word in source.split() if word in {*UNKNOWN, source_of(NOT_OFFERED)}} - known
-        for place, word in enumerate(target.split()):
-            if word in unknown:
-                alone["stock"][number][place] -= math.log2(len(unknown))
-            elif word not in known and unknown:
-                alone["stock"][number][place] = -math.inf
-    for names in (("lstm", "transformer"), ("stock", "lstm")):
-        path = ":".join(str(evidence_models[name]) for name in names)
-        together = evidence.generate(shell, path, "--score-reference").positional()
-        for i, found in together.items():
-            both = zip(alone[names[0]][i], alone[names[1]][i], strict=True)
-            assert found == pytest.approx([math.log2((2**a + 2**b) / 2) for a, b in both], abs=1e-3)
-        searched = evidence.generate(shell, path, "--beam", 3, "--prefix-size", 1).hypotheses()
-        assert [searched[i][0][1].split()[0] for i in range(len(targets))] == [line.split()[0] for line in targets]
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from evidence_world import MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld, source_of
 from shell import Shell, run_script, script
 from tiny_world import EVERY_SENTENCE
@@ -55,16 +56,7 @@ def test_training_counts_in_all_of_its_data(shell: Shell, evidence: EvidenceWorl
         assert without_room(sources, f"{{}} of the {len(sources)} {split} sources") in found.out
 
 
-def test_parts_of_the_data_are_counted_once_each(shell: Shell, evidence: EvidenceWorld) -> None:
-    """Every epoch loads the next of them."""
-    data, *arguments = evidence.train_args(raw=True)
-    found = shell.run("fairseq-train", f"{data}:{data}", *arguments, "--max-slots", 1, "--max-epoch", 3)
-    assert found.out.count("find no room") == 3
-    sources = evidence.text("train", "src")
-    for part in (1, 2):
-        assert without_room(sources, f"{{}} of the {len(sources)} train (part {part} of 2) sources") in found.out
-
-
+@pytest.mark.slow
 def test_a_search_over_typed_text_counts_until_its_end(
     evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:

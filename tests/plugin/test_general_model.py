@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
-from fairseq_llrnn.plugin.models.frozen_lm import compare_words, find_model_files, load_general_model
+from fairseq_llrnn.plugin.models.frozen_lm import find_model_files, load_general_model
 from fairseq_llrnn.prior.model_files import ModelFiles
 from fairseq_llrnn.testing import check_background
 
@@ -106,27 +106,6 @@ def test_as_a_background_it_obeys_the_laws(arch: str, general: dict[str, Path], 
     check_background(ModelBackground(class_of, 7, weights, symbols.index("</s>"), model))
 
 
-def test_it_is_frozen(general: dict[str, Path], world: World, tmp_path: Path) -> None:
-    symbols, allowed = own_words(world)
-    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
-    assert not model.model.training and not any(p.requires_grad for p in model.model.parameters())
-
-
-def test_its_words_are_counted(general: dict[str, Path], world: World) -> None:
-    symbols, allowed = own_words(world)
-    files = find_model_files(str(general["lstm_lm"]), RECORDED)
-    shared = compare_words(files, symbols, allowed)
-    ordinary = int(allowed.sum()) - 2
-    assert (shared.in_both, shared.lacking, shared.dropped) == (ordinary - 2, 2, 1)
-
-
-def test_a_string_outside_our_dictionary_is_unknown(general: dict[str, Path], world: World, tmp_path: Path) -> None:
-    symbols, allowed = own_words(world)
-    model = load_general_model(kept(general["lstm_lm"], tmp_path), symbols, allowed)
-    outside = torch.tensor([[symbols.index("</s>"), len(symbols) + 3]])
-    torch.testing.assert_close(model(outside, last=True), model(ids(symbols, "<unk>"), last=True))
-
-
 def test_more_tokens_than_it_can_read(general: dict[str, Path], world: World, tmp_path: Path) -> None:
     symbols, allowed = own_words(world)
     model = load_general_model(kept(general["transformer_lm"], tmp_path), symbols, allowed)
@@ -179,17 +158,6 @@ def test_a_dictionary_that_is_no_text(general: dict[str, Path], world: World, tm
         load_general_model(files, *own_words(world))
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected a checkpoint, found no such file"):
-        find_model_files(str(tmp_path / "nowhere.pt"), RECORDED)
-    (tmp_path / "text.pt").write_text("no checkpoint")
-    with pytest.raises(DataError, match="text.pt: expected a checkpoint, found a text; give the .pt file"):
-        find_model_files(str(tmp_path / "text.pt"), RECORDED)
-    (tmp_path / "bytes.pt").write_bytes(b"\0\1 no checkpoint")
-    with pytest.raises(DataError, match="expected a checkpoint that fairseq saved, found a damaged one"):
-        find_model_files(str(tmp_path / "bytes.pt"), RECORDED)
-
-
 def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tmp_path: Path) -> None:
     data = world.place / "general" / "data-bin"
     moved = tmp_path / "moved"
@@ -199,10 +167,3 @@ def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tm
         find_model_files(str(path), Places(options="{} of --background model(…)"), 1.0)
     found = find_model_files(str(path), Places(data=str(moved), options="{} of --background model(…)"))
     assert found.identity == find_model_files(str(path), Places(data=str(data))).identity
-
-
-def test_a_dictionary_without_a_word_of_ours(general: dict[str, Path], tmp_path: Path) -> None:
-    files = kept(general["lstm_lm"], tmp_path)
-    symbols = ("<s>", "<pad>", "</s>", "<unk>", "house", "tree")
-    with pytest.raises(PriorError, match="expected a model over words of the dictionary, found none among its"):
-        load_general_model(files, symbols, np.ones(6, dtype=bool))

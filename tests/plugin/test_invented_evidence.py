@@ -91,13 +91,6 @@ def test_both_sides_get_the_same_string_where_a_word_and_its_translation_stand_o
     assert changed >= 40
 
 
-def test_without_translations_there_is_nothing_to_take_the_place_of(prior: Prior) -> None:
-    from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
-
-    with pytest.raises(ValueError, match="no lexical translations"):
-        InventedEvidence(Pairs([]), prior.without(LexicalPart), 0.5, seed=3)  # type: ignore[arg-type]
-
-
 def test_the_draws_depend_on_seed_epoch_and_number(prior: Prior) -> None:
     from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 

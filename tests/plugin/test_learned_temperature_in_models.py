@@ -20,7 +20,6 @@ from tiny_world import (
     evaluated,
     make_prior,
     open_prior,
-    randomise,
 )
 from translation_world import TranslationWorld, assert_found_scores_are_the_model_s, assert_steps_agree, pairs
 
@@ -128,6 +127,7 @@ def test_what_it_does_not_go_with(world: World, translation: TranslationWorld, e
             build([*args, LEARN])
 
 
+@pytest.mark.slow
 def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     """Trained, resumed, evaluated and explained; nothing but the training is told of it."""
     text = world.place / "train.txt"
@@ -147,17 +147,6 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     forgotten = [argument for argument in args if argument != LEARN]
     refused = shell.run("fairseq-train", *forgotten, "--max-epoch", 3, code=None)
     assert refused.code != 0 and f"error: {LEARN}: expected this option, with which the checkpoint was" in refused.err
-
-
-def test_a_trained_model_goes_on_with_it(world: World, trained: Path) -> None:
-    """It begins as zeros, with which nothing changes."""
-    prior = prior_of(world.prior("prior"), "n-grams")
-    plain, learning = (build([*world.train_args(), *more], prior).model.eval() for more in ([], [LEARN]))
-    randomise(plain)
-    learning.load_state_dict(plain.state_dict())
-    tokens = torch.tensor([[2, 5, 9, 7]])
-    found, expected = (model.get_normalized_probs(model.decoder(tokens), True) for model in (learning, plain))
-    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("kind", ["grammar", "n-grams"])

@@ -91,6 +91,7 @@ def test_what_is_refused(translation: TranslationWorld, arch: str, prior: str, u
     assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_its_absence_is_said_over_pieces(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     for split in ("train", "valid"):
         words = (translation.place / f"{split}.tgt").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from same_training import resumed_as_whole
-from shell import Shell, assert_says
+from shell import Shell
 from tiny_world import EVERY_SENTENCE, TRAINING, World, assert_prefixes_agree, batch, build, randomised
 
 from fairseq_llrnn.errors import OptionError
@@ -85,8 +85,3 @@ def test_training_resumes_scores_generates_and_explains(shell: Shell, world: Wor
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build(arguments(world, *options))
-
-
-def test_a_command_refuses_in_one_line(shell: Shell, world: World) -> None:
-    said = shell.run("fairseq-train", *arguments(world, "--context-size", -1), code=None)
-    assert_says(said, "--context-size -1: expected a number of at least 1")

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.loading import Places, prior_folder, prior_of_state, take_places
+from fairseq_llrnn.plugin.compat.loading import Places, prior_of_state, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in, places_of
 from fairseq_llrnn.prior.directory import FINGERPRINT, read_description
@@ -68,16 +67,6 @@ def test_a_place_is_seen_from_here_and_from_the_checkpoint(tmp_path: Path, monke
     absolute = list(map(str, places_of("/old/data/prior", "/old/run", str(tmp_path / "new" / "run" / "a.pt"))))
     assert absolute == ["/old/data/prior", "new/data/prior"]
     assert list(map(str, places_of("data", None, "a.pt"))) == ["data"]
-
-
-def test_a_list_in_the_place_of_a_folder_is_a_name_that_nothing_has() -> None:
-    assert prior_folder(OmegaConf.create(["x"]), "data") == "['x']"
-
-
-def test_nothing_is_said_where_nothing_moved(project: Path, take: Take, caplog: pytest.LogCaptureFixture) -> None:
-    expected = str(project / "data-bin"), str(project / "data-bin" / "prior")
-    assert take(project, project / "checkpoints" / "best.pt") == expected
-    assert not caplog.records
 
 
 def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,6 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from omegaconf import OmegaConf
-from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
@@ -203,12 +202,6 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str)
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
-    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 1)
-    shell.run("fairseq-train", *world.train_args("open", tmp_path), "--max-epoch", 2)
-    assert_same_training(tmp_path / "checkpoint_last.pt", model)
-
-
 def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     """Bits of a text of known words are those of fairseq-eval-lm; unknown words are spelled, or not."""
     text = "\n".join(world.text("test")) + "\n"
@@ -242,16 +235,6 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
     assert "which one it is" in table and table.splitlines()[-2].startswith("bits per character")
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"
-
-
-def test_a_text_in_a_file(shell: Shell, model: Path, tmp_path: Path) -> None:
-    text = "le chat xyzzy voit\n\nla mer\n"
-    (tmp_path / "text").write_text(text)
-    (tmp_path / "empty").write_text("")
-    score = ("llrnn", "score", "--path", model, "--open", "--json")
-    assert shell.run(*score, tmp_path / "text").out == shell.run(*score, "-", stdin=text).out
-    for name, said in (("empty", "expected a text, found none in "), ("none", "No such file")):
-        assert said in shell.run(*score, tmp_path / name, code=2).err
 
 
 def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:

@@ -99,10 +99,6 @@ def test_names_that_fairseq_completes_are_not_looked_for(options: list[str]) -> 
     assert parser(False).parse_args(["--path", "model.pt", *options]).path == "model.pt"
 
 
-def test_places_that_only_fairseq_knows_are_not_looked_for() -> None:
-    parser(False).parse_args(["--path", "s3://models/a.pt|s3://models/b.pt"])
-
-
 def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq asks for the number of the GPU, or for a TPU, in a trace."""
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
@@ -135,16 +131,6 @@ def test_a_beam_wider_than_the_dictionary(world: World) -> None:
     setting = build(world.train_args())
     with pytest.raises(OptionError, match=r"--beam 1000000: expected at most the [\d,]+ words of the dictionary"):
         setting.task.build_generator([setting.model], GenerationConfig(beam=1_000_000))
-
-
-def test_an_alignment_of_a_language_model(world: World) -> None:
-    from fairseq.dataclass.configs import GenerationConfig
-
-    setting = build(world.train_args())
-    with pytest.raises(
-        OptionError, match="^--print-alignment: expected a model with attention on a source, found none"
-    ):
-        setting.task.build_generator([setting.model], GenerationConfig(print_alignment="hard"))
 
 
 @pytest.mark.parametrize(
@@ -181,11 +167,6 @@ def test_options_of_evidence_that_there_is_none_of(options: str, translation: Tr
         task.load_dataset("train", combine=True)
 
 
-def test_no_evidence_is_none(translation: TranslationWorld) -> None:
-    task = build([*translation.train_args(), "--evidence-dropout", "0", "--invented-evidence", "0"]).task
-    task.load_dataset("train", combine=True)
-
-
 def test_a_norm_without_a_penalty(world: World) -> None:
     norm = [*world.train_args(), "--adaptor-norm", "1"]
     with pytest.raises(
@@ -193,13 +174,3 @@ def test_a_norm_without_a_penalty(world: World) -> None:
     ):
         build(norm)
     build([*norm, "--adaptor-penalty", "0.1"])
-
-
-def test_fairseq_s_parser_is_the_one_that_is_checked() -> None:
-    from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
-
-    made = ArgumentParser()
-    made.add_argument("--beam", type=int)
-    LLRNNLanguageModelingTask.add_args(made)
-    with pytest.raises(OptionError, match="--beam: expected a number of at least 1, found 0"):
-        made.parse_args(["data", "--beam", "0"])

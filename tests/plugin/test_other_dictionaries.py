@@ -123,25 +123,11 @@ def test_the_same_words_are_not(generate: Generate, models: dict[str, Path], tmp
     assert "P-0\t" in told.out
 
 
-def test_interactive_looks_too(shell: Shell, models: dict[str, Path], translation: TranslationWorld) -> None:
-    path = f"{models['ours']}:{models['tgt']}"
-    result = shell.run("fairseq-interactive", *translation.task_args(), "--path", path, stdin="el tahc\n", code=None)
-    assert_says(result, f"{models['tgt']}: expected a model over the words of the data at hand")
-
-
 def test_a_folder_beside_the_command(generate: Generate, folders: Path, recorded: Callable[..., Path]) -> None:
     """What the training called it is looked for from where the command runs."""
     path = recorded(data="tgt")
     assert_says(generate(path, code=None, cwd=folders), f"{path}: expected a model", ": tgt/dict.tgt.txt, line 1 has")
     assert "P-0\t" in generate(path, cwd=path.parent).out
-
-
-def test_a_model_of_the_other_direction(
-    generate: Generate, recorded: Callable[..., Path], translation: TranslationWorld
-) -> None:
-    """Where the sizes are the same, the dictionaries of both sides are compared with each other's."""
-    path = recorded(source_lang="tgt", target_lang="src", data=str(translation.data))
-    assert_says(generate(path, code=None), f"dictionary: {translation.data}/dict.tgt.txt, line ")
 
 
 def test_where_nothing_can_be_said(generate: Generate, recorded: Callable[..., Path], folders: Path) -> None:
@@ -172,11 +158,6 @@ def test_an_older_checkpoint(generate: Generate, models: dict[str, Path], tmp_pa
     state["cfg"] = None
     torch.save(state, tmp_path / "older.pt")
     assert_says(generate(tmp_path / "older.pt", code=None), f"{tmp_path}/older.pt: expected a model over the words")
-
-
-def test_a_checkpoint_that_is_missing(generate: Generate, models: dict[str, Path], tmp_path: Path) -> None:
-    result = generate(models["ours"], tmp_path / "absent.pt", code=None)
-    assert_says(result, "--path: expected checkpoints", f"{tmp_path}/absent.pt")
 
 
 def test_language_models(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
 from example_modules import SCRIPTS, load
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
-from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
+from tiny_world import EVERY_SENTENCE, World, build
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
@@ -144,19 +143,6 @@ def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> 
 
 
 @pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
-def test_a_run_that_is_resumed_is_the_run_that_never_stopped(pieces: Pieces, tmp_path: Path) -> None:
-    weights = []
-    for name, stops in (("whole", [2]), ("parts", [1, 2])):
-        for stop in stops:
-            pieces.train(
-                tmp_path / name, "--max-epoch", stop, "--disable-validation", "--invented-evidence", 0.5,
-                "--label-smoothing", 0.1,
-            )  # fmt: skip
-        weights.append(read_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"])
-    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
-
-
-@pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
 def test_an_ensemble_and_sampling(pieces: Pieces) -> None:
     both = pieces.generate("--path", f"{pieces.checkpoint}:{pieces.checkpoint}", "--score-reference")
     assert scores(both) == pytest.approx(scores(pieces.generate("--score-reference")), abs=1e-3)
@@ -175,15 +161,6 @@ def test_explanations_name_whole_strings(pieces: Pieces) -> None:
     assert f"{mark}4711" in explained.out and "numbers" in explained.out and "names" in explained.out
     own = pieces.shell.run("llrnn", "explain", "--path", pieces.checkpoint, "--source", source)
     assert "translation (beam 5)" in own.out
-
-
-@pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
-def test_validation_with_bleu(pieces: Pieces) -> None:
-    trained = pieces.train(
-        None, "--max-epoch", 1, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 12}',
-        "--eval-bleu-detok", "space", "--eval-bleu-remove-bpe", POST_PROCESS[pieces.convention],
-    )  # fmt: skip
-    assert "valid_bleu" in trained.json_lines("valid")[-1]
 
 
 def test_the_two_ways_to_write_a_string(pieces: Pieces, tmp_path: Path) -> None:

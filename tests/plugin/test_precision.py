@@ -117,14 +117,6 @@ def test_without_bfloat16_products_are_in_float32(
     ]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: fairseq's --fp16 alone asks for one")
-def test_fp16_on_a_gpu(shell: Shell, world: World, tmp_path: Path) -> None:
-    arguments = [a for a in world.train_args(save_dir=tmp_path) if a != "--cpu"]
-    for options in (["--fp16"], ["--amp"], ["--bf16-products"], []):
-        trained = shell.run("fairseq-train", *arguments, *options, "--max-epoch", 2, "--reset-optimizer")
-        assert trained.json_lines("valid")[-1]["valid_nats"] < 3.7
-
-
 @pytest.mark.parametrize("allowed", [False, True])
 def test_short_products_leave_out_cudnn_attention_and_nothing_else(
     allowed: bool, monkeypatch: pytest.MonkeyPatch

@@ -84,6 +84,7 @@ def test_user_dir_of_an_installed_package(beside_fairseq: Shell, world: World, t
     assert len(result.json_lines("train")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imported_before", [False, True])
 def test_user_dir_by_name_beside_an_installed_fairseq(
     imported_before: bool, without_fairseq: Shell, world: World, tmp_path: Path
@@ -139,6 +140,7 @@ def program_of(before: str, module: str = "fairseq_cli.train") -> str:
     return f"import sys\n{before}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 
 
+@pytest.mark.slow
 def test_core_works_where_fairseq_is_not_installed(without_fairseq: Shell, world: World, tmp_path: Path) -> None:
     """All of this Python's packages but fairseq, and the checkout."""
     packages, installed = tmp_path / "packages", Path(sysconfig.get_paths()["purelib"])

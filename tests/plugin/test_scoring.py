@@ -13,7 +13,7 @@ from shell import TRUSTING, Shell
 from tiny_world import EVERY_SENTENCE, World, make_prior, read_checkpoint
 from translation_world import SIZES, TranslationWorld, stock_args, train_stock_lm
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import (
@@ -241,11 +241,6 @@ def test_a_model_that_begins_with_bos(trained: Path, changed: Change) -> None:
     assert "a model that was trained with --add-bos-token cannot score; use another one" in str(failure(path))
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
-    error = failure(tmp_path / "absent.pt")
-    assert isinstance(error, DataError) and "expected a checkpoint, found no such file" in str(error)
-
-
 def test_data_or_prior_that_went_elsewhere(
     checkpoints: dict[str, Path], translation: TranslationWorld, changed: Change, tmp_path: Path
 ) -> None:
@@ -288,8 +283,3 @@ def test_a_prior_for_a_model_that_takes_none(checkpoints: dict[str, Path], trans
         f"--prior somewhere: expected a model that was trained with a prior, found {path}, which was not; leave "
         "--prior out"
     )
-
-
-def test_a_scorer_is_used_through_its_interface_alone() -> None:
-    public = {name for name in vars(Scorer) if not name.startswith("_")}
-    assert public == {"score", "token_scores"}

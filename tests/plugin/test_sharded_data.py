@@ -10,7 +10,6 @@ from shell import Shell, assert_says
 from tiny_world import EVERY_SENTENCE, World, build, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +89,3 @@ def test_a_first_folder_that_is_none(world: World, tmp_path: Path) -> None:
     _, *rest = world.train_args()
     with pytest.raises(DataError, match="preprocess made, found no such folder; check its name"):
         build([tmp_path / "nowhere", *rest])
-
-
-def test_a_first_folder_without_words(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"preprocess made, found no dict.fr.txt in it; check its name"):
-        check_first_folder(f"{tmp_path}:elsewhere", ["dict.fr.txt"])

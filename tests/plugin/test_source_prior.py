@@ -109,15 +109,6 @@ def test_commands_need_only_the_checkpoint(
     assert best.read_text(encoding="utf-8").strip() == target
 
 
-def test_models_of_an_ensemble_may_read_otherwise(
-    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], tmp_path: Path
-) -> None:
-    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), "--max-epoch", 1)
-    paths = f"{tmp_path / 'checkpoint_last.pt'}:{trained['llrnn_lstm']}:{trained['llrnn_transformer']}"
-    typed = shell.run("fairseq-interactive", *translation.task_args(), "--path", paths, "--max-len-b", 9, stdin="el\n")
-    assert "H-0\t" in typed.out
-
-
 def test_a_moved_source_prior_is_found_again(
     translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,

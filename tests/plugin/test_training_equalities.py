@@ -135,6 +135,7 @@ def test_a_falling_rate_falls_the_same_after_a_stop(
     assert_same_training(tmp_path / "parts" / "checkpoint_last.pt", tmp_path / "whole" / "checkpoint_last.pt")
 
 
+@pytest.mark.slow
 def test_a_falling_rate_without_its_progress(shell: Shell, world: World, tmp_path: Path) -> None:
     """A checkpoint of before, one without an optimizer, and what a user says of the rate."""
     checkpoint, bare = tmp_path / "checkpoint_last.pt", tmp_path / "bare" / "checkpoint_last.pt"
@@ -159,14 +160,6 @@ def test_a_falling_rate_without_its_progress(shell: Shell, world: World, tmp_pat
 # The loss falls, and is said to be the better the higher it is: the first validation stays the best one.
 WAITING = ["--maximize-best-checkpoint-metric", "--max-epoch", 6]
 AS_INSTALLED = "from fairseq_cli.train import cli_main; cli_main()"
-TWICE = """
-import sys
-from fairseq_cli.train import cli_main
-program, folder, *arguments = sys.argv
-for name in ("first", "second"):
-    sys.argv = [program, *arguments, "--save-dir", f"{folder}/{name}"]
-    cli_main()
-"""
 
 
 def epochs(done: Result) -> list[int]:
@@ -188,6 +181,7 @@ def test_patience_goes_on_after_a_stop(shell: Shell, world: World, tmp_path: Pat
     assert "early stop since valid performance hasn't improved for last 3 runs" in again.out
 
 
+@pytest.mark.slow
 def test_patience_with_other_options_after_its_end(shell: Shell, world: World, tmp_path: Path) -> None:
     """A larger one, none, what begins it anew, a checkpoint of before; and as `llrnn train` says it."""
     checkpoint = tmp_path / "checkpoint_last.pt"
@@ -223,3 +217,13 @@ def test_progress_that_is_none_is_as_of_a_checkpoint_of_before(progress: object)
     assert resuming._numbers(progress, "patience", resuming.OF_PATIENCE) == {}
     sound = {"best": 2.5, "num_runs": 1}
     assert resuming._numbers({"patience": sound | {"more": "x"}}, "patience", resuming.OF_PATIENCE) == sound
+
+
+TWICE = """
+import sys
+from fairseq_cli.train import cli_main
+program, folder, *arguments = sys.argv
+for name in ("first", "second"):
+    sys.argv = [program, *arguments, "--save-dir", f"{folder}/{name}"]
+    cli_main()
+"""

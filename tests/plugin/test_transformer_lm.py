@@ -11,7 +11,7 @@ import torch
 from every_kind import TRANSFORMER
 from model_checks import assert_every_weight_has_a_gradient
 from same_training import resumed_as_whole
-from shell import Shell, assert_says
+from shell import Shell
 from tiny_grammar import grammar
 from tiny_world import (
     EVERY_SENTENCE,
@@ -26,7 +26,6 @@ from tiny_world import (
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
@@ -95,12 +94,6 @@ def test_where_it_normalises(world: World, norm: list[str]) -> None:
         assert each.square().mean().sqrt().item() == pytest.approx(1.0, abs=0.25)
 
 
-def test_tied_features_are_one_table(world: World) -> None:
-    head = build(arguments(world, TIED)).model.decoder.head
-    assert head.embedding.weight is head.output.weight
-    assert build(arguments(world)).model.decoder.head.embedding.weight is not head.output.weight
-
-
 @pytest.mark.parametrize(
     "arch, sizes",
     [
@@ -139,16 +132,6 @@ def test_every_weight_is_trained(world: World) -> None:
         setting = build(arguments(world, *options))
         setting.criterion(setting.model.train(), batch(setting.task.dictionary, world.text("train")))[0].backward()
         assert_every_weight_has_a_gradient(setting)
-
-
-def test_bfloat16_products_are_close(world: World) -> None:
-    losses = []
-    for options in ([], ["--bf16-products"]):
-        setting = randomised(arguments(world, "--dropout", "0", *options), scale=0.3)
-        setting.model.train()
-        losses.append(setting.criterion(setting.model, batch(setting.task.dictionary, world.text("valid")))[0].item())
-    assert (losses[0] != losses[1]) == bfloat16_on("cpu")
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------
@@ -191,6 +174,7 @@ def test_training_resumes_and_every_command_reads_it(
     assert_every_command_reads_it(shell, world, "prior", tmp_path / "whole" / "checkpoint_last.pt", last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prior, options",
     [
@@ -234,10 +218,3 @@ def test_what_stands_beside_it(
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build(arguments(world, *options))
-
-
-def test_a_command_refuses_in_one_line(shell: Shell, world: World) -> None:
-    said = shell.run("fairseq-train", *arguments(world, "--decoder-ffn-embed-dim", -1), code=None)
-    assert_says(said, "--decoder-ffn-embed-dim -1: expected a number of at least 1")
-    translating = [*world.task_args(prior="separate"), *TRANSFORMER, *TRAINING, "--no-save", TIED]
-    assert_says(shell.run("fairseq-train", *translating, code=None), "--tie-features: expected the same features")

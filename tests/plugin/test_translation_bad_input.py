@@ -70,12 +70,6 @@ def test_data_that_are_too_long_altogether(shell: Shell, evidence: EvidenceWorld
     assert_says(result, "--max-tokens: expected room for the longest sentence", "max_tokens=3", "raise it")
 
 
-def test_validation_data_that_are_too_long(shell: Shell, evidence: EvidenceWorld) -> None:
-    arguments = [*evidence.train_args(), "--max-source-positions", 9, "--max-update", 1]
-    result = shell.run("fairseq-train", *arguments, code=None)
-    assert_says(result, "of the valid data: expected at most 9 tokens of source and 1,024 of target", SKIP)
-
-
 def test_nothing_is_forced_where_the_target_is_empty(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:

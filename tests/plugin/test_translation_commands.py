@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, build
-from translation_world import TranslationWorld, assert_resumed_is_never_stopped, stock_args, train_stock_lm
+from translation_world import TranslationWorld, stock_args, train_stock_lm
 
 from fairseq_llrnn.errors import OptionError
 
@@ -22,7 +22,6 @@ VARIANTS = {
         "separate",
         ["--attention", "none", "--reverse-source", "--context-every-step", "--cell", "gru", "--bf16-products"],
     ),
-    "transformer": ("llrnn_transformer", "prior", ["--lr", "0.003"]),
     "lexical translations": ("llrnn_transformer", "lexical", ["--lr", "0.003", "--label-smoothing", "0.1"]),
     "transformer over features": ("llrnn_transformer", "prior", ["--lr", "0.003", "--feature-input", "--tie-features"]),
 }
@@ -172,12 +171,6 @@ def test_ensembles_with_ours_and_with_fairseqs(
         assert len(generate(shell, translation, path, "--beam", 3).hypotheses()) == len(together)
 
 
-def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
-    shell: Shell, translation: TranslationWorld, tmp_path: Path
-) -> None:
-    assert_resumed_is_never_stopped(shell, translation, tmp_path, ["--dropout", "0.2", "--encoder-bidirectional"])
-
-
 def test_the_prior_must_be_of_the_target(shell: Shell, translation: TranslationWorld) -> None:
     arguments = translation.train_args()
     arguments[arguments.index("--prior") + 1] = str(translation.world.prior("prior"))
@@ -213,25 +206,6 @@ def test_a_model_of_another_task(translation: TranslationWorld, arch: str) -> No
         ours, its, found = translation.world.task_args(), "llrnn_translation", "llrnn_language_modeling"
     with pytest.raises(OptionError, match=f"a model {arch} needs --task {its} --prior DIR, found the task {found}; "):
         build([*ours, "--arch", arch, "--criterion", "log_linear", "--optimizer", "adam", "--max-tokens", 99])
-
-
-def test_a_model_under_a_task_of_fairseqs_own(shell: Shell, translation: TranslationWorld) -> None:
-    data, user_dir = translation.world.task_args()[0], ("--user-dir", "fairseq_llrnn")
-    stock = (data, *user_dir, "--task", "language_modeling", "--criterion", "cross_entropy", "--cpu")
-    result = shell.run("fairseq-train", *stock, "--arch", "llrnn_lm", "--max-tokens", 99, "--no-save", code=None)
-    said = "needs --task llrnn_language_modeling --prior DIR, found the task language_modeling; use another --arch"
-    assert said in result.err
-    assert result.code != 0 and "Traceback" not in result.err
-
-
-def test_a_checkpoint_of_another_task(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    shell.run("fairseq-train", *translation.world.train_args(save_dir=tmp_path), "--max-update", 1)
-    path = tmp_path / "checkpoint_last.pt"
-    result = shell.run("fairseq-generate", *translation.task_args(), "--path", path, "--gen-subset", "test", code=None)
-    assert "needs --task llrnn_language_modeling --prior DIR, found the task llrnn_translation; is it the right" in (
-        result.err
-    )
-    assert "Traceback" not in result.err
 
 
 def test_fusion_with_a_language_model_of_fairseq(

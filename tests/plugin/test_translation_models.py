@@ -4,7 +4,7 @@
 import pytest
 import torch
 from dynamic_prior import LINES
-from model_checks import assert_architecture, assert_bfloat16_products_are_close, assert_sums_over_words_and_trains
+from model_checks import assert_architecture, assert_sums_over_words_and_trains
 from tiny_world import Setting, build, evaluated
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
@@ -110,11 +110,6 @@ def test_options_that_are_refused(translation: TranslationWorld, name: str) -> N
 def test_tying_needs_the_same_features(translation: TranslationWorld) -> None:
     with pytest.raises(OptionError, match="input_features"):
         make(translation, ["llrnn_transformer", "--tie-features", "--feature-input"], prior="separate")
-
-
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
-def test_bfloat16_products_are_close(translation: TranslationWorld, arch: str) -> None:
-    assert_bfloat16_products_are_close(translation.train_args(arch))
 
 
 @pytest.mark.parametrize(

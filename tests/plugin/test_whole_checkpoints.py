@@ -62,13 +62,6 @@ def test_outside_of_our_tasks_nothing_is_changed(tmp_path: Path) -> None:
     assert (checkpoint_utils.torch_persistent_save, checkpoint_utils.PathManager) == (save, manager)
 
 
-def test_what_fairseq_saves_is_what_torch_saves(tmp_path: Path) -> None:
-    with whole_saving():
-        checkpoint_utils.torch_persistent_save({"x": torch.arange(5)}, str(tmp_path / "a.pt"))
-    assert torch.load(tmp_path / "a.pt")["x"].tolist() == [0, 1, 2, 3, 4]
-    assert os.listdir(tmp_path) == ["a.pt"]
-
-
 def test_a_full_disk_is_one_message_and_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     """The kernel refuses the write, in the middle of it."""
     path = write(tmp_path / "checkpoint_last.pt", 10)
@@ -237,22 +230,12 @@ def test_a_restart_with_a_damaged_last_checkpoint(shell: Shell, world: World, tr
     for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
         shutil.copy(trained / name, tmp_path)
     last = cut(tmp_path / "checkpoint_last.pt")
-    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), "--max-epoch", 3)
+    done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), "--max-epoch", 4)
     assert f"fairseq_llrnn: warning: {last}: expected a whole checkpoint" in done.err
     assert "goes on from checkpoint_best.pt" in done.err
     steps = [read_checkpoint(folder / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"]
              for folder in (trained, tmp_path)]  # fmt: skip
     assert steps[1] > steps[0]
-
-
-def test_training_on_a_full_disk_is_one_message(world: World, trained: Path, shell: Shell, tmp_path: Path) -> None:
-    shutil.copy(trained / "checkpoint_last.pt", tmp_path)
-    before = (tmp_path / "checkpoint_last.pt").read_bytes()
-    arguments = [*world.train_args(save_dir=tmp_path), "--max-epoch", 3, "--log-format", "none"]
-    done = shell.run("fairseq-train", *arguments, code=1, disk=len(before) // 2)
-    assert_says(done, "the checkpoint cannot be written (File too large)", "start again")
-    assert (tmp_path / "checkpoint_last.pt").read_bytes() == before
-    assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
 
 
 # ---- options --------------------------------------------------------------------------------------------------------

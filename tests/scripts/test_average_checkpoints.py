@@ -62,6 +62,7 @@ def test_tied_weights_in_float64_are_summed_once(script: ModuleType, tmp_path: P
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_real_checkpoints_average_into_one_that_translates(
     script: ModuleType, shell: Shell, translation: TranslationWorld, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

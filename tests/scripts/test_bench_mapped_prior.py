@@ -9,6 +9,7 @@ from example_modules import SCRIPTS, load
 from small_priors import make_prior
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux only")
 def test_two_processes_share_what_is_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

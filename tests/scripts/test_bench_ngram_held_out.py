@@ -17,6 +17,7 @@ from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 
 
+@pytest.mark.slow
 def test_perplexities(tmp_path: Path, root: Path) -> None:
     rng = random.Random(1)
     for name in ("train", "valid"):

@@ -7,10 +7,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -61,6 +59,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_output_layer_benchmark(
     output_layer: ModuleType, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -78,33 +77,6 @@ def test_output_layer_benchmark(
     assert all(figure is None or figure >= 0 for figure in figures.values())
 
 
-def test_sizes_of_the_output_layer(
-    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sizes = ["--words", "300", "400", "--positions", "12", "--width", "4"]
-    monkeypatch.setattr(sys, "argv", ["bench", "--quick", *sizes])
-    assert output_layer.main() == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("N = 12, H = 4, M = 20, ") for line in lines)
-    assert [line.split("  ")[0] for line in lines if line.startswith("V = ")] == ["V = 300", "V = 400"]
-    parameters = [line.split()[-2] for line in lines if line.startswith("  softmax ")]
-    assert parameters == ["1,500", "2,000"]  # 300 · 4 + 300, and of 400
-
-
-def test_layers_that_are_not_installed_are_left_out(
-    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("liger_kernel", "cut_cross_entropy"):
-        monkeypatch.setitem(sys.modules, name, None)
-    setting = output_layer.Setting(500, torch.device("cpu"), torch.bfloat16)
-    assert output_layer.fused(setting) == [], "they are for GPUs"
-    setting.device = torch.device("cuda")
-    assert output_layer.fused(setting) == []
-    left_out = capsys.readouterr().out.splitlines()
-    assert [line.split()[0:2] for line in left_out] == [["(left", "out:"]] * 3
-    assert ["liger_kernel" in left_out[0], *("cut_cross_entropy" in line for line in left_out[1:])] == [True] * 3
-
-
 @pytest.fixture
 def large_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (module,) = load(SCRIPTS, "bench_large_tree")
@@ -115,6 +87,7 @@ def large_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_large_tree_benchmark(
     large_tree: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,18 +99,7 @@ def test_large_tree_benchmark(
     assert picture.stat().st_size > 1000
 
 
-def test_one_task_of_the_large_tree_alone(
-    large_tree: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "--task", "one_word"])
-    assert large_tree.main() == 0
-    *lines, figures = capsys.readouterr().out.splitlines()
-    assert list(json.loads(figures)) == ["large_one_word", "large_one_word_full"]
-    times = [line.split() for line in lines if "one_word" in line]
-    assert [words[2] for words in times] == ["tree,", "adaptive", "adaptive"], "of 300 words, and of no others"
-    assert {words[0] for words in times} == {"300"} and all("µs" in words for words in times)
-
-
+@pytest.mark.slow
 def test_large_update_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
     (module,) = load(SCRIPTS, "bench_large_update")
@@ -160,24 +122,6 @@ def test_all_rivals_of_the_large_tree_are_distributions() -> None:
         torch.testing.assert_close(total, torch.tensor(1.0), rtol=1e-4, atol=1e-4)
 
 
-def test_a_contestant_that_fails_is_a_line_of_the_table(
-    output_layer: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def failing(setting: Any) -> list[Any]:
-        def loss() -> None:
-            raise RuntimeError("no kernel of this shape\nand much more")
-
-        return [replace(setting.log_linear(), name="log-linear, compiled", loss=loss)]
-
-    monkeypatch.setattr(output_layer, "fused", failing)
-    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--threads", "1"])
-    assert output_layer.main() == 0
-    out = capsys.readouterr().out
-    (line,) = [line for line in out.splitlines() if "compiled" in line]
-    assert line.split() == "log-linear, compiled failed RuntimeError: no kernel of this shape".split()
-    assert "  softmax  " in out and "exact_over_tree" in json.loads(out.splitlines()[-1])
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["bench_output_layer", "bench_large_tree", "bench_backgrounds", "bench_generate"])
 def test_a_gpu_that_is_not_there(
@@ -189,15 +133,6 @@ def test_a_gpu_that_is_not_there(
         module.main()
     assert end.value.code == 2
     assert "error: --device cuda: expected a GPU that torch can use, found none" in capsys.readouterr().err
-
-
-def test_the_synthetic_prior_has_the_stated_shape(output_layer: ModuleType) -> None:
-    for words in (output_layer.layers.USUAL, output_layer.HUGE):
-        setting = output_layer.Setting(words, torch.device("cpu"), torch.float32)
-        layer = setting.log_linear().module
-        assert layer.rows.num_rows == 4 + 20 + 10
-        assert len(layer.class_of) == words
-        assert len(layer.class_of.unique()) == layer.rows.num_rows
 
 
 def test_all_contestants_agree_about_a_vocabulary_of_equal_words(output_layer: ModuleType) -> None:
@@ -212,17 +147,7 @@ def test_all_contestants_agree_about_a_vocabulary_of_equal_words(output_layer: M
         torch.testing.assert_close(contestant.loss().float(), expected.float())
 
 
-def test_both_adaptive_softmaxes_compute_a_loss_of_the_same_size(output_layer: ModuleType) -> None:
-    pytest.importorskip("fairseq")
-    setting = output_layer.Setting(500, torch.device("cpu"), torch.float32)
-    losses = []
-    for contestant in (setting.torch_adaptive([20, 80], 2.0), setting.fairseq_adaptive([20, 80], 2.0)):
-        for parameter in contestant.module.parameters():
-            torch.nn.init.zeros_(parameter)
-        losses.append(contestant.loss())
-    torch.testing.assert_close(losses[0], losses[1])
-
-
+@pytest.mark.slow
 def test_training_benchmark(
     quick_commands: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +163,7 @@ def test_training_benchmark(
     assert last_line(capsys)["training_over_fairseq_softmax"] > 0
 
 
+@pytest.mark.slow
 def test_backgrounds_benchmark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +184,7 @@ def test_backgrounds_benchmark(
     assert all(value > 0 for value in found.values())
 
 
+@pytest.mark.slow
 def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (module,) = load(SCRIPTS, "bench_prior")
     monkeypatch.setattr(module, "QUICK", (20_000, 3_000))
@@ -269,27 +196,7 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
 
 
-def test_a_kept_text_of_priors_is_of_the_size_that_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (module,) = load(SCRIPTS, "bench_prior")
-    read: list[int] = []
-
-    def measure(command: list[str]) -> tuple[float, float, int, str]:
-        read.append(len(Path(command[command.index("--count-text") + 1]).read_text(encoding="utf-8").split()))
-        Path(command[command.index("--out") + 1]).mkdir(exist_ok=True)
-        return 1.0, 1.0, 1, ""
-
-    monkeypatch.setattr(module, "measure", measure)
-    for words in (500, 700, 500):
-        monkeypatch.setattr(sys, "argv", [
-            "bench", "--words", str(words), "--types", "90", "--only", "unigram", "--folder", str(tmp_path)
-        ])  # fmt: skip
-        module.main()
-    assert read == [500, 700, 500]
-    assert last_line(capsys)["words"] == 500
-
-
+@pytest.mark.slow
 def test_variable_computation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (module,) = load(SCRIPTS, "bench_variable_computation")
     for name, value in {"QUICK_WIDTH": 16, "TOKENS": 5, "SENTENCES": 2, "QUICK": 0.05}.items():
@@ -303,6 +210,7 @@ def test_variable_computation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "16 wide" in out and "vcrnn, m = 0.4" in out
 
 
+@pytest.mark.slow
 def test_translation_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fairseq")
     (module,) = load(SCRIPTS, "bench_generate")
@@ -344,16 +252,3 @@ def test_memory_is_kept_in_a_process_of_its_own(keeping: Path) -> None:
     both = run("--memory", "both")
     assert both[:-1] == [*plain, "", *kept, ""]
     assert json.loads(both[-1]) == {"speed": 1, "speed_kept": 2}
-
-
-def test_the_settings_of_the_user_count_unless_the_default_is_asked_for(
-    keeping: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MALLOC_MMAP_MAX_", "0")
-    run = [run_script(sys.executable, keeping, *options).out for options in ([], ["--memory", "default"])]
-    assert run[0].startswith("memory kept: MALLOC_MMAP_MAX_=0\n") and "does by default" in run[1]
-
-
-def test_a_run_that_fails_ends_both(keeping: Path) -> None:
-    keeping.write_text(KEEPING.replace("print(told())", "sys.exit(3)"), encoding="utf-8")
-    assert run_script(sys.executable, keeping, "--memory", "both", code=3).out == ""

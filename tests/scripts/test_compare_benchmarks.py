@@ -74,27 +74,6 @@ def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
     assert json.loads(file.read_text())["bench_one"]["ratios"]["speed"]["kept"] == 4.0
 
 
-def test_what_is_found_is_kept_where_one_asks_for_it(
-    compare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    file = kept(tmp_path, speed=(9.0, "less", 0.5))
-    assert run(compare, monkeypatch, "--file", file, "--keep") == 0
-    assert json.loads(file.read_text())["bench_one"]["ratios"]["speed"]["kept"] == 4.0
-    assert run(compare, monkeypatch, "--file", file) == 0
-
-
-def test_a_benchmark_that_fails_and_one_that_nobody_knows(
-    compare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = kept(tmp_path)
-    (tmp_path / "scripts" / "bench_two.py").write_text("raise SystemExit(3)\n")
-    with pytest.raises(SystemExit, match="bench_two: failed with status 3"):
-        run(compare, monkeypatch, "bench_two", "--file", file)
-    with pytest.raises(SystemExit):
-        run(compare, monkeypatch, "bench_three", "--file", file)
-    assert "which are bench_one, bench_two; found bench_three" in capsys.readouterr().err
-
-
 def test_the_kept_file_names_benchmarks_that_there_are() -> None:
     every = json.loads((ROOT / "docs" / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, one in every.items():

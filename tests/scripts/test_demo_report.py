@@ -1,13 +1,12 @@
 """The demo's report: its table and picture from known grades, and what it says when something is missing."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from example_modules import SCRIPTS, load
 
-from toy_french import Probe, make_corpus, write_corpus
+from toy_french import Probe
 from toy_french.evaluation import KINDS, Grades
 
 
@@ -39,19 +38,3 @@ def test_table_and_picture(demo_report: ModuleType, tmp_path: Path) -> None:
     demo_report.draw(entries, tmp_path / "demo.png")
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["demo.png"]
-
-
-def test_what_is_missing_is_named(
-    demo_report: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def run(model: str) -> str:
-        arguments = ["--corpus", tmp_path / "corpus", "--data", tmp_path, "--out", tmp_path / "out", "--model", model]
-        monkeypatch.setattr(sys, "argv", ["demo_report.py", *map(str, arguments)])
-        assert demo_report.main() == 2
-        return capsys.readouterr().err
-
-    assert "demo_report: error: --model softmax: expected NAME=DIR, the folder of a trained model" in run("softmax")
-    assert "found no vocabulary.txt; make it with: python scripts/make_corpus.py" in run("softmax=nowhere")
-    write_corpus(make_corpus(100, 1), tmp_path / "corpus")
-    assert "checkpoint_best.pt: expected a checkpoint of fairseq-train, found none" in run("softmax=nowhere")
-    assert not (tmp_path / "out").exists()

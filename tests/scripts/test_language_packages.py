@@ -21,6 +21,7 @@ def run(root: Path, texts: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script), str(texts), code], capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_what_it_prints(tmp_path: Path, root: Path) -> None:
     if missing := [name for source in ("wordfreq", "simplemma") for name in SOURCES[source].missing("fr")]:
         pytest.skip(f"not installed: pip install {' '.join(missing)}")
@@ -41,11 +42,3 @@ def test_what_it_prints(tmp_path: Path, root: Path) -> None:
     # five mixtures; of six tokens, fromage is new and Elle, with its capital, is in no list
     shares = [float(cell.rsplit(": ", 1)[1].split(" ")[0]) for cell in valid.split(")")[:-1]]
     assert len(shares) == 5 and all(math.isfinite(nats) for nats in shares)
-
-
-def test_a_language_that_nobody_knows(tmp_path: Path, root: Path) -> None:
-    for name, text in TEXTS.items():
-        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
-    done = run(root, tmp_path, "klingon")
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    assert done.stderr.startswith("language_packages: error: --language klingon: expected a language that some package")

@@ -77,14 +77,3 @@ def test_slots(
     assert run(script, prior, monkeypatch, reference="chats\nchats vaches\nchiens\nchiens inconnu\n") == 0
     rows = {line[:44].strip(): float(line[44:]) for line in capsys.readouterr().out.splitlines()}
     assert rows["… a slot of the sentence"] == 2, "chats of cats, chiens of dog"
-
-
-def test_what_it_refuses(
-    script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(script, prior, monkeypatch, source="cat\n") == 2
-    assert "lexical_reach: error: " in (said := capsys.readouterr().err) and "expected as many lines as in" in said
-    plain = prior.parent / "plain"
-    Prior.load(prior).without(LexicalPart).save(plain)
-    assert run(script, plain, monkeypatch) == 2
-    assert "--prior: expected a prior with lexical translations, found none" in capsys.readouterr().err

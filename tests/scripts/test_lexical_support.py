@@ -52,14 +52,3 @@ def test_it_counts(
     }
     assert [row[:3] for row in rows] == [["1", "1", "100.0%"], ["2–5", "1", "0.0%"], ["6–20", "1", "0.0%"]]
     assert {row[0]: float(row[3]) for row in rows} == pytest.approx(expected, abs=0.006)
-
-
-def test_what_it_refuses(
-    script: ModuleType, prior: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(script, prior, monkeypatch, source="cat\n", reference="chat\nchat\n", train="chat\n") == 2
-    assert "expected as many lines as in" in capsys.readouterr().err
-    plain = prior.parent / "plain"
-    Prior.load(prior).without(LexicalPart).save(plain)
-    assert run(script, plain, monkeypatch, source="cat\n", reference="chat\n", train="chat\n") == 2
-    assert "--prior: expected a prior with lexical translations, found none" in capsys.readouterr().err

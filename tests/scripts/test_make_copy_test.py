@@ -90,14 +90,6 @@ def test_pairs_and_facts(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_the_seed_decides(run: Run) -> None:
-    def made(*arguments: object) -> bytes:
-        assert run(*arguments) == 0
-        return b"".join(path.read_bytes() for path in sorted(run.out.iterdir()))
-
-    assert made() == made("--seed", 1) != made("--seed", 2)
-
-
 def test_no_string_is_in_a_text_or_twice(run: Run) -> None:
     """All numbers of two and three digits are taken, also inside words, and in gzip files."""
     packed = run.place / "more.gz"
@@ -119,28 +111,3 @@ def test_running_text_keeps_its_case(run: Run) -> None:
     assert number.isdigit() and name.istitle()
     assert run.made("en") == [f"{number} men sing, near a lake.", f"{name}, alone"]
     assert run.made("fr") == [f"{number} hommes chantent, près d'un lac.", f"{name}, seul"]
-
-
-def test_what_cannot_be_used(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    def said(*more: object) -> str:
-        assert run(*more) == 2
-        return capsys.readouterr().err.removeprefix("make_copy_test: error: ").rstrip("\n")
-
-    source, reference = run.files["en"], run.files["fr"]
-    run.write("fr", ["un chien"])
-    assert said() == f"{reference}: expected 12 lines, as many as {source} has, found 1; give two sides of one text"
-    run.write("en", ["A dog"])
-    assert said() == f"{source}, line 1: expected lower-cased text, found capitals; say --cased"
-    run.write("en", ["nothing here"])
-    assert said() == (
-        f"{source}: expected English sentences with words such as `two` or `a man`, and their French translations, "
-        "found no pair in which to put a number or name"
-    )
-    assert said("--train", run.place / "absent").startswith(f"{run.place}/absent: cannot be read: ")
-    run.write("en", ["two dogs"])
-    run.write("fr", ["deux chiens"])
-    run.write("train", ["".join(map(str, range(10000)))])
-    assert said() == "found no new number in 10,000 attempts: the texts hold them all; give a smaller test"
-    run.write("train", ["x"])
-    run.out = run.files["train"] / "folder"
-    assert said() == f"--out {run.out}: cannot be written to: Not a directory"

@@ -43,12 +43,3 @@ def test_the_page_has_what_the_script_prints(
     page = (SCRIPTS.parent / "docs" / "results" / "many-machines.md").read_text(encoding="utf-8")
     assert len(rows) == 2 + 3 * 4
     assert "\n".join(rows) in page
-
-
-def test_small_cases_are_printed(
-    table: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["scaling_table", "--check"])
-    monkeypatch.setattr(table, "small_cases", lambda words, really=table.small_cases: really(400))
-    assert table.main() == 0
-    assert "by arithmetic / measured on this CPU" in capsys.readouterr().out

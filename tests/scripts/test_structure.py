@@ -38,6 +38,7 @@ def test_docstrings_comments_and_blank_lines_are_no_code() -> None:
     assert sorted(structure.functions(SOURCE)) == [1, 4]
 
 
+@pytest.mark.slow
 def test_the_table_has_every_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = structure.sizes
     monkeypatch.setattr(structure, "sizes", lambda folder: sizes(SCRIPTS))  # all tests take many seconds

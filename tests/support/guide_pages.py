@@ -5,7 +5,9 @@ Other blocks need data or output that is not in the repository.
 """
 
 import re
+import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from toy_french.bilingual import make_bitext, write_bitext
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+SYSTEMS = ROOT / "fairseq_llrnn" / "systems"
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
@@ -74,7 +77,7 @@ def shortened(block: str) -> str:
 
 def pages_to_run() -> list[Page]:
     """README.md and the guides that have blocks to run."""
-    guides = *(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "fairseq_llrnn" / "systems").glob("*/README.md")
+    guides = *(ROOT / "docs" / "guides").glob("*.md"), *SYSTEMS.glob("*/README.md")
     pages = (read_page(path) for path in (README, *sorted(guides)))
     return [page for page in pages if page.blocks]
 
@@ -87,3 +90,18 @@ def reader_folder(place: Path, scratch: Path, sentences: int = 200) -> Path:
         for name in names:
             shutil.copyfile(scratch / folder / name, place / name)
     return place
+
+
+def command_lines(block: str) -> Iterator[list[str]]:
+    """The words of each command of `llrnn` or fairseq in a script of bash."""
+    for line in block.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for token in (*lexer, ";"):
+            if set(token) <= set("|&;<>()"):
+                if words and (words[0] == "llrnn" or words[0].startswith("fairseq-")):
+                    yield words
+                words = []
+            elif words or not re.match(r"\w+=", token):
+                words.append(token)

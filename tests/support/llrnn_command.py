@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-from evidence_world import EvidenceWorld
-from shell import Shell
 from small_corpus import Done, Llrnn
-from tiny_world import World
 
 from fairseq_llrnn.cli import main as llrnn_main
 
@@ -28,18 +25,13 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
     return run
 
 
-@pytest.fixture(scope="session")
-def checkpoint(shell: Shell, world: World) -> Path:
-    """A model that fairseq-train trained in the tiny world."""
-    place = world.place / "cli-model"
-    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
-    return place / "checkpoint_best.pt"
+@pytest.fixture
+def checkpoint(trained: Path) -> Path:
+    """The model of the tiny world."""
+    return trained / "checkpoint_best.pt"
 
 
-@pytest.fixture(scope="session")
-def evidence_model(shell: Shell, evidence: EvidenceWorld) -> Path:
+@pytest.fixture
+def evidence_model(evidence_models: dict[str, Path]) -> Path:
     """A translation model, with the prior `lexical` of the world of evidence."""
-    place = evidence.place / "cli-model"
-    arguments = evidence.train_args("llrnn_transformer", "lexical", place)
-    shell.run("fairseq-train", *arguments, "--max-epoch", 8, "--save-interval", 8, "--disable-validation")
-    return place / "checkpoint_last.pt"
+    return evidence_models["lexical"]

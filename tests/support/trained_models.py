@@ -12,9 +12,9 @@ from translation_world import TranslationWorld, stock_args
 
 @pytest.fixture(scope="session")
 def trained(shell: Shell, world: World) -> Path:
-    """The folder of a model that fairseq-train trained for two epochs: checkpoint_best.pt and checkpoint_last.pt."""
+    """The folder of a model that fairseq-train trained for three epochs: checkpoint_best.pt and checkpoint_last.pt."""
     place = world.place / "trained"
-    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 2)
+    shell.run("fairseq-train", *world.train_args(save_dir=place), "--max-epoch", 3)
     return place
 
 
@@ -33,14 +33,16 @@ def source_prior(shell: Shell, translation: TranslationWorld) -> Path:
 def evidence_models(
     shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """Checkpoints: two of ours with evidence, and one of fairseq's own Transformer over the same dictionaries."""
+    """Checkpoints: three of ours with evidence, `lexical` with translations, and fairseq's own Transformer."""
 
     def train(place: Path) -> None:
         lstm = evidence.train_args(save_dir=place / "lstm")
         transformer = evidence.train_args("llrnn_transformer", save_dir=place / "transformer")
-        for arguments, epochs in ((lstm, 6), (transformer, 8), (stock_args(evidence.data, place / "stock"), 2)):
+        lexical = evidence.train_args("llrnn_transformer", "lexical", save_dir=place / "lexical")
+        stock = stock_args(evidence.data, place / "stock")
+        for arguments, epochs in ((lstm, 6), (transformer, 8), (lexical, 8), (stock, 2)):
             once = ["--max-epoch", epochs, "--save-interval", epochs, "--disable-validation"]
             shell.run("fairseq-train", *arguments, *once)
 
     place = own_copy(tmp_path_factory, "evidence-models", train)
-    return {name: place / name / "checkpoint_last.pt" for name in ("lstm", "transformer", "stock")}
+    return {name: place / name / "checkpoint_last.pt" for name in ("lstm", "transformer", "lexical", "stock")}

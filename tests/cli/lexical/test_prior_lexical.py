@@ -2,8 +2,6 @@
 
 import importlib.util
 import json
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,14 +34,6 @@ def test_it_learns_the_translations_of_the_source_words(built: Callable[..., Pri
     ]  # fmt: skip
 
 
-def test_it_says_what_was_made(prior: Run) -> None:
-    done = prior()
-    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
-    assert figures["source words"] == "7"
-    assert int(figures["translations"]) > 7
-    assert done.err == ""
-
-
 def test_options(built: Callable[..., Prior]) -> None:
     one = built("--set", "translations.weight=0.25", "--set", "translations.top=1")
     part = one.find(LexicalPart)
@@ -53,14 +43,6 @@ def test_options(built: Callable[..., Prior]) -> None:
     part = learned.find(LexicalPart)
     assert (part.weight, part.learned) == (0.5, True)
     assert len(list(learned.background().parameters())) == 1
-
-
-def test_same_input_same_bytes(prior: Run, data: Path) -> None:
-    assert prior().code == 0
-    first = {f.name: f.read_bytes() for f in (data / "prior").iterdir()}
-    assert prior().code == 0
-    assert {f.name: f.read_bytes() for f in (data / "prior").iterdir()} == first
-    assert sorted(first) == ["arrays.npz", "dictionary.txt", "prior.json", "recipe.toml", "source.txt"]
 
 
 def test_the_dictionary_says_which_side_is_the_target(built: Callable[..., Prior], data: Path) -> None:
@@ -73,12 +55,6 @@ def test_a_joined_dictionary(made: Path, built: Callable[..., Prior], target: st
     joined = made / "joined"
     prior = built("--dict", joined / f"dict.{target}.txt", "--lexical-translation", joined)
     assert translations(prior, word)[0] == translation
-
-
-def test_a_joined_dictionary_by_another_name(made: Path, built: Callable[..., Prior], tmp_path: Path) -> None:
-    shutil.copy(made / "joined" / "dict.en.txt", tmp_path / "dict.txt")
-    prior = built("--dict", tmp_path / "dict.txt", "--lexical-translation", made / "joined")
-    assert translations(prior, "house")[0] == "maison"
 
 
 def test_pairs_that_cannot_be_aligned_are_counted(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> None:
@@ -98,12 +74,6 @@ def test_pairs_that_cannot_be_aligned_are_counted(shell: Shell, tmp_path: Path, 
 def test_eflomal(built: Callable[..., Prior], aligner: str) -> None:
     lexical = built("--set", f"translations.aligner={aligner}").find(LexicalPart)
     assert lexical is not None and lexical.aligner == "eflomal"
-
-
-def test_auto_without_eflomal(built: Callable[..., Prior], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "eflomal", None)
-    lexical = built("--set", "translations.aligner=auto").find(LexicalPart)
-    assert lexical is not None and lexical.aligner == "ibm1"
 
 
 # ---- showing it -----------------------------------------------------------------------------------------------------
@@ -135,13 +105,6 @@ def test_the_translations_of_a_word(built: Callable[..., Prior], data: Path, llr
     assert probabilities == sorted(probabilities, reverse=True)
     assert sum(probabilities) == pytest.approx(1)
     assert llrnn("show", data / "prior", "--source", "</s>").out == "</s>\n  translations  none\n"
-
-
-def test_a_source_word_that_is_not_there(prior: Run, data: Path, llrnn: Llrnn) -> None:
-    prior()
-    assert llrnn("show", data / "prior", "--source", "hous").error == (
-        f"{data / 'prior'}: expected a word of its source dictionary, found 'hous'; did you mean 'house'?"
-    )
 
 
 def test_a_prior_without_translations(data: Path, llrnn: Llrnn) -> None:

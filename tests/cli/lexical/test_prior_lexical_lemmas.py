@@ -55,13 +55,6 @@ def test_lemmas_need_a_source(prior: Run, lemmas: list[object]) -> None:
     )
 
 
-def test_pieces_have_no_lemmas(prior: Run, lemmas: list[object]) -> None:
-    assert prior(*lemmas, "--pieces", "bpe").error == (
-        "translations.units=lemma: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or leave "
-        "one of them out"
-    )
-
-
 # ---- lemmas of the source -----------------------------------------------------------------------------------------
 
 
@@ -109,28 +102,3 @@ def test_a_source_with_capitals(shell: Shell, tmp_path: Path, llrnn: Llrnn) -> N
     heads = prior.find(LexicalPart).source_lemmas.head_of
     first, second = (prior.source_symbols.index(word) for word in ("Haus", "Häuser"))
     assert heads[first] == heads[second]
-
-
-def test_lemmas_of_hunspell(built: Callable[..., Prior], data: Path, lemmas: list[object], llrnn: Llrnn) -> None:
-    (data / "x.aff").write_text("SFX S Y 1\nSFX S 0 s .\n")
-    (data / "x.dic").write_text("2\nmaison/S\nchat/S\n")
-    table = ("--dict", data / "dict.fr.txt", "--out", data / "x.tsv")
-    assert llrnn("lexicon", "--hunspell", data / "x.dic", *table).code == 0
-    prior = built("--set", "translations.units=lemma", "--lexicon", data / "x.tsv")
-    row = {prior.symbols[x] for x, _ in prior.find(LexicalPart).word_table.row(prior.source_symbols.index("house"))}
-    assert {"maison", "maisons"} <= row  # the text has no maisons
-    assert any(row.startswith("--lexicon x.tsv ") for row in prior.settings["sources"])
-
-
-def test_where_source_lemmas_come_from(prior: Run, data: Path, source_lemmas: list[object]) -> None:
-    (data / "bare.tsv").write_text("house\t_\tNOUN\t_\n")
-    assert prior("--set", f"translations.source_lexicon={data / 'bare.tsv'}").error == (
-        f"translations.source_lexicon: expected lemmas of the text's words, found none: no form with a lemma in "
-        f"{data}/bare.tsv "
-        "is in the text; give tables of `llrnn lexicon`"
-    )
-    assert prior(*source_lemmas, "--pieces", "bpe").error == (
-        "translations.source_lexicon: lemmas are of whole words, found --pieces bpe beside it; preprocess words, or "
-        "leave "
-        "one of them out"
-    )

@@ -40,14 +40,6 @@ def test_options_without_a_bitext(data: Path, llrnn: Llrnn, setting: str) -> Non
     assert done.error == f"{expected}--lexical-translation"
 
 
-def test_no_such_folder(prior: Run, data: Path) -> None:
-    assert prior("--lexical-translation", data / "nowhere").error == (
-        f"--lexical-translation {data / 'nowhere'}: expected the folder that fairseq-preprocess wrote, found no such "
-        "folder; give its --destdir"
-    )
-    assert "found a file; give its --destdir" in prior("--lexical-translation", data / "dict.fr.txt").error
-
-
 def test_no_bitext_in_it(prior: Run, data: Path) -> None:
     (data / "train.en-fr.en.idx").unlink()
     (data / "valid.en-fr.en.idx").write_bytes(b"")
@@ -74,11 +66,6 @@ def test_a_dictionary_that_is_none_of_them(prior: Run, data: Path) -> None:
         f"--lexical-translation {data}: expected its dict.en.txt or dict.fr.txt to have the words of --dict {other}, "
         "found others; give one of the two as --dict"
     )
-
-
-def test_a_dictionary_that_is_missing(prior: Run, data: Path) -> None:
-    (data / "dict.en.txt").unlink()
-    assert prior().error.startswith(f"--lexical-translation {data / 'dict.en.txt'}: cannot be read: No such f")
 
 
 def test_sides_of_different_sizes(prior: Run, data: Path, shell: Shell, tmp_path: Path) -> None:

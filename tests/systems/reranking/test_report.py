@@ -1,6 +1,5 @@
 """`llrnn report`: figures that were counted by hand, a page that stands alone, and what is wrong with its input."""
 
-import gzip
 import os
 import re
 from html.parser import HTMLParser
@@ -174,24 +173,6 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert files["out"].read_text(encoding="utf-8") == written
 
 
-def test_a_page_on_stdout(llrnn: Llrnn, files: dict[str, Path]) -> None:
-    to_file = llrnn(*arguments(files, *systems(files)))
-    done = llrnn(*arguments(files | {"out": Path("-")}, *systems(files)))
-    assert (done.code, done.out, done.err) == (0, files["out"].read_text(encoding="utf-8"), to_file.out)
-
-
-def test_one_system_alone_and_other_evidence(llrnn: Llrnn, files: dict[str, Path], tmp_path: Path) -> None:
-    packed = tmp_path / "first.gz"
-    packed.write_bytes(gzip.compress(files["first"].read_bytes()))
-    done = llrnn(*arguments(files, "--system", f"first={packed}", "--evidence", "t.*"))
-    assert (done.code, done.err) == (0, "")
-    rows = cells(done.out)
-    assert ["words that match", "2", "2"] in rows and ["recall", "50.0%"] in rows
-    assert "p of BLEU" not in done.out and "training" not in done.out and "Agreement" not in done.out
-    page = files["out"].read_text(encoding="utf-8")
-    assert "Where the system is worst" in page and "<svg" not in page
-
-
 def test_bleu_of_tokens_as_they_stand(llrnn: Llrnn, files: dict[str, Path]) -> None:
     """As multi-bleu: what stands between blanks is a word, escapes and punctuation included."""
     reference = write(files["reference"], ["l&apos; eau est bleue, dit-il .", "a b c d e", "un deux trois quatre"])
@@ -273,12 +254,6 @@ def test_files_of_other_sentences(llrnn: Llrnn, files: dict[str, Path]) -> None:
     assert said("facts", []).startswith(f"{files['facts']}: expected 3 lines, one for each sentence of the reference")
     assert said("lexicon", ["a b"]).startswith(f"{files['lexicon']}, line 1: expected at least 4 columns")
     assert not files["out"].exists()
-
-
-def test_an_expression_that_is_none(llrnn: Llrnn, files: dict[str, Path]) -> None:
-    assert llrnn(*arguments(files, *systems(files), "--evidence", "(")).error.startswith(
-        "--evidence: pattern 'evidence' is no regular expression: "
-    )
 
 
 def test_a_page_that_cannot_be_written(

@@ -230,22 +230,3 @@ def test_hypotheses_that_a_model_cannot_score(
     assert lines_of(out)[0] == "bien"
     penalties = [line for line in lines_of(reranked) if f"llrnn_reverse={-10_000 / math.log(2):.6f}" in line]
     assert len(penalties) == 3
-
-
-def test_terms_that_models_do_not_read(
-    llrnn: Llrnn, write: Write, forward: Path, reverse: Path, tmp_path: Path
-) -> None:
-    nbest = write("nbest", "S-0\tneib\nH-0\t-1\tbien\nH-0\t-2\tle chat\n")
-    reranked = []
-    for name, source in (("alone", "neib"), ("with", "neib\tneib => bien")):
-        done = llrnn(
-            "rescore", "--path", forward, "--reverse-path", reverse, "--source", write(f"{name}.src", source),
-            "--nbest", nbest, "--out", tmp_path / name, "--nbest-out", tmp_path / f"{name}.nbest",
-        )  # fmt: skip
-        assert done.code == 0
-        reranked.append(lines_of(tmp_path / f"{name}.nbest"))
-    assert reranked[0] == reranked[1]
-    assert but_counts(done.err) == (
-        f"note: model: 2 of 2 hypotheses of {nbest} have a source with terms behind a tab, which the model does not "
-        "read; it read the sentence alone\n"
-    )

@@ -1,14 +1,12 @@
 """`llrnn rescore` that goes on after a stop, and models whose data went elsewhere."""
 
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
-import torch
 from nbest_lists import AS_FAIRSEQ, MOSES, Write, as_moses, lines_of, noisy
 from small_corpus import Llrnn
-from tiny_world import World, read_checkpoint
+from tiny_world import World
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.plugin.scoring.sentences import Scorer
@@ -59,59 +57,6 @@ def test_a_stopped_run_goes_on(
 
 
 # ---- where data and prior are ---------------------------------------------------------------------------------------
-
-
-def test_data_and_prior_that_went_elsewhere(
-    llrnn: Llrnn, write: Write, forward: Path, reverse: Path, checkpoint: Path, translation: TranslationWorld,
-    world: World, tmp_path: Path,
-) -> None:  # fmt: skip
-    moved = []
-    for number, path in enumerate((forward, reverse, checkpoint)):
-        state = read_checkpoint(path)
-        state["cfg"]["task"]["data"] = "gone/data-bin"
-        if path != reverse:
-            state["cfg"]["task"]["prior"] = "gone/prior"
-        moved.append(tmp_path / f"moved{number}.pt")
-        torch.save(state, moved[-1])
-    source, nbest = write("source", "\n".join(["rem al tiov tahc el", "neib tneit ior nu"])), write("nbest", MOSES)
-    out = tmp_path / "best"
-    given = ("rescore", "--source", source, "--nbest", nbest, "--out", out, "--nbest-out", tmp_path / "reranked")
-    here = llrnn(*given, "--path", forward, "--reverse-path", reverse, "--lm-path", checkpoint)
-    assert (here.code, here.err) == (0, f"note: {nbest}: 5 of 5 lines read\n")
-    expected = (tmp_path / "reranked").read_bytes()
-    models = [*given, "--path", moved[0], "--reverse-path", moved[1], "--lm-path", moved[2]]
-    for prefix, path, name, data, prior in (
-        ("", moved[0], "dict.src.txt", translation.data, translation.data / "prior"),
-        ("reverse-", moved[1], "dict.tgt.txt", translation.data, None),
-        ("lm-", moved[2], "dict.txt", world.data, world.prior("prior")),
-    ):
-        assert llrnn(*models).error == (
-            f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here or "
-            f"from the checkpoint; give the folder with --{prefix}data DATA-BIN"
-        )
-        assert llrnn(*models, f"--{prefix}data", tmp_path).error == (
-            f"--{prefix}data {tmp_path}: expected the folder of fairseq-preprocess, found no {name} in it; give "
-            "another one"
-        )
-        models += [f"--{prefix}data", data]
-        if prior is None:
-            assert llrnn(*models, f"--{prefix}prior", tmp_path).error == (
-                f"--{prefix}prior {tmp_path}: expected a model that was trained with a prior, found {path}, which was "
-                f"not; leave --{prefix}prior out"
-            )
-        else:
-            bare = tmp_path / f"{prefix}bare"
-            bare.mkdir()
-            for file in data.glob("dict.*"):
-                shutil.copy(file, bare)
-            assert llrnn(*models[:-1], bare).error == (
-                f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from "
-                f"here or from the checkpoint; give its folder with --{prefix}prior DIR"
-            )
-            models += [f"--{prefix}prior", prior]
-    done = llrnn(*models)
-    assert (done.code, done.err, done.out) == (0, here.err, here.out)
-    assert (tmp_path / "reranked").read_bytes() == expected
 
 
 def test_scores_of_other_dictionaries_are_not_gone_on_from(
