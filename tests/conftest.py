@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
 
 # How long an example takes says nothing on machines that do something else as well.
-settings.register_profile("any machine", deadline=None)
+settings.register_profile("any machine", deadline=None, max_examples=40)
 settings.load_profile("any machine")
 
 # A leak fails a test and not a machine. So much may each process allocate, those that tests start too; what it maps

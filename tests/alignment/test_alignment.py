@@ -55,7 +55,7 @@ WORDS = st.lists(st.integers(0, 5), min_size=1, max_size=5)
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=8), st.integers(1, 4), st.sampled_from([1, 7, 10**6]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_equals_the_textbook(pairs: list[tuple[list[int], list[int]]], iterations: int, at_once: int) -> None:
     source, target = [s for s, _ in pairs], [t for _, t in pairs]
     with pytest.MonkeyPatch.context() as patch:
@@ -191,6 +191,7 @@ def test_eflomal_finds_who_translates_whom() -> None:
 # ---- real data ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.real_data("multi30k-en-fr")
 def test_multi30k(shared_data: Path) -> None:
     vocabularies: list[dict[str, int]] = []

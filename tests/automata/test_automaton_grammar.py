@@ -73,7 +73,7 @@ RULES = st.lists(st.tuples(st.lists(ITEMS, max_size=3), st.sampled_from((0.5, 1.
 
 
 @given(rules=st.tuples(RULES, RULES, RULES), depth=st.integers(1, 4), weighted=st.booleans(), length=st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_strings_are_those_of_the_trees(
     rules: tuple[list, list, list], depth: int, weighted: bool, length: int
 ) -> None:

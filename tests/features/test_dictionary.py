@@ -1,12 +1,19 @@
 """fairseq's dictionaries, read without fairseq."""
 
+import logging
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.dictionary import hash_symbols, load_dictionary
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK, WordList, count_words, hash_symbols, load_dictionary
+from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
+from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.files import text_blocks
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -121,13 +128,112 @@ def test_errors(tmp_path: Path, text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_missing_and_badly_encoded_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        load_dictionary(tmp_path / "none.txt")
-    (tmp_path / "dict.txt").write_bytes("é 1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="line 1, byte 1: expected UTF-8, found the byte 0xe9"):
-        load_dictionary(tmp_path / "dict.txt")
+# Why words of a text are outside a dictionary, and what to type next
+LOWER = "le chat la maison a vu une tour paris l' homme".split()
+CASED = "Le le chat la maison a vu une tour Paris L' homme Der".split()
 
 
-def test_counts_are_integers(tmp_path: Path) -> None:
-    assert load_dictionary(write(tmp_path, "a 1\n")).counts.dtype == np.int64
+def advice(vocabulary: list[str], text: str) -> str | None:
+    check = TextCheck(vocabulary)
+    check.add((word, 1) for word in text.split())
+    return check.advice("a.txt", "a b.txt")
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "text", "counts", "example", "fix"),
+    [
+        (LOWER, "le chat. la maison, a vu", "2 of 6", "chat.", "tokenize < 'a b.txt' > 'a b.txt'.tok; pip install"),
+        (LOWER, "le chat « la maison »", "", "", ""),
+        (LOWER, "le «chat» (maison", "2 of 3", "«chat»", "tokenise it (sacremoses"),
+        (LOWER, "Le chat. la maison", "1 of 4", "chat.", "tokenise it"),  # as many words of either kind
+        (LOWER, "le chat؟ la maison։ chat։", "3 of 5", "chat؟", "tokenise it"),
+        ([*LOWER, "chat.", "maison,"], "le chat. la maison,", "2 of 4", "chat.", "tokenise it"),  # so is the dictionary
+        (LOWER, "le chat ... la . ( 12. x. - l' homme", "", "", ""),
+        (LOWER, "Le CHAT la maison", "2 of 4", "Le", "lower-case it (sed 's/.*/\\L&/' 'a b.txt' > 'a b.txt'.lower)"),
+        (LOWER, "Le " + "chat " * 99, "1 of 100", "Le", "lower-case it"),
+        (["ılık", "ile"], "Ilık İLE", "2 of 2", "Ilık", "lower-case it"),  # Turkish
+        (["ılık", "ile"], "ilik ile", "", "", ""),  # other words
+        (CASED, "le chat paris der l'", "3 of 5", "paris", "use the text with its own capitals"),
+        (CASED, "LE CHAT LA MAISON", "4 of 4", "LE", "use the text with its own capitals"),
+        (CASED, "La maison x y z", "", "", ""),  # a text with capitals has its own reasons
+        (LOWER, "<s> le chat <unk> </s> <S>", "", "", ""),
+        (LOWER, "x y z", "", "", ""),
+        (LOWER, "", "", "", ""),
+    ],
+)  # fmt: skip
+def test_one_reason_with_the_next_command(
+    vocabulary: list[str], text: str, counts: str, example: str, fix: str
+) -> None:
+    found = advice(vocabulary, text)
+    if not fix:
+        assert found is None
+        return
+    assert found is not None and found.startswith("a.txt: ") and f"{counts} words" in found
+    assert f"such as {example!r}: " in found and fix in found
+
+
+def test_a_form_comes_first() -> None:
+    assert advice(["été", "chat"], "e\u0301te\u0301 chat. Chat") == (
+        "a.txt: 1 words that the dictionary has in another Unicode form only, such as 'e\u0301te\u0301', in NFC: bring "
+        "the file into that form (`uconv -x any-nfc`)"
+    )
+
+
+def test_texts_that_are_counted_and_read_are_checked(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    import numpy as np
+
+    from fairseq_llrnn.features.dictionary import read_ids
+
+    path = tmp_path_factory.mktemp("texts") / "a.txt"
+    path.write_text("le chat. la maison, <unk>\n", encoding="utf-8")
+    words = WordList((*SPECIALS, *LOWER), np.zeros(len(SPECIALS) + len(LOWER), dtype=np.int64))
+    check = TextCheck(words.ordinary)
+    words.count_text([path], 1, check)
+    read_ids([path], words.symbols, 3, 1)
+    assert (check.words, check.unknown, check.glued) == (5, 3, 2)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+    assert len({*caplog.messages}) == 1 and caplog.messages[0].startswith(f"{path}: punctuation is glued to 2 of 5")
+
+
+# Words of texts, counted and as ids: as a loop over lines has it, in one process and in several
+SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(30)))
+WORDS = WordList(SYMBOLS, np.zeros(len(SYMBOLS), dtype=np.int64))
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 500)
+    random = np.random.default_rng(7)
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        lines = [" \t"[k % 2].join(f"w{i}" for i in random.geometric(0.1, size=k)) for k in random.integers(0, 9, 300)]
+        path.write_text("\n".join(["\ufeffw1\u00a0w2\r", "", *lines, "w3 end"]), encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_counts_and_ids_are_those_of_the_lines(texts: list[Path], workers: int) -> None:
+    lines = [line.split() for path in texts for _, line in iter_lines(path)]
+    counts = Counter(word for line in lines for word in line)
+    assert count_words(texts, workers) == (counts, len(lines))
+    expected = np.zeros(len(WORDS), dtype=np.int64)
+    for word, count in counts.items():
+        expected[SYMBOLS.index(word if word in SYMBOLS else UNK)] += count
+    expected[SYMBOLS.index(EOS)] = len(lines)
+    assert WORDS.count_text(texts, workers).tolist() == expected.tolist()
+    sentences = read_sentences(texts, WORDS, workers)
+    assert sentences.lengths.tolist() == [len(line) for line in lines]
+    ids = [SYMBOLS.index(word if word in SYMBOLS else UNK) for line in lines for word in line]
+    assert sentences.tokens.tolist() == ids
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_split_words_come_in_the_order_of_the_text(texts: list[Path], workers: int) -> None:
+    for path in texts:
+        path.write_text(path.read_text().replace("1", "1@@"), encoding="utf-8")
+    convention = CONVENTIONS["bpe"]
+    lines = [convention.split_words(line.split()) for path in texts for _, line in iter_lines(path)]
+    expected = Counter(tuple(word) for line in lines for word in line)
+    assert list(PieceText.read(texts, convention, workers).counts.items()) == list(expected.items())

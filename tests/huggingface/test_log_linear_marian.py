@@ -10,6 +10,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
+from thinned_grids import one_in
 from torch import Tensor
 
 from fairseq_llrnn import Prior
@@ -107,10 +108,10 @@ def log_p(model: Any, source: Tensor, written: Tensor) -> float:
 SOURCES = ["the cat sleeps .", "the 4071 sees the cat .", "the zebra sleeps ."]
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-@pytest.mark.parametrize(
-    "search", [{"num_beams": 4, "num_return_sequences": 3}, {"num_beams": 1}, {"use_cache": False, "num_beams": 2}]
-)
+SEARCHES = [{"num_beams": 4, "num_return_sequences": 3}, {"num_beams": 1}, {"use_cache": False, "num_beams": 2}]
+
+
+@pytest.mark.parametrize(("kind", "search"), one_in(2, PRIORS, SEARCHES))
 def test_scores_of_beams_are_those_of_whole_sentences(kind: str, search: dict[str, Any], tmp_path: Path) -> None:
     model = made(PRIORS[kind](tmp_path))
     source = english(model, *SOURCES)

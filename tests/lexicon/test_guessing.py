@@ -83,21 +83,10 @@ def test_what_another_source_says_of_words_is_their_kind() -> None:
         assert alone.guess(word) == plain.guess(word)
 
 
-def test_a_word_does_not_help_to_guess_itself() -> None:
-    found = guesser({"xyz": VERB, "aaa": NOUN, "baa": NOUN}, "xyz", "wxyz")
-    assert found.guess("xyz") == {"POS:NOUN": 1.0}
-    assert found.guess("wxyz")["POS:VERB"] >= 0.75
-
-
 def test_a_lexicon_of_one_word_says_nothing_of_it() -> None:
     found = guesser({"xyz": VERB}, "xyz", "abc")
     assert found.guess("xyz") == {}
     assert found.guess("abc") == {"POS:VERB": 1.0, "Tense:Past": 1.0}
-
-
-def test_several_analyses_share_a_word() -> None:
-    lexicon = {"aen": NOUN, "ben": NOUN, "cen": VERB, "den": VERB}
-    assert guesser(lexicon, "fen").guess("fen") == {"POS:NOUN": 0.5, "POS:VERB": 0.5, "Tense:Past": 0.5}
 
 
 def test_real_values_are_those_of_the_words_that_have_them() -> None:

@@ -67,11 +67,6 @@ def test_what_a_user_is_told(tmp_path: Path) -> None:
     assert np.logaddexp.reduce(found.log_weights) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_bad_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="absent: cannot be read: No such file"):
-        ngram_from_file(tmp_path / "absent", WORDS)
-
-
 def test_an_order_that_no_automaton_holds(tmp_path: Path) -> None:
     counts = [f"ngram {n}={3 if n == 1 else 1}" for n in range(1, 71)]
     lines = ["\\data\\", *counts, "\\1-grams:", "-1 </s>", "-1 <unk>", f"-1 {WORDS.symbols[4]} -0.2"]

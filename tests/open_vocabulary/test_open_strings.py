@@ -125,7 +125,7 @@ def test_all_strings_add_up_to_one(order: int) -> None:
 
 
 @given(st.lists(st.text("abcdé1𝄞", min_size=1, max_size=6), min_size=1, max_size=12, unique=True), st.integers(1, 5))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_every_step_is_a_distribution(words: list[str], order: int) -> None:
     """Over all symbols of Unicode: the known ones, and all others alike; after any text."""
     classes = np.arange(len(words)) % 2

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 from available import available
-from same_training import assert_same_training
 from shell import Shell
-from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, open_prior, randomised, read_checkpoint
+from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, randomised, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
@@ -130,11 +129,6 @@ def test_what_a_transformer_does_not_combine(translation: TranslationWorld, opti
 # ---- unseen words ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def opened(shell: Shell, world: World) -> str:
-    return open_prior(shell, world, world.data, "open-characters")
-
-
 @pytest.mark.parametrize("options", [SMALL, ADDED])
 def test_unseen_words_are_read_by_their_characters(world: World, opened: str, options: list[str]) -> None:
     setting = randomised([*world.train_args(opened), *options])
@@ -153,21 +147,6 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: str, op
 # ---- through the commands -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def model(shell: Shell, world: World, opened: str) -> Path:
-    """A checkpoint after two epochs, with an open vocabulary."""
-    place = world.place / "character-model"
-    shell.run("fairseq-train", *world.train_args("open-characters", place), *SMALL, "--dropout", 0.2, "--max-epoch", 2)
-    return place / "checkpoint_last.pt"
-
-
-def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
-    args = [*world.train_args("open-characters", tmp_path), *SMALL, "--dropout", 0.2]
-    shell.run("fairseq-train", *args, "--max-epoch", 1)
-    shell.run("fairseq-train", *args, "--max-epoch", 2)
-    assert_same_training(tmp_path / "checkpoint_last.pt", model)
-
-
 def test_a_model_is_scored_and_searched(shell: Shell, world: World, model: Path) -> None:
     ends = ["--sample-break-mode", "eos", "--required-batch-size-multiple", 1]
     args = [*world.task_args("open-characters"), "--path", model]
@@ -184,6 +163,7 @@ def test_a_model_is_scored_and_searched(shell: Shell, world: World, model: Path)
     shell.run("llrnn", "explain", "--path", model, "le rosette voit")
 
 
+@pytest.mark.slow
 def test_bfloat16_products(shell: Shell, world: World, tmp_path: Path) -> None:
     args = [*world.train_args(save_dir=tmp_path), *ADDED, "--bf16-products", "--max-epoch", 1]
     done = shell.run("fairseq-train", *args)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 from available import is_there
+from dynamic_prior import LINES
 from shell import Shell
-from tiny_world import build, randomise, read_checkpoint
-from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+from tiny_world import build, evaluated, randomise, read_checkpoint
+from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.characters.input import CharacterWords, SourceCharacters
@@ -85,6 +86,7 @@ def test_what_makes_no_sense_is_refused(
 # ---- through the commands -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
 def test_a_model_is_trained_resumed_and_searched(
     shell: Shell, translation: TranslationWorld, arch: str, tmp_path: Path
@@ -150,9 +152,58 @@ def test_an_older_checkpoint_is_searched_and_resumed(
 
 
 def test_other_sizes_than_those_of_the_training_are_refused(
+    shell: Shell, translation: TranslationWorld, older: Path, tmp_path: Path
+) -> None:
+    args = [*translation.train_args(save_dir=tmp_path), *INPUT, *SOURCE, "--max-update", 3]
+    done = shell.run("fairseq-train", *args, "--restore-file", older.with_name("checkpoint_last.pt"), code=1)
+    assert "the sizes with which the checkpoint was trained" in done.err and "Traceback" not in done.err
+
+
+# --source-characters: encoders that read characters, alone and beside a prior of the source's words
+@pytest.mark.parametrize(("arch", "with_prior"), [("llrnn_lstm", True), ("llrnn_transformer", False)])
+def test_characters_alone_and_beside_features(
+    translation: TranslationWorld, source_prior: Path, arch: str, with_prior: bool
+) -> None:
+    options = ["--source-prior", str(source_prior)] if with_prior else []
+    arguments = [*translation.train_args(arch, "lexical"), *options]
+    setting = evaluated([*arguments, "--source-characters", "cnn"], scale=0.3)
+    encoder, task = setting.model.encoder, setting.task
+    read = encoder.network.embedding if arch == "llrnn_lstm" else encoder.embed_tokens
+    known = len(task.source_dictionary)
+    one, two = (task.source_dictionary.index(word) for word in ("eltnaheb", "eltnaheg"))
+    assert {one, two} == {known, known + 1}, "strings that the dictionary lacks have ids of their own"
+    first, second = read(torch.tensor([[one, two]]))[0]
+    assert not torch.allclose(first, second)
+    assert not read(torch.tensor([[task.source_dictionary.pad()]])).any()
+    if with_prior:
+        characters = read.characters(torch.tensor([[one]]))[0, 0]
+        unknown = read.features(torch.tensor([task.source_dictionary.unk()]))[0]
+        torch.testing.assert_close(first, characters + unknown)
+    sample = pairs(task, [*LINES, "inconnu le"])
+    assert (sample["net_input"]["src_tokens"] >= known).any()
+    assert_steps_agree(setting, sample)
+    loss, _, _ = setting.criterion(setting.model.train(), sample)
+    loss.backward()
+    idle = [name for name, p in setting.model.named_parameters() if p.grad is None and "characters" in name]
+    assert not idle
+
+
+def test_commands_keep_unknown_strings_for_characters(
     shell: Shell, translation: TranslationWorld, tmp_path: Path
 ) -> None:
-    args = [*translation.train_args(save_dir=tmp_path), *SOURCE]
-    shell.run("fairseq-train", *args, "--max-update", 1)
-    done = shell.run("fairseq-train", *args, *SIZES, "--max-update", 2, code=1)
-    assert "the sizes with which the checkpoint was trained" in done.err and "Traceback" not in done.err
+    arguments = [*translation.train_args(prior="lexical", save_dir=tmp_path), "--source-characters", "cnn"]
+    shell.run("fairseq-train", *arguments, "--max-update", 3, "--lr", 0.001, "--disable-validation")
+    path = tmp_path / "checkpoint_last.pt"
+    common = [*translation.task_args("lexical"), "--path", path, "--max-len-b", 9, "--beam", 2, "--num-workers", 0]
+    typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n")
+    assert "S-0\tleneb el" in typed.out
+    scores = [line.split("\t")[1] for line in typed.out.splitlines() if line.startswith("H-")]
+    assert len(scores) == 2 and scores[0] != scores[1], "they are read, and not alike"
+    explained = shell.run("llrnn", "explain", "--path", path, "--source", "qqq el", translation.world.text("test")[0])
+    assert "qqq" in explained.out
+
+
+def test_characters_beside_vectors_of_words(translation: TranslationWorld) -> None:
+    options = ["--source-characters", "cnn", "--encoder-embed-path", "vectors"]
+    with pytest.raises(OptionError, match="leave out one of --encoder-embed-path and of what the encoder reads in its"):
+        build([*translation.train_args("llrnn_transformer"), *options])

@@ -124,6 +124,7 @@ def test_one_label_of_several_is_drawn_anew_in_each_epoch(labels: LabelsWorld) -
     assert all(len(valid[i]["labels"]) == len(valid[i]["gold"]) for i in range(len(valid))), "all of them"
 
 
+@pytest.mark.slow
 def test_a_resumed_training_is_one_never_stopped(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:
     options = ("--labels-per-text", "one", "--dropout", "0.3", "--output-tree", "huffman")
     resumed_as_whole(shell, lambda at: labels.train_args(save_dir=at), tmp_path, *options)
@@ -168,7 +169,11 @@ def test_all_labels_and_odd_texts(shell: Shell, trained: dict[str, Path]) -> Non
 
 
 @pytest.mark.parametrize(
-    "options", [["--source-prior", "PRIOR"], ["--source-characters", "cnn", "--character-filters", "1:3,3:5"]]
+    "options",
+    [
+        pytest.param(["--source-prior", "PRIOR"], marks=pytest.mark.slow),
+        ["--source-characters", "cnn", "--character-filters", "1:3,3:5"],
+    ],
 )
 def test_texts_read_by_features_and_characters(
     shell: Shell, labels: LabelsWorld, options: list[str], tmp_path: Path
@@ -202,13 +207,13 @@ def test_several_labels_read_the_background_of_their_text(shell: Shell, labels: 
     log_p, best = setting.model.best_labels(tokens, None, 6)
     assert setting.task.target_dictionary[int(best[0, 0])] == "food", "without any training"
     assert float(log_p.detach().exp().sum()) == pytest.approx(1, abs=1e-5)
-    log = shell.run("fairseq-train", *labels.train_args(prior="lexical"), "--max-epoch", 2)
-    assert log.json_lines("valid")[-1]["valid_p_at_1"] > 80
 
 
 TREES = [
     ["--output-tree", "huffman", "--tree-arity", "3"],
-    ["--output-tree", "clusters", "--tree-clusters", "2", "--tree-rows", "composed"],
+    pytest.param(
+        ["--output-tree", "clusters", "--tree-clusters", "2", "--tree-rows", "composed"], marks=pytest.mark.slow
+    ),
 ]
 
 

@@ -55,8 +55,3 @@ def test_pooled_states(pooling: str) -> None:
         states, last = encoder(torch.tensor([text]))
         alone = {"max": states.amax(1), "mean": states.mean(1), "last": last}[pooling]
         torch.testing.assert_close(row, alone[0])
-
-
-def test_a_pooling_that_is_none() -> None:
-    with pytest.raises(ValueError, match="pooling"):
-        PooledStates(RecurrentEncoder(9, PAD, 5, 4, 1), "sum")

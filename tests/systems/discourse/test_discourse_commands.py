@@ -1,5 +1,8 @@
 """The task `discourse` in fairseq's commands: stopped and resumed, begun elsewhere, with features and characters."""
 
+import pickle
+import re
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from same_training import resumed_as_whole
 from shell import Shell, assert_says
 from tiny_world import USER_DIR, build, read_checkpoint
 
+from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 from fairseq_llrnn.systems.discourse.data import load_split
 
@@ -41,6 +45,7 @@ def test_accuracy_and_chance_are_those_of_the_split(shell: Shell, texts: Texts, 
         assert row[f"{prefix}{name}_chance"] == pytest.approx(chance, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objectives", "encoder"),
     [("next", "gru"), ("order,conjunction", "cbow")],
@@ -77,6 +82,7 @@ def test_next_is_subsampled_beside_others_and_drawn_anew(texts: Texts) -> None:
     assert len(epoch("next", 1)[1]) == 60
 
 
+@pytest.mark.slow
 def test_a_resumed_training_is_one_never_stopped(shell: Shell, texts: Texts, tmp_path: Path) -> None:
     resumed_as_whole(shell, partial(train_args, texts), tmp_path, "--batch-size", 64, "--source-characters", "cnn")
 
@@ -149,11 +155,18 @@ def test_weights_know_their_prior_and_their_words(
         (("--valid-subset", "tset"), "expected the data set 'tset'"),
         (("--train-subset", "trian"), "found test, train, valid"),
         (("--source-prior", "nowhere"), "nowhere"),
-        (("--max-tokens", 9), "as the model and --max-tokens allow"),
     ],
 )
-def test_bad_options(shell: Shell, texts: Texts, options: tuple[object, ...], message: str) -> None:
-    assert_says(shell.run("fairseq-train", *train_args(texts, None, *options), code=None), message)
+def test_bad_options(texts: Texts, options: tuple[object, ...], message: str) -> None:
+    with pytest.raises(LLRNNError, match=re.escape(message)):
+        setting = build([*map(str, train_args(texts, None, *options))])
+        for subset in (setting.cfg.dataset.train_subset, setting.cfg.dataset.valid_subset):
+            setting.task.load_dataset(subset)
+
+
+def test_too_few_tokens_for_an_example(shell: Shell, texts: Texts) -> None:
+    said = shell.run("fairseq-train", *train_args(texts, None, "--max-tokens", 9), code=None)
+    assert_says(said, "as the model and --max-tokens allow")
 
 
 def test_a_task_without_examples_and_a_folder_of_another_kind(shell: Shell, texts: Texts, tmp_path: Path) -> None:
@@ -176,3 +189,35 @@ def test_model_criterion_and_task_belong_together(shell: Shell, texts: Texts, wo
     arguments = [*world.task_args(), "--arch", "discourse_encoder", "--criterion", "discourse"]  # type: ignore[attr-defined]
     done = shell.run("fairseq-train", *arguments, "--max-tokens", 100, "--no-save", code=None)
     assert_says(done, "--arch discourse_encoder: expected --task discourse, found another one")
+
+
+
+def args(texts: Texts, most: int) -> list[object]:
+    return [texts.data, "--user-dir", USER_DIR, "--task", "discourse", "--arch", "discourse_encoder", "--criterion",
+            "discourse", "--cpu", "--sentence-dim", 4, "--batch-size", 16, "--epoch-examples", most]  # fmt: skip
+
+
+def test_rare_objectives_take_as_many_batches_as_others(texts: Texts) -> None:
+    """--epoch-examples 40: of NEXT a quarter, another part in each epoch, all of one objective in a batch."""
+    from fairseq.data.data_utils import numpy_seed
+
+    task = build(args(texts, 40)).task
+    task.load_dataset("train", combine=True)
+    dataset, epochs = task.dataset("train"), []
+    for epoch in (1, 2, 1):
+        with numpy_seed(epoch):
+            batches = dataset.batch_by_size(dataset.ordered_indices(), max_sentences=16)
+        assert all(len({dataset[i]["objective"] for i in batch}) == 1 for batch in batches)
+        epochs.append([sorted(int(i) for i in batch) for batch in batches])
+    counts = Counter(dataset[i]["objective"] for batch in epochs[0] for i in batch)
+    assert counts == {"order": 40, "next": 10, "conjunction": 40}
+    assert epochs[0] == epochs[2] != epochs[1]
+    spawned = pickle.loads(pickle.dumps(dataset))  # what a worker gets on macOS
+    assert [spawned[i]["objective"] for i in range(9)] == [dataset[i]["objective"] for i in range(9)]
+    task.load_dataset("valid")
+    assert len(task.dataset("valid").ordered_indices()) == len(task.dataset("valid")) > 200, "validation has all"
+
+
+def test_a_number_that_cannot_be(texts: Texts) -> None:
+    with pytest.raises(OptionError, match="--epoch-examples -1: expected a number of at least 0"):
+        build(args(texts, -1))

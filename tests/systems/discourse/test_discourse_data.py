@@ -1,5 +1,7 @@
 """`llrnn discourse`: what the folder holds, that splits share nothing, and what is said of texts that will not do."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import shutil
@@ -7,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from discourse_texts import Llrnn, Texts, tiny_text
-from fuzzing import fuzz, grouped, reader_target
+from fuzzing import fuzz, reader_target
 from hostile_readers import Reader
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
 from fairseq_llrnn.systems.discourse.data import (
     DESCRIPTION,
     DICTIONARY,
     RELATIONS,
+    STRINGS,
     Split,
     load_split,
     load_strings,
@@ -167,29 +171,6 @@ def test_a_split_without_examples_is_noted(llrnn: Llrnn, tmp_path: Path) -> None
 # ---- damaged folders -------------------------------------------------------------------------------------------------
 
 
-def test_a_damaged_split_is_read_or_refused(texts: Texts, tmp_path: Path) -> None:
-    words = len(load_dictionary(texts.data / DICTIONARY)) + len(load_strings(texts.data))
-
-    def read(path: Path) -> None:
-        split = Split.load(path, words)
-        for rows in split.examples.values():
-            for number in rows[:, :-1].flatten():
-                assert len(split.sentence(number))
-
-    sample = (texts.data / "test.npz").read_bytes()
-    found = fuzz(reader_target(Reader("split", "test.npz", (sample,), read)), "split", 100, 1, tmp_path)
-    assert not found.faults, list(grouped({"split": found}))
-    assert found.counts["refused"]
-
-
-def test_a_damaged_description_is_refused(texts: Texts, tmp_path: Path) -> None:
-    sample = (texts.data / DESCRIPTION).read_bytes()
-    reader = Reader("description", DESCRIPTION, (sample,), lambda path: read_description(path.parent))
-    found = fuzz(reader_target(reader), "description", 100, 1, tmp_path)
-    assert not found.faults, list(grouped({"description": found}))
-    assert found.counts["refused"]
-
-
 def test_numbers_out_of_range_are_refused(texts: Texts, tmp_path: Path) -> None:
     words = len(load_dictionary(texts.data / DICTIONARY)) + len(load_strings(texts.data))
     good = load_split(texts.data, "test")
@@ -220,6 +201,7 @@ def test_what_is_no_folder_of_ours(texts: Texts, tmp_path: Path) -> None:
         read_description(tmp_path / "data")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data("eltec-eng", "eltec-fra")
 @pytest.mark.parametrize(("corpus", "language"), [("eltec-eng", "en"), ("eltec-fra", "fr")])
 def test_on_novels(corpus: str, language: str, shared_data: Path, llrnn: Llrnn, tmp_path: Path) -> None:
@@ -231,3 +213,52 @@ def test_on_novels(corpus: str, language: str, shared_data: Path, llrnn: Llrnn, 
     assert len(split.examples["order"]) > 7_000 and len(split.examples["next"]) > 200
     assert len(split.examples["conjunction"]) > 50
     assert 0.48 < split.examples["order"][:, -1].mean() < 0.52
+
+
+# Damaged files of the data folder are read or refused, never more (tests/torture, for this system's files)
+INPUTS = 40
+
+
+@pytest.mark.parametrize("file", ["test.npz", DESCRIPTION, STRINGS])
+def test_a_damaged_file(file: str, texts: Texts, tmp_path: Path) -> None:
+    def read(path: Path) -> None:
+        place = path.parent / "data"
+        shutil.copytree(texts.data, place, ignore=shutil.ignore_patterns("train.npz", "valid.npz"))
+        shutil.copy(path, place / file)
+        read_description(place)
+        load_strings(place)
+        split = load_split(place, "test")
+        assert all(len(split.sentence(number)) for row in split.examples["order"] for number in row[:-1])
+
+    reader = Reader(f"discourse {file}", file, ((texts.data / file).read_bytes(),), read, names_file=False)
+    for part in ("sound", "inputs"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "sound" / file).write_bytes(reader.samples[0])
+    read(tmp_path / "sound" / file)
+    found = fuzz(reader_target(reader), reader.name, INPUTS, 1, tmp_path / "inputs")
+    assert not found.faults, found.faults[:3]
+    assert found.counts["refused"]
+
+
+def test_a_split_that_is_no_archive(texts: Texts, tmp_path: Path) -> None:
+    shutil.copytree(texts.data, tmp_path / "data")
+    (tmp_path / "data" / "test.npz").write_bytes(b"no archive")
+    with pytest.raises(DataError, match=r"test.npz: expected the arrays of a split, found a damaged file \("):
+        load_split(tmp_path / "data", "test")
+
+
+def test_a_full_disk(texts: Texts, llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(split: Split, path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Split, "save", full)
+    given = [f"--{split}={texts.file(split)}" for split in ("train", "valid")]
+    code, _, said = llrnn("discourse", *given, "--language", "en", "--out", tmp_path / "data")
+    assert code == 2 and "data: the result cannot be written (No space left on device); check the rights" in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_criterion_beside_another_model() -> None:
+    criterion = pytest.importorskip("fairseq_llrnn.systems.discourse.plugin.criterion").DiscourseCriterion(None)
+    with pytest.raises(OptionError, match="--criterion discourse: expected --arch discourse_encoder, found another"):
+        criterion(torch.nn.Linear(1, 1), {})

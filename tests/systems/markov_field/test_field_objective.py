@@ -24,7 +24,7 @@ def test_the_layout_puts_separators_before_each_sentence() -> None:
     assert layout(tokens, np.array([2, 0, 1]), 0, 2).tolist() == [0, 0, 5, 6, 0, 0, 7]
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     sentences=st.lists(st.lists(st.integers(1, 3), max_size=4), min_size=1, max_size=8).filter(any),
     order=st.integers(1, 3), block=st.integers(1, 12),

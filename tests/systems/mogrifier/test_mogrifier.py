@@ -1,19 +1,13 @@
 """--cell mogrifier: the equations, by numbers of one step after the other, and models that have it."""
 
 import math
-from functools import partial
-from pathlib import Path
 
-import pytest
 import torch
 from dynamic_prior import LINES
-from same_training import resumed_as_whole
-from shell import Shell
-from tiny_world import World, evaluated
+from tiny_world import evaluated
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.systems.mogrifier.mogrifier import ROUNDS, MogrifierLSTM
 
 D, H = 3, 4
@@ -82,11 +76,3 @@ def test_steps_of_a_search_equal_the_whole_sequence(translation: TranslationWorl
     setting = evaluated([*translation.train_args("llrnn_lstm"), "--cell", "mogrifier"], scale=0.3)
     with torch.no_grad():
         assert_steps_agree(setting, pairs(setting.task, LINES))
-
-
-def test_training_resumes_and_scores(shell: Shell, world: World, tmp_path: Path) -> None:
-    options = ["--cell", "mogrifier", "--dropout", "0.1", "--weight-drop", "0.5"]
-    done = resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *options)
-    scored = load_text_scorer(str(tmp_path / "whole" / "checkpoint_last.pt"), 4000).score(world.text("valid"))
-    bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
-    assert bits == pytest.approx(done.json_lines("valid")[-1]["valid_nll_loss"], abs=2e-3)

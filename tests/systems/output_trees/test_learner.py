@@ -81,7 +81,7 @@ def test_examples_that_are_not_finite_are_left_out() -> None:
     assert as_dict(learner) == {(1, 0): ([0.5, 0.25, 0.25], 1)}
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(st.sampled_from(SIZES), st.integers(0, 99))
 def test_what_a_class_said_of_nodes_that_it_still_visits_is_kept(size: tuple[int, int, int | None], seed: int) -> None:
     learner = learner_of(*size)

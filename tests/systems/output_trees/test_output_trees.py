@@ -44,9 +44,9 @@ AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "cha
 SENTENCES = ["le chat voit la mer", "la mer verte voit bien", "le petit pont"]
 
 
-@pytest.mark.parametrize("prior", ["prior", "lexical"])
-@pytest.mark.parametrize("rows", ["free", "composed"])
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize(
+    ("arch", "rows", "prior"), [("llrnn_lstm", "free", "lexical"), ("llrnn_transformer", "composed", "prior")]
+)
 def test_steps_of_a_search_are_the_whole(translation: TranslationWorld, arch: str, rows: str, prior: str) -> None:
     setting = evaluated([*translation.train_args(arch, prior), "--output-tree", "clusters", "--tree-rows", rows])
     assert_steps_agree(setting, pairs(setting.task, SENTENCES))
@@ -120,7 +120,10 @@ def test_the_commands(shell: Shell, world: World, tmp_path: Path) -> None:
     assert "bits per word" in shell.run("llrnn", "score", *model, stdin=text + "\n").out
 
 
-@pytest.mark.parametrize(("rows", "depth"), [("free", ()), ("composed", ()), ("free", ("--tree-depth", 0))])
+@pytest.mark.parametrize(("rows", "depth"), [
+    pytest.param("free", (), marks=pytest.mark.slow), pytest.param("composed", (), marks=pytest.mark.slow),
+    ("free", ("--tree-depth", 0)),
+])  # fmt: skip
 def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, depth: tuple[str | int, ...]) -> None:
     """It changes, resumes bit for bit, and all that comes after reads it from the checkpoint."""
     tree = ("--output-tree", "learned", "--tree-arity", 4, "--tree-reassign", 3, "--tree-rows", rows, *depth)
@@ -203,6 +206,7 @@ def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> N
     after.assert_called_once_with(0, 3)
 
 
+@pytest.mark.slow
 def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     tree = ("--output-tree", "learned", "--tree-reassign", 2, "--tree-reassign-epochs", 1, "--update-freq", 2)
     shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *tree, "--max-epoch", 2)
@@ -243,9 +247,6 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
     ("more", "message"),
     [
         (["--tree-arity", "3"], "--tree-arity 3: expected --output-tree beside it, found none; give it, or leave"),
-        (["--output-tree", "oak"], "--output-tree oak: expected one of clusters, huffman, .*, or a file with a tree"),
-        (["--output-tree", "huffman", "--tree-arity", "1"], "arity of the tree: expected at least 2 children"),
-        (["--output-tree", "random", "--tree-arity", "2", "--tree-depth", "2"], "depth of the tree: expected room"),
         (["--output-tree", __file__, "--tree-arity", "3"],
          f"--tree-arity 3: expected --output-tree with a kind of tree, found the file {re.escape(__file__)}; leave"),
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),
@@ -256,13 +257,6 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
 def test_what_is_refused(world: World, more: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build([*world.train_args(), *more])
-
-
-@pytest.mark.parametrize("more", ["--sampled-classes", "--adaptor-penalty"])
-def test_what_a_criterion_refuses(world: World, more: str) -> None:
-    setting = build([*world.train_args(), *TREE, more, "1"])
-    with pytest.raises(OptionError, match=f"{more}: not supported with --output-tree"):
-        setting.criterion(setting.model.train(), batch(setting.task.dictionary, LINES))
 
 
 def test_a_learned_tree_needs_our_criterion(world: World) -> None:

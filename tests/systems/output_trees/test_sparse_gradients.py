@@ -126,7 +126,7 @@ def test_rows_of_the_input_are_composed_for_a_search_alone(world: World) -> None
         assert sparse.input_rows({}) is not None and dense.input_rows({}) is not None
 
 
-@pytest.mark.parametrize("name", ["llrnn_adagrad", "llrnn_adam"])
+@pytest.mark.parametrize("name", ["llrnn_adagrad", pytest.param("llrnn_adam", marks=pytest.mark.slow)])
 def test_the_command(shell: Shell, world: World, tmp_path: Path, name: str) -> None:
     """Trained, resumed as if never stopped, with a learned tree; with Adagrad the weights of dense gradients."""
     tree = ("--output-tree", "learned", "--tree-arity", 4, "--optimizer", name, "--update-freq", 2, "--clip-norm", 0.5)
@@ -153,7 +153,7 @@ def test_another_optimizer_is_refused(shell: Shell, world: World, tmp_path: Path
     assert "found adam" in refused.err
 
 
-@pytest.mark.parametrize("name", ["llrnn_adagrad", "llrnn_adam"])
+@pytest.mark.parametrize("name", [pytest.param("llrnn_adagrad", marks=pytest.mark.slow), "llrnn_adam"])
 def test_two_processes_equal_one_that_accumulates(shell: Shell, world: World, tmp_path: Path, name: str) -> None:
     """Up to float error; where the number of batches is odd, one process has none of its own at the end."""
     train = [*TREE, SPARSE, "--optimizer", name, "--clip-norm", 0.5, "--max-tokens", 70, "--max-epoch", 2]

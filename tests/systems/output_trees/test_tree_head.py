@@ -13,6 +13,7 @@ import torch
 from automaton_prior import with_bigrams
 from same_gradients import assert_leaves_autocast
 from small_priors import SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
+from thinned_grids import one_in
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -87,9 +88,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     return positions.word_log_probs(batch.background, classes, head.previous(TARGETS))
 
 
-@pytest.mark.parametrize("rows", ["free", "composed"])
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize(("tree", "prior", "rows"), one_in(3, TREES, PRIORS, ["free", "composed"]))
 def test_probabilities_and_loss_are_the_definition(tree: TreeOptions, prior: str, rows: str) -> None:
     head, hidden = make_head(PRIORS[prior](), tree=tree, tree_rows=rows), hidden_states()
     log_p = by_definition(head, hidden)
@@ -105,21 +104,6 @@ def test_probabilities_and_loss_are_the_definition(tree: TreeOptions, prior: str
     ours, theirs = (torch.autograd.grad(value, leaves, allow_unused=True) for value in (loss, expected))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_without_weights_it_is_the_background(prior: str) -> None:
-    made, hidden = PRIORS[prior](), hidden_states()
-    head = make_head(made)
-    torch.nn.init.zeros_(head.output.weight)
-    torch.nn.init.zeros_(head.output.bias)
-    for parameter in head.tree.parameters():
-        torch.nn.init.zeros_(parameter)
-    batch = head.batch(hidden, head.bind(head.previous(TARGETS)))
-    masses = batch.log_mass.log_softmax(-1).expand(B, T, -1)
-    expected = positions.word_log_probs(batch.background, masses.double(), head.previous(TARGETS))
-    if head.replaced is None:  # the score of <unk> counts its open classes
-        torch.testing.assert_close(head.word_log_probs(batch), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -153,16 +137,6 @@ def test_label_smoothing_is_what_its_formula_says(prior: str) -> None:
     smoothed = head.loss(hidden, TARGETS, label_smoothing=0.1, reduction="sum")
     plain = head.loss(hidden, TARGETS, reduction="sum")
     torch.testing.assert_close(smoothed, plain - 0.1 * expected[real].sum(), rtol=1e-5, atol=1e-5)
-
-
-def test_one_node_is_the_exact_layer() -> None:
-    prior, hidden = make_prior(), hidden_states()
-    flat = Tree.from_parents(np.array([-1] + [0] * prior.output.num_classes), prior.output.num_classes)
-    exact, tree = make_head(prior, tree=None), make_head(prior, tree=flat)
-    tree.output.load_state_dict(exact.output.state_dict())
-    for options in ({}, {"label_smoothing": 0.1}):
-        expected = exact.loss(hidden, TARGETS, **options)
-        torch.testing.assert_close(tree.loss(hidden, TARGETS, **options), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_weights_bring_their_tree_where_the_head_has_a_place_for_it() -> None:
@@ -362,9 +336,9 @@ def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     assert (after < before)[0, 1] and (after < before)[1, 0]
 
 
-@pytest.mark.parametrize("rows", ["free", "composed"])
-@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}], ids=["plain", "smoothed"])
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(
+    ("prior", "options", "rows"), one_in(3, PRIORS, [{}, {"label_smoothing": 0.1}], ["free", "composed"])
+)
 def test_a_tree_leaves_autocast(prior: str, options: dict[str, float], rows: str) -> None:
     head = make_head(PRIORS[prior](), tree_rows=rows).float()
     assert_leaves_autocast(head, hidden_states().detach().float().requires_grad_(), TARGETS, **options)

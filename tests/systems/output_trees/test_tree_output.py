@@ -7,6 +7,7 @@ import pytest
 import torch
 from small_trees import H, TreeCase, corrections_of
 from sparse_masses import sparse_masses
+from thinned_grids import one_in
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,8 +37,7 @@ def same(found: Tensor, expected: Tensor, of: list[Tensor]) -> None:
         torch.testing.assert_close(mine, theirs)
 
 
-@pytest.mark.parametrize("rows", ["free", "composed"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "rows"), one_in(3, SEEDS, ["free", "composed"]))
 def test_is_the_product_of_choices_along_the_path(seed: int, rows: str) -> None:
     case = TreeCase.of(seed, rows)
     for groups in (1, 7):
@@ -63,15 +63,6 @@ def test_slots_are_children_of_the_root(seed: int) -> None:
     expected = case.expected(log_mass, scores + of_slots)
     same(found.class_log_prob(case.hidden, classes, log_mass, slots), expected.gather(1, classes[:, None])[:, 0], of)
     same(found.class_log_probs(case.hidden, log_mass, slots), expected, of)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_sums_to_one(seed: int) -> None:
-    case = TreeCase.of(seed, ("free", "composed")[seed % 2], leaves=40, positions=20)
-    masses = case.masses(20)
-    masses[:, 3] = 0.0  # something is possible everywhere
-    sums = case.made(True).class_log_probs(case.hidden, masses).logsumexp(1)
-    torch.testing.assert_close(sums, torch.zeros_like(sums))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -121,8 +112,7 @@ def test_a_tree_of_one_level_is_the_exact_layer(seed: int, groups: int) -> None:
     same(gain, exact.smoothing_gain(case.hidden, targets, log_q, slots=slots), [*of, scores])
 
 
-@pytest.mark.parametrize("largest", [3.0, 60.0])
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(("seed", "largest"), one_in(3, range(24), [3.0, 60.0]))
 def test_corrections_are_dense_masses(seed: int, largest: float) -> None:
     case = TreeCase.of(seed)
     sparse = corrections_of(case, seed, largest)
@@ -304,3 +294,37 @@ def test_rows_composed_once_have_the_gradient_of_rows(many: int) -> None:
     assert not found[0][-1].any() and not found[1][-1].any()
     for mine, theirs in zip(found, case.output.composed(subset), strict=True):
         same(mine[:-1], theirs, list(case.output.parameters()))
+
+
+# The best classes of a tree by branch and bound are those of the full enumeration
+@pytest.mark.parametrize("k", [1, 3, 50])
+@pytest.mark.parametrize("kind", ["shared", "dense", "corrections"])
+@pytest.mark.parametrize("seed", range(12))
+def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
+    case = TreeCase.of(seed, ("free", "composed")[seed % 2], leaves=30)
+    masses = corrections_of(case, seed) if kind == "corrections" else case.masses(1 if kind == "shared" else 7)
+    if seed % 3 == 0:  # many ties
+        for parameter in (*case.output.parameters(), *case.layer.parameters()):
+            parameter.data.zero_()
+        if kind != "corrections":
+            masses = torch.where(masses.isneginf(), masses, 0.0)
+    scores, of_slots = case.normal(7, 2), case.normal(7, 2)
+    of_slots[0] = float("-inf")
+    slots = None if seed % 4 == 0 else SlotScores(scores, of_slots)
+    share = -case.normal(1 if seed % 2 else 7, 30 if slots is None else 32).abs()
+    temperature = (1.0, 0.5, torch.linspace(0.5, 2.0, 7).double().unsqueeze(1))[seed % 3]
+    tree = case.made(True)
+    with torch.no_grad():
+        everything = tree.class_log_probs(case.hidden, masses, slots, temperature)
+        found, log_probs, classes = tree.best_classes(case.hidden, masses, share, k, slots, temperature)
+    expected = (everything + share).topk(min(k, everything.size(1)), dim=1).values
+    torch.testing.assert_close(found, expected)
+    for row, (values, own, which) in enumerate(zip(found, log_probs, classes, strict=True)):
+        real = values.isfinite()
+        assert len(set(which[real].tolist())) == int(real.sum())
+        torch.testing.assert_close(own[real], everything[row, which[real]])
+        torch.testing.assert_close(values[real], (everything + share)[row, which[real]])
+    some = case.classes(0 if slots is None else 2).unsqueeze(1).repeat(1, 3)
+    some[:, 1] = 0
+    of_some = tree.log_probs_of(case.hidden, some, masses, slots, temperature)
+    torch.testing.assert_close(of_some, everything.gather(1, some))

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 from dynamic_prior import LINES
-from omegaconf import OmegaConf
 from same_training import resumed_as_whole
-from shell import Shell, assert_says
+from shell import Shell
 from tiny_world import World, batch, build, evaluated
 from torch import nn
 from torch.nn import functional
@@ -106,9 +105,9 @@ def test_they_stand_beside_variable_computation(world: World) -> None:
     assert {"mean_of_computation_penalty", "mean_of_change_penalty"} <= set(log)
 
 
-@pytest.mark.parametrize("prior", ["prior", "softmax"])
-def test_training_resumes(shell: Shell, world: World, tmp_path: Path, prior: str) -> None:
-    said = resumed_as_whole(shell, partial(world.train_args, prior), tmp_path, *ALL, "--dropout", "0.2")
+def test_training_resumes(shell: Shell, world: World, tmp_path: Path) -> None:
+    options = [*ALL, "--dropout", "0.2", "--cell", "mogrifier"]
+    said = resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *options)
     last = said.json_lines("train")[-1]
     assert last["train_loss"] > last["train_nll_loss"] and last["train_activation_penalty"] > 0
     assert said.json_lines("valid")[-1]["valid_nll_loss"] > 0
@@ -144,12 +143,6 @@ def test_what_is_refused(world: World, options: list[str], message: str) -> None
         build([*world.train_args(), *options])
 
 
-def test_penalties_need_our_criterion(world: World) -> None:
-    built = build([*world.train_args(), "--change-penalty", "1"])
-    with pytest.raises(OptionError, match="expected a network that adds nothing to the loss, found one"):
-        built.task.build_criterion(OmegaConf.create({"_name": "cross_entropy", "sentence_avg": False}))
-
-
-def test_a_command_refuses_in_one_line(shell: Shell, world: World, translation: TranslationWorld) -> None:
-    for args in (world.train_args(), translation.train_args("llrnn_lstm")):
-        assert_says(shell.run("fairseq-train", *args, "--weight-drop", "2", code=None), "--weight-drop 2.0: expected a")
+def test_translation_models_refuse_them_too(translation: TranslationWorld) -> None:
+    with pytest.raises(OptionError, match="--weight-drop 2.0: expected a"):
+        build([*translation.train_args("llrnn_lstm"), "--weight-drop", "2"])

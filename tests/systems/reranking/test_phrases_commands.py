@@ -19,7 +19,7 @@ from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, PhraseTable
 def model(shell: Shell, translation: TranslationWorld) -> Path:
     """A translation model that has learned something."""
     place = translation.place / "phrase-model"
-    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 4)
+    shell.run("fairseq-train", *translation.train_args(save_dir=place), "--max-epoch", 2)
     return place / "checkpoint_last.pt"
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from model_checks import parallel
-from same_training import assert_same_training
 from shell import Shell
 from tiny_world import World, batch, build, open_prior, randomised, read_checkpoint
 from translation_world import TranslationWorld
@@ -138,13 +137,6 @@ def test_words_are_read_and_spelled_by_characters(mode: str, world: World, opene
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_training_is_an_unbroken_one(shell: Shell, world: World, model: Path, tmp_path: Path) -> None:
-    for epochs in (1, 2):
-        shell.run("fairseq-train", *world.train_args("neural", tmp_path), *SMALL, "--max-epoch", epochs)
-    assert_same_training(tmp_path / "checkpoint_last.pt", model)
-    assert any(".speller." in name for name in read_checkpoint(model)["model"])
-
-
 def test_training_changes_the_spelling(model: Path) -> None:
     weights = read_checkpoint(model)["model"]
     assert weights["decoder.head.open_words.speller.output.weight"].abs().max() > 0
@@ -200,7 +192,7 @@ def test_wrong_options(prior: str, options: list[str], message: str, world: Worl
         build([*world.train_args(prior), *options])
 
 
-@pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])
+@pytest.mark.parametrize("arch", ["llrnn_lstm", pytest.param("llrnn_transformer", marks=pytest.mark.slow)])
 def test_translations(arch: str, shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
     """Trained; unknown words of translations are spelled."""
     task, place = translation.task_args("neural"), tmp_path / "model"

@@ -106,6 +106,7 @@ def test_a_search_spells_from_there(setting: Any, monkeypatch: pytest.MonkeyPatc
     assert bool((tokens >= len(task.target_dictionary)).any()) and not bool((tokens == decoder.dictionary.unk()).any())
 
 
+@pytest.mark.slow
 def test_train_stop_resume_score_and_generate(
     translation: TranslationWorld, opened: str, shell: Shell, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
-from term_world import BAD, FORMS, SOURCES, TERMS, TermWorld, said, written
+from term_world import FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE, World
 
 from fairseq_llrnn.evidence.group_slots import asked_groups
@@ -36,7 +36,7 @@ class PieceTerms(TermWorld):
         )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["sentencepiece", "bpe"])
+@pytest.fixture(scope="module", params=[pytest.param("sentencepiece", marks=pytest.mark.slow), "bpe"])
 def taught(
     request: pytest.FixtureRequest, shell: Shell, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> PieceTerms:
@@ -63,24 +63,6 @@ def test_the_prior_knows_the_words_of_the_target(taught: PieceTerms) -> None:
     assert part.target_words == {word: spelled.count(word) for word in set(spelled)}
 
 
-def as_lemmas(words: Sequence[str]) -> list[str]:
-    """With one name for forms that the prior knows no difference of, of which any may win."""
-    lemma_of = {form: lemma for lemma, forms in FORMS.items() for form in forms}
-    return [lemma_of.get(word, word) for word in words]
-
-
-@pytest.mark.parametrize("taught", ["bpe"], indirect=True)
-def test_terms_stay_with_their_sentence_when_batches_are_sorted(taught: PieceTerms) -> None:
-    lemmas, sources = list(FORMS), []
-    for i in range(5):
-        words = ["el", "tahc", *["tneiv"] * ((3 * i) % 5), "12"]
-        sources.append(f"{' '.join(words)}\t{lemmas[i % 3]}")
-    together = written(taught.interactive(sources, "--buffer-size", 5, "--batch-size", 3))
-    alone = written(taught.interactive(sources, "--buffer-size", 1))
-    for i in range(5):
-        assert said(together[i], lemmas[i % 3]) >= 1 and as_lemmas(together[i]) == as_lemmas(alone[i])
-
-
 def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
     lines = [f"{SOURCES[0]}\ttahc => chat", f"{SOURCES[1]}\tvache", f"{SOURCES[1]}\tehcav => gros chat noir\tgrand"]
     found = written(taught.interactive(lines, "--max-len-b", 14))
@@ -88,9 +70,10 @@ def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
     assert said(found[1], "vache") >= 1 and "gros chat noir" in " ".join(found[2]) and said(found[2], "grand") >= 1
 
 
-@pytest.mark.parametrize(
-    ("taught", "raw"), [("sentencepiece", False), ("bpe", True)], indirect=["taught"], scope="module"
-)
+SENTENCEPIECE = pytest.param("sentencepiece", False, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("taught", "raw"), [SENTENCEPIECE, ("bpe", True)], indirect=["taught"], scope="module")
 def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> None:
     found = written(
         taught.shell.run(
@@ -114,13 +97,6 @@ def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Pat
     assert said(written(taught.interactive([SOURCES[1]], *given))[0], "chat") >= 1
     unread = taught.interactive([SOURCES[1]], *given[:2], "--source-lexicon", "nowhere", code=1)
     assert "nowhere: cannot be read: No such file" in unread.err and "Traceback" not in unread.err
-
-
-@pytest.mark.parametrize("taught", ["bpe"], indirect=True)
-def test_an_ensemble(taught: PieceTerms) -> None:
-    both = f"{taught.model}:{taught.model}"
-    found = written(taught.interactive(SOURCES[:1], "--terms", taught.terms, "--path", both))
-    assert said(found[0], "chat") >= 1
 
 
 def test_training_shows_forms_as_tokens(taught: PieceTerms) -> None:
@@ -148,24 +124,3 @@ def test_explain_shows_the_forms_of_terms(taught: PieceTerms) -> None:
     mark = "▁" if taught.convention == "sentencepiece" else ""
     assert words[1]["word"] == f"{mark}vache" and words[1]["slot"]["kind"] == "terms" and words[2]["p"] > 0
     assert {f"{mark}{form}" for form in FORMS["vache"]} <= {slot["string"] for slot in words[0]["slots"]}
-
-
-PIECES = {"sentencepiece": "▁tahc", "bpe": "tahc@@"}
-
-
-def test_what_is_wrong_is_said_in_a_line(taught: PieceTerms, tmp_path: Path) -> None:
-    wrong = PIECES[taught.convention]
-    (tmp_path / "terms.tsv").write_text(f"{wrong}\tchat\n", encoding="utf-8")
-    found = taught.interactive(SOURCES[:1], "--terms", tmp_path / "terms.tsv", code=1)
-    assert f"terms.tsv, line 1: expected words, found pieces: {wrong!r}" in found.err and "Traceback" not in found.err
-
-
-@pytest.mark.parametrize(
-    ("taught", "name"), [("sentencepiece", "contradictory"), ("bpe", "too long")], indirect=["taught"], scope="module"
-)
-def test_what_is_wrong_of_words_is_so_of_pieces(name: str, taught: PieceTerms, tmp_path: Path) -> None:
-    text, options, message = BAD[name]
-    assert TERMS in text or name == "contradictory"
-    (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
-    found = taught.interactive(SOURCES[:1], "--terms", tmp_path / "terms.tsv", *options, code=1)
-    assert message in found.err and "Traceback" not in found.err

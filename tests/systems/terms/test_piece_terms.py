@@ -41,17 +41,6 @@ def asked(table: PieceTable, source: torch.Tensor) -> list[list[tuple[str, int, 
 # ---- matching -------------------------------------------------------------------------------------------------------
 
 
-def test_phrases_are_found_in_the_words_that_pieces_spell(prior: Prior) -> None:
-    table, terms = make(prior)
-    lines = ["a aba aba </s>", "ab b </s>", "Ann </s>"]
-    assert len(in_pieces("aba", table.convention.name).split()) > 1
-    places = tuple(table.source_words.spans(plain(batch(table, terms, lines)[0].numpy())))
-    first, second = tuple(range(places[0][0], places[1][1])), tuple(range(*places[2]))
-    assert asked(table, batch(table, terms, lines)) == [
-        [("Ann", 1, first), ("ab", 1, second)], [("ab Ann", 1, (1,))], [],
-    ]  # fmt: skip
-
-
 def slowly(words: Sequence[str], entries: Iterable[TermEntry]) -> list[tuple[str, int, int]]:
     """The longest phrases first, then the first: target, and where the phrase begins and ends among words."""
     every = [
@@ -69,7 +58,7 @@ def slowly(words: Sequence[str], entries: Iterable[TermEntry]) -> list[tuple[str
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(list(PIECES)), st.lists(st.sampled_from(["a", "b", "ab", "aba", "Ann"]), max_size=7))
 def test_they_are_found_as_in_words(convention: str, words: list[str]) -> None:
     table, terms = make(of_session(convention))

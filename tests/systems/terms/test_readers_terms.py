@@ -1,14 +1,23 @@
 """Files of terms: what they say, and what is wrong with them."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lexicons import BLANKS, ENDS, WITHOUT_WIDTH
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
-from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms, refuse_misplaced_kinds
+from fairseq_llrnn.systems.terms.tsv_file import (
+    EntriesByKey,
+    StoredTerms,
+    TermEntry,
+    read_terms,
+    refuse_misplaced_kinds,
+)
 
 
 def read(tmp_path: Path, text: str) -> list[TermEntry]:
@@ -25,13 +34,7 @@ def test_columns_may_be_left_out_or_empty(tmp_path: Path) -> None:
         (("fire", "truck"), "hasičský vůz", "NOUN", ()),
         (("red",), "červený", None, ("červený", "červená", "rudé kolo")),
     ]
-
-
-def test_a_repeated_row_counts_once(tmp_path: Path) -> None:
     assert len(read(tmp_path, "dog\tpes\ndog\tpes\tNOUN\n")) == 1
-
-
-def test_a_part_of_speech_may_be_written_in_any_case(tmp_path: Path) -> None:
     assert [one.upos for one in read(tmp_path, "dog\tpes\tnoun\n")] == ["NOUN"]
 
 
@@ -50,6 +53,10 @@ def test_a_part_of_speech_may_be_written_in_any_case(tmp_path: Path) -> None:
         ("dog\tpes\t\tpes|<pad>\n", "'<pad>' is a special symbol"),
         (f"dog\t{'pes ' * 17}\n", "expected a phrase of at most 16 words, found 17"),
         ("dog\tpes\ndog\thafan\n", "line 2: 'dog' became 'pes' in"),
+        ("dog\tpes\ndog\thafan\n", "cannot be required to become both: remove one, or give both as forms"),
+        ("saw\tscie\tN\n", "line 1: expected a part of speech, one of ADJ, ADP"),
+        ("saw\tscie\tNOUN\nsaw\tscie\tVERB\n", "line 2: 'saw' became 'scie' as NOUN in"),
+        (f"dog\tpes\t\t{'|'.join(f'p{i}' for i in range(65))}\n", "line 1: expected at most 64 forms, found 65"),
         ("\n\n", "expected rows of source phrase"),
     ],
 )
@@ -57,24 +64,6 @@ def test_bad_rows_are_refused_with_their_place(text: str, message: str, tmp_path
     with pytest.raises(DataError) as raised:
         read(tmp_path, text)
     assert message in str(raised.value) and "terms.tsv" in str(raised.value)
-
-
-def test_contradictory_terms_say_how_to_give_alternatives(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be required to become both: remove one, or give both as forms"):
-        read(tmp_path, "fire truck\tvůz\nfire truck\tauto\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("saw\tscie\tN\n", "line 1: expected a part of speech, one of ADJ, ADP"),
-        ("saw\tscie\tNOUN\nsaw\tscie\tVERB\n", "line 2: 'saw' became 'scie' as NOUN in"),
-        (f"dog\tpes\t\t{'|'.join(f'p{i}' for i in range(65))}\n", "line 1: expected at most 64 forms, found 65"),
-    ],
-)
-def test_parts_of_speech_and_forms_are_checked(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
-        read(tmp_path, text)
 
 
 TBX = """<?xml version="1.0" encoding="UTF-8"?>
@@ -332,3 +321,42 @@ def test_terms_of_tbx_that_show_nothing_are_counted(
 @pytest.mark.parametrize("end", ENDS, ids=ascii)
 def test_a_line_ends_nowhere_else(tmp_path: Path, end: str) -> None:
     assert len(read(tmp_path, f"s0\ta b\ns1\ta{end}b\ns2\tb a\r\n")) == 3
+
+
+# Terms on disk: as they were given, each source phrase once, found by keys, and in processes that were forked
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3)
+ENTRIES = st.lists(
+    st.builds(
+        TermEntry, st.lists(WORDS, max_size=2).map(tuple), WORDS, st.sampled_from([None, "NOUN"]),
+        st.lists(WORDS, max_size=2).map(tuple), WORDS, WORDS,
+    ), max_size=12,
+)  # fmt: skip
+
+
+@given(ENTRIES)
+def test_the_first_entry_of_each_phrase_is_kept(entries: list[TermEntry]) -> None:
+    pairs: list[tuple[TermEntry, TermEntry]] = []
+    stored = StoredTerms(entries, lambda first, later: pairs.append((first, later)))
+    first: dict[tuple[str, ...], TermEntry] = {}
+    for entry in entries:
+        first.setdefault(entry.source, entry)
+    assert list(stored) == [stored[row] for row in range(len(stored))] == stored[:] == list(first.values())
+    assert len(pairs) == len(entries) - len(first) and all(first[later.source] == one for one, later in pairs)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=2)))
+def test_entries_are_found_by_their_keys(keys: list[list[str]]) -> None:
+    by_key = EntriesByKey()
+    for row, some in enumerate(keys):
+        by_key.add(row, set(some))
+    for key in "abcd":
+        assert by_key.rows(key) == [row for row, some in enumerate(keys) if key in some]
+
+
+def test_a_forked_process_reads_them_too() -> None:
+    stored = StoredTerms((TermEntry((f"w{i}",), "x") for i in range(100)), lambda *_: None)
+    child = os.fork()
+    if child == 0:
+        os._exit(sum(entry.source == (f"w{i}",) for i, entry in enumerate(stored)))
+    assert all(stored[i].source == (f"w{i}",) for i in range(100))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 100

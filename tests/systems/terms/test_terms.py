@@ -17,9 +17,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.group_slots import asked_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
-from fairseq_llrnn.evidence.table import EvidenceTable, marks_of, slot_features
+from fairseq_llrnn.evidence.table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
-from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
@@ -108,14 +107,6 @@ def test_what_is_found(entries: list[str], lemmas: dict[str, list[str]], line: s
     given = {"source_lemmas": lemmas} if lemmas else {}
     table, terms = make(*(entry(*one.split("=")) for one in entries), **given)
     assert asked(table, batch(table, terms, [line])) == [found]
-
-
-def test_plain_tokens_are_what_was_there_and_others_carry_nothing() -> None:
-    table, terms = make()
-    line = "dog Zoé 12 </s>"
-    before, after = tokens_of(table, line), terms.marked(tokens_of(table, line))
-    assert plain(torch.tensor(after)).tolist() == before and before != after
-    assert [marks_of(token) >= 0 for token in after] == [True, False, False, False]
 
 
 def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCaptureFixture) -> None:
@@ -377,16 +368,6 @@ def test_a_part_of_speech_chooses_among_forms() -> None:
     terms = Terms(make()[0], known)
     assert forms(terms, entry("door", "porte", upos="NOUN")) == {"porte", "portes"}
     assert forms(terms, entry("door", "porte", upos="ADV")) == {"porte", "portes", "portons"}
-
-
-def test_words_of_a_phrase_are_combined_where_they_agree() -> None:
-    known = WordForms()
-    for form, number in (("chien", "Sing"), ("chiens", "Plur")):
-        known.add("chien", form, [f"Number:{number}", "POS:NOUN"])
-    for form, number in (("grand", "Sing"), ("grands", "Plur")):
-        known.add("grand", form, [f"Number:{number}"])
-    terms = Terms(make()[0], known)
-    assert forms(terms, entry("big dog", "grand chien de Léa")) == {"grand chien de Léa", "grands chiens de Léa"}
 
 
 def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ from fairseq_llrnn.systems.translators.convolutional_source import (
     stretch,
     words_of_column,
 )
+from fairseq_llrnn.systems.translators.plugin.llrnn_encoder_decoder import Maxout
 
 SIZE, PAD = 3, 1
 
@@ -191,3 +192,26 @@ def test_each_sentence_is_read_as_if_alone(layers: int | None) -> None:
             assert count == (1 if layers is None else max(len(sentence), words_of_column(layers)))
             torch.testing.assert_close(vectors[i, :count], its_vectors[0])
             torch.testing.assert_close(vectors[i, count:], vectors[i, count - 1].expand_as(vectors[i, count:]))
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_equals_the_loop_in_value_and_gradient(pieces: int) -> None:
+    torch.manual_seed(0)
+    layer = Maxout(5, 4, pieces).double()
+    x = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    found = layer(x)
+    weight, bias = layer.linear.weight, layer.linear.bias
+    units = [
+        torch.stack([x @ weight[m * pieces + p] + bias[m * pieces + p] for p in range(pieces)]).max(0).values
+        for m in range(4)
+    ]
+    expected = torch.stack(units, dim=-1)
+    torch.testing.assert_close(found, expected)
+    cotangent = torch.randn_like(found)
+    inputs = (x, weight, bias)
+    for ours, slow in zip(
+        torch.autograd.grad((found * cotangent).sum(), inputs),
+        torch.autograd.grad((expected * cotangent).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, slow)
