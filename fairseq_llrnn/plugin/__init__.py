@@ -32,6 +32,7 @@ announce(register_model, f"{__name__}.models.llrnn_lm", "llrnn_lm", "llrnn_lbl")
 announce(register_model, f"{__name__}.models.llrnn_transformer_lm", "llrnn_transformer_lm")
 announce(register_model, f"{__name__}.models.llrnn_lstm", "llrnn_lstm")
 for module, names in {
+    "llrnn_lm": ("llrnn_lm_small",),
     "llrnn_lstm": ("llrnn_lstm_multi30k", "llrnn_lstm_iwslt"),
     "llrnn_transformer": ("llrnn_transformer", "llrnn_transformer_multi30k", "llrnn_transformer_iwslt"),
     "llrnn_transformer_lm": ("llrnn_transformer_lm_small", "llrnn_transformer_lm_big"),
