@@ -81,6 +81,17 @@ def test_widths_that_differ_are_not_tied(words: list[str], expected: tuple[int, 
     assert (head.hidden_size, head.embed_size, head.embedding.weight is head.output.weight) == expected
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["--prefix-size 2", "--beam 3", "--nbest 2", "--constraints", "--diverse-beam-groups 2", "--diversity-rate 0.5",
+     "--match-source-len"],
+)  # fmt: skip
+def test_options_of_beams_keep_generate_from_sampling(option: str, world: World, trained: Path) -> None:
+    words = [str(world.data), "--path", str(trained / "checkpoint_best.pt")]
+    assert "--sampling" in added("generate", words, str(USER_DIR))
+    assert "--sampling" not in added("generate", [*words, *option.split()], str(USER_DIR))
+
+
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize(
     ("name", "said"),
