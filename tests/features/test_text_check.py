@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 
 LOWER = "le chat la maison a vu une tour paris l' homme".split()
 CASED = "Le le chat la maison a vu une tour Paris L' homme Der".split()
@@ -48,6 +49,25 @@ def test_one_reason_with_the_next_command(
         return
     assert found is not None and found.startswith("a.txt: ") and f"{counts} words" in found
     assert f"such as {example!r}: " in found and fix in found
+
+
+@pytest.mark.parametrize(
+    ("text", "explains"),
+    [
+        ("Le Chat x", True),
+        ("Le Chat x y", False),  # a half is not most of them
+        ("chat. maison, x", True),
+        ("chat. Le x y z", False),
+        ("Le chat x y z", False),
+    ],
+)
+def test_a_reason_explains_most_unknown_words_or_not(text: str, explains: bool) -> None:
+    """The warning of many unknown words is left out only if another one says why."""
+    check = TextCheck(LOWER)
+    check.add((word, 1) for word in text.split())
+    assert check.explains_most() is explains
+    remark = next(iter(unknown_remark("a.txt", check.unknown, 40, is_explained=explains)))
+    assert is_warning(remark) is not explains
 
 
 def test_a_form_comes_first() -> None:
