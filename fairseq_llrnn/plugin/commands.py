@@ -147,7 +147,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
-        chosen = _defaults(arguments, _of_preset(preset, task))
+        chosen = _defaults(arguments, _of_preset(preset, task or ""))
         prepended += chosen
         prepended += _defaults([*chosen, *arguments], ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
