@@ -1,7 +1,7 @@
 """Automata as text: what OpenFst's fstprint writes and fstcompile reads, and lines for failures.
 
     from to symbol [weight]        an arc; fstprint's two symbols (`from to in out [weight]`) will do if they are equal
-    state [weight]                 a final state
+    state [weight]                 a final state; one that no arc leads to changes nothing
     fail from to [weight]          where `from` has no arc on a word, go to `to` and look there; `to` is a state, or
                                    `root`: all other words, as the prior's static background has them, and then on
                                    from the start
@@ -46,8 +46,6 @@ class _Lines:
     fail: dict[str, tuple[str, float]] = field(default_factory=dict)
     where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
     twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
-    finals: dict[str, int] = field(default_factory=dict)  # final state -> its line
-    met: set[str] = field(default_factory=set)  # states that arcs and failures name
     probabilities: bool = False
     some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
 
@@ -91,12 +89,6 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
         else:
             count.left_out[LACKED] += 1
     symbols.refuse_unknown()
-    alone = next((name for name in lines.finals if name not in lines.met), None)
-    if alone is not None and lines.met:
-        raise DataError(
-            f"{place(path, lines.finals[alone])}: expected an arc or a final state, found {shown(alone)}, which no arc "
-            "leads to or from; remove the line"
-        )
     if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:
@@ -150,7 +142,6 @@ def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_sy
         state = lines.state(fields[0])
         if state in lines.paths.finals:
             raise DataError(f"{where}: state {shown(fields[0])} is final already; remove one of the lines")
-        lines.finals[fields[0]] = number
         lines.paths.finals[state] = lines.weight(fields[1], where) if len(fields) == 2 else 0.0
     elif len(fields) <= 5:
         return _read_arc(lines, fields, where, number, two_symbols)
@@ -174,7 +165,6 @@ def _read_arc(lines: _Lines, fields: list[str], where: str, number: int, two_sym
         more = more[1:]
     weight = lines.weight(more[0], where) if more else 0.0
     begin, end = lines.state(origin), lines.state(target)
-    lines.met.update((origin, target))
     symbol = EMPTY if name in EMPTY_NAMES else lines.symbols.find(name, where)
     if symbol is None:
         return False
@@ -192,7 +182,6 @@ def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
     _check_states((begin, end), where)
     if begin in lines.fail:
         raise DataError(f"{where}: state {shown(begin)} already fails to another; remove one of the lines")
-    lines.met.update((begin, end))
     lines.fail[begin] = end, lines.weight(fields[3], where) if len(fields) == 4 else 0.0
 
 

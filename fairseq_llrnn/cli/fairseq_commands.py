@@ -15,6 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 OPTIONS = {
     "--path": ("FILE", "the checkpoint; it says the task, how text is read, and the prior; several with colons"),
     "--prior": ("PRIOR", "folder that `llrnn prior` wrote (default: that of the checkpoint; in training DATA/prior)"),
+    "--preset": ("NAME", "options by the size of the text: small, a language model of fewer than 100,000 words"),
     "--arch": ("NAME", "the network (default: by the task, as llrnn_lm and llrnn_lstm)"),
     "--save-dir": ("DIR", "where checkpoints go; training goes on from those in it (default: checkpoints)"),
     "--max-epoch": ("N", "passes over the text; with no limit of this kind: 30, or 3 without progress (--patience)"),
@@ -65,7 +66,7 @@ TRAIN = FairseqCommand(
     "train",
     "train a model: a language model, a translator, or a classifier, as the data is",
     ("llrnn train data-bin --prior data-bin/prior --max-epoch 30 --save-dir another",),
-    ("--prior", "--arch", "--save-dir", "--max-epoch", "--max-tokens", "--optimizer", "--lr", "--dropout"),
+    ("--prior", "--preset", "--arch", "--save-dir", "--max-epoch", "--max-tokens", "--optimizer", "--lr", "--dropout"),
 )
 VALIDATE = FairseqCommand(
     "validate",

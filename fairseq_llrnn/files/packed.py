@@ -75,6 +75,9 @@ PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
     re.compile(rb"\x1f\x9d"): ("compress", "zcat", None),
     re.compile(rb"7z\xbc\xaf\x27\x1c"): ("7-Zip", "7z x -so", None),
     re.compile(rb"LZIP[\0\1]"): ("lzip", "lzip -dc", None),
+    re.compile(rb"\x5d\0\0"): ("lzma", "lzcat", None),
+    re.compile(rb"\x89LZO\0"): ("lzop", "lzop -dc", None),
+    re.compile(rb"Rar!\x1a\x07"): ("RAR", "unrar p -inul", None),
 }
 MAGIC_BYTES = 10  # that tell the format
 

@@ -226,6 +226,11 @@ def decoded(
         )
     if number == 1:
         raw = raw.removeprefix(codecs.BOM_UTF8)
+        if encoding == "UTF-8" and (wide := _is_utf16(raw)):
+            raise DataError(
+                f"{path}: expected UTF-8, found bytes 0x00 as {wide} has them; convert the text "
+                f"(`iconv -f {wide} -t UTF-8`)"
+            )
     try:
         line = raw.decode(encoding)
     except UnicodeDecodeError as error:
@@ -238,6 +243,12 @@ def decoded(
             f"0x{raw[error.start]:02x} ({error.reason}); {advice}"
         ) from error
     return line.rstrip("\r\n")
+
+
+def _is_utf16(raw: bytes) -> str:
+    """The form of UTF-16 that a line without a byte order mark looks like: at one parity, bytes are 0; empty: none."""
+    even, odd = raw[::2].count(0), raw[1::2].count(0)
+    return "" if even + odd < 3 or (even and odd) else "UTF-16BE" if even else "UTF-16LE"
 
 
 def sentence_of(line: str) -> str:

@@ -55,7 +55,8 @@ class Report:
         valid: the text about its last validation in this epoch.
         better: epoch of a validation that was the best so far, and its numbers, which are finite.
         is_better: whether it is the last one, and no checkpoint was saved since.
-        diverged: the text about the last validation if no validation of this run was finite.
+        diverged: the text about the last validation, or the last epoch without one, if no validation of this run was
+            finite.
         is_finite: whether a validation of this run was finite.
         saved: of the newest checkpoint_best.pt of this run. Validations after which nothing is saved choose none.
     """
@@ -113,6 +114,8 @@ class Report:
     def _epoch(self, stats: dict[str, str]) -> str:
         self.epoch, valid = int(stats["epoch"]), self.valid and f", {self.valid}"
         began, self.began, self.valid = self.began, time.monotonic(), ""
+        if not self.subset:  # no validation
+            self.diverged = "" if math.isfinite(float(stats["loss"])) else f"train {_of_text(stats)}"
         return f"epoch {self.epoch}: train loss {stats['loss']}{valid}, {self.began - began:.0f} s"
 
     def _valid(self, stats: dict[str, str]) -> str:
@@ -130,7 +133,7 @@ class Report:
         else:
             best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
         self.is_finite |= is_finite
-        self.diverged = "" if self.is_finite else _of_text(stats)
+        self.diverged = "" if self.is_finite else f"{self.subset} {_of_text(stats)}"
         of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"
         return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
 
@@ -152,9 +155,9 @@ class Report:
         """
         if self.diverged:
             print(
-                f"llrnn train: error: no validation loss is finite ({self.subset} {self.diverged}): the training "
-                "diverges; use a smaller --lr (default: 0.002) and another --save-dir, because the same one goes on "
-                "from these weights",
+                f"llrnn train: error: no {'validation ' if self.subset else ''}loss is finite ({self.diverged}): the "
+                "training diverges; use a smaller --lr (default: 0.002) and another --save-dir, because the same one "
+                "goes on from these weights",
                 file=sys.stderr,
             )
             return 1

@@ -10,6 +10,7 @@ be another option.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import logging
 import multiprocessing
@@ -24,7 +25,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 from fairseq import utils
+from fairseq.data import data_utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
@@ -34,7 +38,7 @@ from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, p
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.data.unknown_words import report_written
-from fairseq_llrnn.plugin.kinds import KINDS
+from fairseq_llrnn.plugin.kinds import KINDS, SMALL_TEXT
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
@@ -58,6 +62,7 @@ TRAINING = (
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     """Run fairseq's command `name` with these arguments; returns its exit status, 2 for what a user can fix."""
     words = _with_files(name, [word for word in arguments if word != "-v"])
+    preset, words = _without_preset(words) if name == "train" else (None, words)
     verbose, shows_help = "-v" in arguments, bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
     for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
@@ -65,11 +70,11 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     before, report = sys.argv, None
     sys.argv = [f"llrnn {name}", *words]
     try:
-        more = ["--help"] if shows_help else added(name, words, user_dir)
+        more = ["--help"] if shows_help else added(name, words, user_dir, preset)
         sys.argv[1:1] = more
         if name == "train":
             save_dir = Path(_value_of(words, "--save-dir") or "checkpoints")
-            opening = f"fairseq-train gets, before your options: {' '.join(more)}"
+            opening = f"fairseq-train gets, before your options: {' '.join(more)}{preset_remarks(preset, more, words)}"
             metric = _value_of(words, "--best-checkpoint-metric") or "loss"
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
 
@@ -118,16 +123,18 @@ def _said_by_fairseq(error: Exception) -> str | None:
     return f"fairseq stopped in {place}, with {in_one_line(error)}; check the options (-v shows the trace)"
 
 
-def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
+def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None = None) -> list[str]:
     """The options that are put before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task tell the task; a command for other models; several where one is measured.
+        OptionError: neither data nor --task tell the task; a command for other models; several where one is measured;
+            a preset that models of the task do not have.
         DataError: the checkpoint is none of ours, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
     task, path, data = _value_of(arguments, "--task"), _value_of(arguments, "--path"), _data(arguments)
     if task is not None and not _is_ours(task):
+        _of_preset(preset, task)
         return prepended
     prepended.append(ANY_SIZE)
     if name in ("eval-lm", "validate") and len(utils.split_paths(path or "")) > 1:
@@ -140,8 +147,64 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
-        prepended += _defaults(arguments, ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
+        chosen = _defaults(arguments, _of_preset(preset, task or ""))
+        prepended += chosen
+        prepended += _defaults([*chosen, *arguments], ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
+
+
+def _without_preset(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of --preset, if it is given, and the other arguments."""
+    words = list(arguments)
+    preset = _value_of(words, "--preset")
+    for place in reversed(range(len(words))):
+        if words[place].partition("=")[0] == "--preset":
+            del words[place : place + (1 if "=" in words[place] else 2)]
+    return preset, words
+
+
+def _of_preset(preset: str | None, task: str) -> tuple[tuple[str, ...], ...]:
+    """The options of a preset. Raises OptionError for one that models of the task do not have."""
+    presets = KINDS[task].presets if task in KINDS else {}
+    if preset is None or preset in presets:
+        return presets[preset] if preset else ()
+    if not presets:
+        kinds = " or ".join(kind for kind in KINDS if KINDS[kind].presets)
+        raise OptionError(f"--preset {preset}: expected a model of {kinds}, found one of {task}; leave it out")
+    near = difflib.get_close_matches(preset, presets, n=1)
+    advice = f"did you mean {near[0]}?" if near else "correct it, or leave it out"
+    raise OptionError(f"--preset: expected {' or '.join(presets)}, found {preset!r}; {advice}")
+
+
+def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[str]) -> str:
+    """Lines on --preset: its network, or whether the training text is as small as it is for."""
+    lines = []
+    network = argparse.Namespace()
+    ARCH_CONFIG_REGISTRY["llrnn_lm_small"](network)
+    options = {f"--{name.replace('_', '-')}": value for name, value in vars(network).items()}
+    if "llrnn_lm_small" in more:
+        shown = " ".join(name if value is True else f"{name} {value}" for name, value in options.items())
+        lines.append(f"--arch llrnn_lm_small stands for, if you do not set them: --arch llrnn_lm {shown}")
+    data = _data(arguments)
+    count = 0 if data is None else _count_words(data)
+    if preset is not None and count > SMALL_TEXT:
+        lines.append(
+            f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, and this one has "
+            f"{count:,}; docs/guides/training.md has start values for larger texts"
+        )
+    is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
+    if preset is None and "--task=llrnn_language_modeling" in more and 0 < count < SMALL_TEXT and not is_chosen:
+        lines.append(
+            f"note: the training text has {count:,} words; --preset small has a network and a training for fewer than "
+            f"{SMALL_TEXT:,} (with another --save-dir)"
+        )
+    return "".join(f"\n{line}" for line in lines)
+
+
+def _count_words(data: str) -> int:
+    """The words of the training text of a data folder, without sentence ends; 0 if there is no such file."""
+    text = data_utils.load_indexed_dataset(os.path.join(utils.split_paths(data)[0], "train"))
+    return 0 if text is None else int(np.sum(text.sizes)) - len(text)
 
 
 def _with_files(name: str, arguments: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """What goes for the models of each task of ours, in `llrnn train` and its sisters (commands.py); systems add theirs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class Kind:
         next: what to type after training.
         of_setting: a setting that priors for this task alone have.
         search: what is added to `llrnn generate`, in the form of `training`.
+        presets: options that `llrnn train --preset NAME` adds, by name, in the form of `training`.
     """
 
     arch: str
@@ -24,9 +26,20 @@ class Kind:
     next: str
     of_setting: str | None = None
     search: tuple[tuple[str, ...], ...] = ()
+    presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
 
 OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # no sampling with them
+
+# For fewer words of training text than SMALL_TEXT (docs/results/small-treebanks.md). The network is an architecture.
+SMALL = (
+    ("--arch llrnn_lm_small", "-a"),
+    ("--max-tokens 1024", "--batch-size", "--max-sentences"),
+    ("--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 0",),
+    ("--max-epoch 60",),
+    ("--patience 5",),
+)
+SMALL_TEXT = 100_000
 
 KINDS = {
     "llrnn_language_modeling": Kind(
@@ -39,6 +52,7 @@ KINDS = {
             ("--sampling --beam 1", "--prefix-size", "--beam", "--nbest", *OF_BEAMS),
             ("--sample-break-mode eos",),
         ),
+        presets={"small": SMALL},
     ),
     "llrnn_translation": Kind(
         "llrnn_lstm",

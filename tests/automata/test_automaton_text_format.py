@@ -147,7 +147,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
         ("0 1 <eps>\n1\nfail 1 0\n", "line 1: expected a deterministic automaton where states fail"),
         ("0 1 le\n1\nfail 1 0\nfail 0 1\n", "chains of at most 64 failures, found a longer one from state 0"),
         ("0 1 le\n", "accepts no string: no path from its start ends; fix the file"),
-        ("0 1 le\n1\n2\n", "line 3: expected an arc or a final state, found '2', which no arc leads to or from"),
+        ("2\n0 1 le\n1\n", "expected strings of words, found the empty string alone"),  # the first state is the start
         ("0 1 le\n1\n--\n0 1 la\n1\n", "line 3: expected the name of a state, found '--'; give one automaton"),
         ("0 -1 le\n-1\n", "line 1: expected the name of a state, found '-1'"),
         ("0 1 le\n1\nfail -1 0\n", "line 3: expected the name of a state, found '-1'"),
@@ -163,6 +163,12 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
 def test_bad_lines(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(("alone", "rest"), [("2\n", ""), ("2 0.5\n3\n", ""), ("2\n", "fail 1 0\n")])
+def test_final_states_that_no_arc_leads_to_change_nothing(tmp_path: Path, alone: str, rest: str) -> None:
+    found, expected = (read(tmp_path, f"0 1 le 1\n1 0.5\n{more}{rest}") for more in (alone, ""))
+    assert (found.num_states, found.tokens.tolist()) == (expected.num_states, expected.tokens.tolist())
 
 
 @pytest.mark.parametrize(("leak", "finite"), [(0.001, True), (1e-7, True), (0.0, False), (-0.001, False)])

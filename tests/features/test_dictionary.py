@@ -13,6 +13,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files import text_blocks
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 
@@ -237,3 +238,22 @@ def test_split_words_come_in_the_order_of_the_text(texts: list[Path], workers: i
     lines = [convention.split_words(line.split()) for path in texts for _, line in iter_lines(path)]
     expected = Counter(tuple(word) for line in lines for word in line)
     assert list(PieceText.read(texts, convention, workers).counts.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "explains"),
+    [
+        ("Le Chat x", True),
+        ("Le Chat x y", False),  # a half is not most of them
+        ("chat. maison, x", True),
+        ("chat. Le x y z", False),
+        ("Le chat x y z", False),
+    ],
+)
+def test_a_reason_explains_most_unknown_words_or_not(text: str, explains: bool) -> None:
+    """The warning of many unknown words is left out only if another one says why."""
+    check = TextCheck(LOWER)
+    check.add((word, 1) for word in text.split())
+    assert check.explains_most() is explains
+    remark = next(iter(unknown_remark("a.txt", check.unknown, 40, is_explained=explains)))
+    assert is_warning(remark) is not explains

@@ -49,6 +49,15 @@ def test_words_that_begin_as_packed_files_do_are_text(tmp_path: Path) -> None:
         assert list(iter_lines(write(tmp_path / "a", text.encode()))) == [(1, text)]
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+@pytest.mark.parametrize("text", ["le chat\n", "առյուծ և կատու, շուն\n", "id\tform\tlemma\n"])
+def test_utf16_without_a_mark_is_named(text: str, encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", text.encode(encoding))
+    with pytest.raises(DataError, match=f"expected UTF-8, found bytes 0x00 as {encoding} has them; convert the text "):
+        list(iter_lines(path))
+    assert list(iter_lines(write(path, b"p\0es\n"))) == [(1, "p\0es")]
+
+
 @pytest.mark.parametrize(
     ("content", "name", "program"),
     [
@@ -56,6 +65,9 @@ def test_words_that_begin_as_packed_files_do_are_text(tmp_path: Path) -> None:
         (b"PK\x03\x04\x14", "zip, as spreadsheets are", "unzip -p"),
         (b"\x04\x22\x4d\x18", "lz4", "lz4cat"),
         (b"\x1f\x9d\x90", "compress", "zcat"),
+        (lzma.compress(b"le chat\n", lzma.FORMAT_ALONE), "lzma", "lzcat"),
+        (b"\x89LZO\0\r\n\x1a\n", "lzop", "lzop -dc"),
+        (b"Rar!\x1a\x07\x01\0", "RAR", "unrar p -inul"),
     ],
 )
 def test_other_packers_are_named(content: bytes, name: str, program: str, tmp_path: Path) -> None:

@@ -249,6 +249,21 @@ def test_the_best_validation_is_finite_and_better(
         assert (status, err) == (0, "") and out.startswith(f"best epoch  {best} of {len(losses)}\n")
 
 
+@pytest.mark.parametrize(("losses", "status"), [(["nan"], 1), (["7", "inf"], 1), (["inf", "7"], 0), (["7"], 0)])
+def test_a_training_without_validation_that_diverges(
+    losses: list[str], status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fairseq_llrnn.plugin.command_lines import Report
+
+    report = Report(tmp_path, "loss", "", "")
+    for epoch, loss in enumerate(losses, start=1):
+        record = logging.makeLogRecord({"name": "train", "filename": "progress_bar.py"})
+        report.line(record, f"epoch {epoch} | loss {loss} | ppl {loss}")
+    assert report.end() == status
+    said = f"llrnn train: error: no loss is finite (train loss {losses[-1]}, perplexity {losses[-1]}): the training "
+    assert capsys.readouterr().err.startswith(said if status else "")
+
+
 def test_a_training_that_diverges_fails(shell: Shell, world: World) -> None:
     options = ["--max-epoch", 1, "--no-save", "--lr", 1e9]
     done = shell.run("llrnn", "train", world.data, *SMALL, *options, code=1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqLanguageModel, register_model
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 from torch.nn import functional
@@ -39,6 +39,7 @@ from fairseq_llrnn.plugin.models.options import (
     build_network,
     check_decoder,
     prior_of,
+    set_defaults,
 )
 from fairseq_llrnn.plugin.models.recurrent_models import RecurrentDecoder, WindowDecoder
 
@@ -159,3 +160,18 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
         if window:
             return cls(WindowDecoder(task.dictionary, network, head, window, args.bf16_products))
         return cls(RecurrentDecoder(task.dictionary, network, head, None, args.bf16_products))
+
+
+@register_model_architecture("llrnn_lm", "llrnn_lm_small")
+def small(args: Namespace) -> None:
+    """For fewer than 100,000 words: tied and regularised as in Merity et al. 2018 (docs/results/small-treebanks.md).
+
+    One of the two widths sets the other one. Different widths cannot be tied.
+    """
+    width = getattr(args, "decoder_hidden_size", getattr(args, "decoder_embed_dim", 256))
+    set_defaults(
+        args, decoder_hidden_size=width, decoder_embed_dim=width, decoder_layers=2, dropout=0.4,
+        variational_dropout=True, weight_drop=0.5, activation_penalty=2.0, change_penalty=1.0,
+    )  # fmt: skip
+    starts_at_background = getattr(args, "start_at_background", False)
+    set_defaults(args, tie_features=args.decoder_embed_dim == args.decoder_hidden_size and not starts_at_background)

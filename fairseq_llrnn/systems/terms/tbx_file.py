@@ -43,7 +43,7 @@ OTHER_FORMATS = {
     "mtf": ("the XML of MultiTerm", "each <conceptGrp>, with its <term> in both languages, or export it as TBX"),
     "olif": ("OLIF", "each entry, with its canonical form in both languages"),
 }
-RDF = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:@(?:prefix|base)\s|(?i:prefix)\s+[\w-]*:\s*<|\{\s[^\t])")
+RDF = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:@(?:prefix|base)\s|(?i:prefix)\s+[\w-]*:\s*<|\{[ \r\n][^\t])")
 XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff\0)?\s*<[^\t\n]*")  # the beginning of a file
 logger = logging.getLogger(__name__)
 

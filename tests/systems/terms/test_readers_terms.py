@@ -114,6 +114,8 @@ def test_tbx_min(tmp_path: Path) -> None:
         ("<mtf><conceptGrp/></mtf>", "the XML of MultiTerm; write a TSV"),
         ("@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n", "RDF, as of SKOS; write a TSV with a row"),
         ('{ "@context": {} }\n', "RDF, as of SKOS; write a TSV"),
+        ("PREFIX skos: <http://www.w3.org/2004/02/skos/core#>\n", "RDF, as of SKOS; write a TSV"),
+        ("\ufeff@base <http://example.org/> .\n", "RDF, as of SKOS; write a TSV"),
     ],
 )
 def test_other_formats_are_named(text: str, found: str, tmp_path: Path) -> None:
@@ -125,7 +127,8 @@ def test_other_formats_are_named(text: str, found: str, tmp_path: Path) -> None:
 
 
 def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
-    others = ("<b>\tx\n", "< 5\t< 6\n", "a\tb", "")
+    rows = ("prefix\tPräfix\n", "prefix of\tx", "{\tx", "base\tx")  # no RDF
+    others = ("<b>\tx\n", "< 5\t< 6\n", "a\tb", "", *rows)
     for text, expected in (*((text, True) for text in (TBX, MIN)), *((text, False) for text in others)):
         for encoding in ("utf-8", "utf-8-sig", *(["utf-16"] if expected else [])):
             (tmp_path / "a").write_text(text, encoding=encoding)
