@@ -36,8 +36,8 @@ from fairseq_llrnn.plugin.models.extensions import (
     declared_options,
 )
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
+from fairseq_llrnn.prior.parts.static import UnigramOptions
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.static import UnigramOptions
 from fairseq_llrnn.registry import load as load_module
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys

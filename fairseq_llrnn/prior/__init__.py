@@ -4,12 +4,11 @@
     part.py           the contract of a part; parts/: those of the package
     expression.py     how backgrounds are combined (expression_parser.py: as it is written)
     recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python
-    building.py       from a recipe to a prior; its steps are plain.py, static.py, leaves.py, open_vocabulary.py,
-                      translations.py and evidence.py
+    building.py       from a recipe to a prior; its first step is plain.py, then come the parts
     spelling_check.py … a text and a lexicon in different case or Unicode form
     held_out_texts.py … sentences of the validation and test text in a treebank or counted text
     origins.py        what it was made from
-    named_backgrounds.py  what a background's name in an expression stands for (leaves.py, automata.py)
+    named_backgrounds.py  what a background's name in an expression stands for (leaves.py)
     directory.py      files, whole and with hashes (arrays.py, model_files.py)
 """
 

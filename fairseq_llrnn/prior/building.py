@@ -29,14 +29,6 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
-from fairseq_llrnn.prior.evidence import (
-    add_evidence,
-    discount,
-    rules_of,
-    source_symbols,
-    source_vocabulary_of,
-    spelled_words,
-)
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.leaves import (
@@ -51,21 +43,29 @@ from fairseq_llrnn.prior.leaves import (
     with_names,
 )
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
-from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.parts.evidence import (
+    add_evidence,
+    discount,
+    rules_of,
+    source_symbols,
+    source_vocabulary_of,
+    spelled_words,
+)
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
-from fairseq_llrnn.prior.plain import plain_prior
-from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.spelling_check import notes_of_spelling
-from fairseq_llrnn.prior.translations import (
+from fairseq_llrnn.prior.parts.lexical import (
     add_translations,
     background_of,
     check_beside,
     lemmas_of,
     source_lemmas_of,
 )
+from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.settings import check_files, checked
 
 Dictionary = WordList | Sequence[str] | str | Path

@@ -12,15 +12,13 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import is_file_or_pipe
-from fairseq_llrnn.prior import automata as automata  # which registers them
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, NoOptions, named_background
 from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.static import StaticPart
+from fairseq_llrnn.prior.parts.static import LANGUAGE, StaticPart, UnigramOptions, check_static, static_weights
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, check_static, static_weights
 from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths
 
 STATIC, TRANSLATIONS = "static", "translations"

@@ -7,8 +7,7 @@
 an expression is said before anything is read: the class of the part tells whether it can stand beside others and
 whether it knows the source, and `check` refuses what does not go together.
 
-A reader stands beside its part, in parts/ (those of automata in automata.py), or where registry.py finds it: in a
-system, or in another package.
+A reader stands beside its part, in parts/, or where registry.py finds it: in a system, or in another package.
 """
 
 from __future__ import annotations

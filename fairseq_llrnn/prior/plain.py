@@ -29,9 +29,9 @@ from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, 
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
+from fairseq_llrnn.prior.parts.static import UnigramOptions, static_weights
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.static import UnigramOptions, static_weights
 from fairseq_llrnn.settings import Settings
 
 

@@ -13,10 +13,9 @@ from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError, PriorError
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart, add_translations
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
-from fairseq_llrnn.prior.translations import add_translations
 
 SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")
 

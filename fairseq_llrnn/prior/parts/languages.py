@@ -19,7 +19,7 @@ from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.part import Part, SavedPart, register_part
-from fairseq_llrnn.prior.static import LANGUAGE
+from fairseq_llrnn.prior.parts.static import LANGUAGE
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
