@@ -7,7 +7,7 @@ dictionary, counts, lexicon  ->  features and b₀ (plain.py)  ->  backgrounds (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,16 +34,18 @@ from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.leaves import (
     STATIC,
     TRANSLATIONS,
-    add_backgrounds,
     check_background,
     kind_of,
     named_in,
     options_of,
     read_background,
+    registered,
     with_names,
 )
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.parts.evidence import (
     add_evidence,
     discount,
@@ -62,6 +64,7 @@ from fairseq_llrnn.prior.parts.lexical import (
     source_lemmas_of,
 )
 from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.parts.static import StaticPart, static_weights
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -198,6 +201,53 @@ def build(
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
     return Built(replace(prior, recipe=kept), words, counts, notes, table)
+
+
+def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
+    """The prior with the backgrounds of an expression, and what a user should know about them.
+
+    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
+
+    Args:
+        prior: its b₀ is the first static background of the expression, or else the unigram.
+
+    Raises:
+        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
+    """
+    leaves = [atom for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
+    if isinstance(expression, Atom) and kind_of(expression.text)[0] == STATIC:
+        return prior, Counter()
+    notes: Counter[str] = Counter()
+    built = []
+    for atom in leaves:
+        part, more = _part(atom, prior, inputs)
+        built.append(part)
+        notes.update(more)
+    over_roots = [part for part in built if isinstance(part, AutomatonPart)]
+    first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
+    combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
+    for part in built:
+        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
+            part = replace(part, root=None)
+        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
+    if not isinstance(expression, Atom):
+        names = iter(combined.names)
+        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
+    return combined, notes
+
+
+def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
+    """One of them, over the prior's b₀."""
+    options, named = options_of(atom), registered(atom.text)
+    if named is None:
+        return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
+    part, notes = named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options))
+    return part, Counter(notes)
+
+
+def _named(atom: Atom, names: Iterator[str]) -> Atom:
+    """With the name of its part; that of translations is given later."""
+    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(with_names(atom), part=next(names))
 
 
 def _with_source(

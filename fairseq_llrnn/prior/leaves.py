@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-
-import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import is_file_or_pipe
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, NoOptions, named_background
-from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.static import LANGUAGE, StaticPart, UnigramOptions, check_static, static_weights
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.named_backgrounds import NamedBackground, NoOptions, named_background
+from fairseq_llrnn.prior.parts.static import LANGUAGE, UnigramOptions, check_static
 from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths
 
 STATIC, TRANSLATIONS = "static", "translations"
@@ -148,50 +141,3 @@ def file_of(text: str, option: str = "--background") -> str | None:
 def with_names(atom: Atom) -> Atom:
     """An atom as a prior describes it, by the names of files: where they were changes nothing."""
     return with_files(atom, os.path.basename)
-
-
-def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
-    """The prior with the backgrounds of an expression, and what a user should know about them.
-
-    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
-
-    Args:
-        prior: its b₀ is the first static background of the expression, or else the unigram.
-
-    Raises:
-        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
-    """
-    leaves = [atom for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
-    if isinstance(expression, Atom) and kind_of(expression.text)[0] == STATIC:
-        return prior, Counter()
-    notes: Counter[str] = Counter()
-    built = []
-    for atom in leaves:
-        part, more = _part(atom, prior, inputs)
-        built.append(part)
-        notes.update(more)
-    over_roots = [part for part in built if isinstance(part, AutomatonPart)]
-    first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
-    combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
-    for part in built:
-        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
-            part = replace(part, root=None)
-        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
-    if not isinstance(expression, Atom):
-        names = iter(combined.names)
-        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
-    return combined, notes
-
-
-def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
-    """One of them, over the prior's b₀."""
-    options, named = options_of(atom), registered(atom.text)
-    if named is None:
-        return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
-    part, notes = named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options))
-    return part, Counter(notes)
-
-
-def _named(atom: Atom, names: Iterator[str]) -> Atom:
-    """With the name of its part; that of translations is given later."""
-    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(with_names(atom), part=next(names))

@@ -14,22 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import is_file_or_pipe
-from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.prior.part import Part, PriorView
 from fairseq_llrnn.registry import load_all
 from fairseq_llrnn.settings import Settings
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
-    from fairseq_llrnn.prior.prior import Prior
-
 # a checkpoint, a prior with b₀, options of `model` -> the part, and what a user should know about it
-OpenModel = Callable[[str, "Prior", "ModelOptions"], "tuple[ModelPart, Mapping[str, int]]"]
+OpenModel = Callable[[str, PriorView, Any], tuple[Part, Mapping[str, int]]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Inputs:
     source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, where a part knows the source
 
 
-Read = Callable[[str, "Prior", Inputs], tuple[Part, Mapping[str, int]]]
+Read = Callable[[str, PriorView, Inputs], tuple[Part, Mapping[str, int]]]
 Check = Callable[[str, Any, Sequence[str]], object]  # of what is behind the name, its options, and the training texts
 ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}

@@ -32,8 +32,7 @@ from fairseq_llrnn.ngrams.folds import LARGEST_FOLDS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.named_backgrounds import Inputs, a_file, register_background
-from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import Paths, Settings
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class AutomatonPart(Part):
     def leaves_out(self) -> bool:
         return self.on_zero == "skip"
 
-    def impossible(self, prior: Prior, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
         return first_impossible(self.automaton, self.root_of(prior.log_weights), Sentences.of(sentences))
 
     @property
@@ -171,7 +170,7 @@ class AutomatonPart(Part):
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> AutomatonPart:
         return self if self.root is None else replace(self, root=change(self.root))
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         lines = ["n-grams" if self.made_from == "ngram" else "an automaton"]
         if self.folds:
             lines.append(f"cross-fitted in training, {self.folds} folds")
@@ -180,7 +179,7 @@ class AutomatonPart(Part):
             lines.append(f"sentences it forbids are {ZERO_TEXTS[self.on_zero]}")
         return lines
 
-    def word(self, prior: Prior, index: int) -> Facts:
+    def word(self, prior: PriorView, index: int) -> Facts:
         """How often it is read, and what it weighs at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
         start, root = self.automaton.starts[:1], self.root_of(prior.log_weights)
@@ -303,7 +302,7 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
 @register_background(
     "ngram", AutomatonPart, "ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions, check=_check_ngrams
 )
-def read_ngrams(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
+def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
     """N-grams of an ARPA file, or of order `source` estimated from text."""
     options: NgramOptions = inputs.options
     texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
@@ -325,7 +324,7 @@ def read_ngrams(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPar
 @register_background(
     "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions, is_constraint=True
 )
-def read_grammar(source: str, prior: Prior, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
+def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
     """A grammar, regular expression or weighted automaton from a file."""
     options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
@@ -361,7 +360,7 @@ def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: 
     return Counter({note: impossible} if impossible else {})
 
 
-def _unigram_below(prior: Prior, words: WordList, sentences: Sentences) -> np.ndarray:
+def _unigram_below(prior: PriorView, words: WordList, sentences: Sentences) -> np.ndarray:
     """log b₀ of the prior as a distribution, for n-grams of other sentences: (V,). Raises OptionError for a gap."""
     seen = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
     lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]

@@ -37,7 +37,7 @@ from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.expression import Atom, Times, atoms
-from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.parts.lexical import background_of
 from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
@@ -133,7 +133,7 @@ class EvidencePart(Part):
     def offered_kinds(self) -> tuple[str, ...]:
         return self.rules.kinds
 
-    def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
+    def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
         """The one table of this prior's session.
 
         Args:
@@ -153,17 +153,17 @@ class EvidencePart(Part):
                 return EvidenceTable(*arguments)
             return PieceTable(*arguments, convention=pieces, source_vocabulary=vocabulary)
 
-        table = session.once("evidence", make)
+        table = session.memoize("evidence", make)
         if max_slots not in (None, table.max_slots):
             raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
         if once not in (None, table.once):
             raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
         return table
 
-    def source_index(self, prior: Prior, word: str) -> int | None:
+    def source_index(self, prior: PriorView, word: str) -> int | None:
         return self.offers(prior).source_index(word)
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
+    def source_word(self, prior: PriorView, word: str, index: int | None) -> Facts:
         pieces = pieces_of(prior)
         spelt = word if pieces is None or index is None else pieces.bare(word)
         evidence = self.find(spelt, frozenset(prior.source_symbols))
@@ -173,7 +173,7 @@ class EvidencePart(Part):
             facts.append(f"unknown: {lacking} lacks it")
         return {"evidence": facts}
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
@@ -211,7 +211,7 @@ def _read_lines(array: np.ndarray) -> list[str]:
 UNSUPPORTED = "unsupported"  # words that weigh less without evidence: the setting, and the background in an expression
 
 
-def unsupported_of(prior: Prior) -> dict[str, float]:
+def unsupported_of(prior: PriorView) -> dict[str, float]:
     """What the weights of target words without evidence were multiplied by, by kind. Raises ValueError."""
     entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
     factors = {kind: float(factor) for kind, _, factor in entries}
@@ -220,7 +220,7 @@ def unsupported_of(prior: Prior) -> dict[str, float]:
     return factors
 
 
-def forms_of_words(prior: Prior) -> list[str | None]:
+def forms_of_words(prior: PriorView) -> list[str | None]:
     """The kind of each target word by its form: (V,); None for most words and for special symbols."""
     convention = pieces_of(prior)
     spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
@@ -229,13 +229,13 @@ def forms_of_words(prior: Prior) -> list[str | None]:
     return [None if none else form_of(word, vocabulary) for word, none in zip(spelt, special, strict=True)]
 
 
-def check_translations(rules: EvidenceRules, prior: Prior) -> None:
+def check_translations(rules: EvidenceRules, prior: PriorView) -> None:
     """Raise ValueError where evidence offers translations that the prior, whose parts come before it, does not have."""
     if "translations" in rules.kinds and (prior.translations is None or pieces_of(prior) is not None):
         raise ValueError("the evidence offers translations, and the prior has none of whole words")
 
 
-def pieces_of(prior: Prior) -> Convention | None:
+def pieces_of(prior: PriorView) -> Convention | None:
     """How the prior's words are written in pieces; None where words are words."""
     return CONVENTIONS.get(str(prior.settings.get("pieces")))
 
@@ -247,7 +247,7 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 
-def evidence_table(prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
+def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
     """What source tokens offer, as `EvidencePart.offers`. Raises ValueError for a prior without evidence, too."""
     table = prior.offers(max_slots, once)
     if table is None:

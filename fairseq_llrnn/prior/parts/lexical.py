@@ -37,7 +37,7 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.leaves import TRANSLATIONS, kind_of, named_in
-from fairseq_llrnn.prior.part import BuildContext, Facts, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
 
@@ -99,7 +99,7 @@ class LexicalPart(Part):
     def translations(self) -> LexicalPart:
         return self
 
-    def word(self, prior: Prior, index: int) -> Facts:
+    def word(self, prior: PriorView, index: int) -> Facts:
         table = self.word_table
         entries = np.flatnonzero(table.targets == index)
         best = entries[np.argsort(-table.probabilities[entries], kind="stable")][:SHOWN]
@@ -107,7 +107,7 @@ class LexicalPart(Part):
         facts = zip(sources.tolist(), table.probabilities[best].tolist(), strict=True)
         return {"translates": [(prior.source_symbols[s], p) for s, p in facts]}
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
+    def source_word(self, prior: PriorView, word: str, index: int | None) -> Facts:
         row = [] if index is None else self.word_table.row(index)
         return {"translations": [(prior.symbols[x], p) for x, p in row]}
 
@@ -189,7 +189,7 @@ class LexicalPart(Part):
         lemmas = int((np.diff(self.forms.offsets) > 0).sum())
         return {**counts, "lemmas": lemmas, "forms of lemmas": len(self.forms.forms)}
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
         lines = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
         if self.source_lemmas is not None:

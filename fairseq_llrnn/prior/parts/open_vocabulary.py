@@ -32,7 +32,7 @@ from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_c
 from fairseq_llrnn.open_vocabulary.numbers import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.prior.part import Facts, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class OpenVocabularyPart(Part):
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         return cls(vocabulary)
 
-    def open_words(self, prior: Prior) -> OpenTable:
-        return prior.session.once("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
+    def open_words(self, prior: PriorView) -> OpenTable:
+        return prior.session.memoize("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
 
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
@@ -72,10 +72,10 @@ class OpenVocabularyPart(Part):
     def readable(self, signatures: Signatures) -> Signatures:
         return self.vocabulary.readable(signatures)
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
 
-    def word(self, prior: Prior, index: int) -> Facts:
+    def word(self, prior: PriorView, index: int) -> Facts:
         share = float(self.vocabulary.word_shares[index])
         return {"unknown": [f"read as <unk> in training: {share:.1%}"]} if share else {}
 
@@ -192,7 +192,7 @@ def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]
     return np.array([discount / counts[word] if word in index else 1.0 for word in rare])
 
 
-def _features(word: str, prior: Prior, place: int | None, lexicon: Lexicon) -> dict[str, float]:
+def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) -> dict[str, float]:
     """What is known of a word, its identity left out, in the features of φ."""
     if place is not None:
         row = prior.output.features_of(place)

@@ -35,12 +35,11 @@ from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior.arrays import check_log_weights
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import Settings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("static")
@@ -68,7 +67,7 @@ class StaticPart(Part):
 
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return ["weights of its own"]
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> StaticPart:
