@@ -18,6 +18,7 @@ from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions as LexiconOptions
+    from fairseq_llrnn.prior.building import build_prior as build_prior
     from fairseq_llrnn.prior.part import BuildContext as BuildContext
     from fairseq_llrnn.prior.part import Part as Part
     from fairseq_llrnn.prior.part import SavedPart as SavedPart
@@ -33,6 +34,7 @@ __getattr__ = lazily(
     {
         "lexicon.options": "LexiconOptions",
         "prior.recipe": "EvidenceOptions OpenOptions Recipe TranslationOptions",
+        "prior.building": "build_prior",
         "prior.part": "BuildContext Part SavedPart register_part",
         "prior.prior": "Prior",
     },

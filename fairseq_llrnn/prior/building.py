@@ -1,4 +1,4 @@
-"""Builds a prior from files or objects, step by step: what `llrnn prior` and `Prior.build` do.
+"""Builds a prior from files or objects, step by step: what `llrnn prior` and `build_prior` do.
 
 dictionary, counts, lexicon  ->  features and b₀ (plain.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
     ->  lexical translations, words that need evidence, evidence
@@ -88,6 +88,21 @@ class Built:
 
 # a folder of fairseq-preprocess, the name of a dictionary and its words -> the bitext
 ReadBitext = Callable[[str, str, WordList], ParallelText]
+
+
+def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
+    """Build a prior from files or objects, as `llrnn prior` does.
+
+        words = LexiconOptions(conllu=["fr.conllu"])
+        build_prior("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
+
+    Args:
+        dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
+
+    Raises:
+        OptionError, DataError: options that do not go together, files that are not what they should be.
+    """
+    return build(dictionary, recipe).prior
 
 
 def build(

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
-    from fairseq_llrnn.prior.building import Dictionary
     from fairseq_llrnn.prior.recipe import Recipe
 
 
@@ -74,23 +73,6 @@ class Prior:
     expression: Expression | None = None  # how those that stand by themselves are combined, where they are several
     folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
     recipe: Recipe | None = field(default=None, compare=False, repr=False)  # what it was built from, here
-
-    @classmethod
-    def build(cls, dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
-        """Build a prior from files or objects, as `llrnn prior` does.
-
-            words = LexiconOptions(conllu=["fr.conllu"])
-            Prior.build("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
-
-        Args:
-            dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
-
-        Raises:
-            OptionError, DataError: options that do not go together, files that are not what they should be.
-        """
-        from fairseq_llrnn.prior.building import build  # which builds objects of this class
-
-        return build(dictionary, recipe).prior
 
     # ---- parts --------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"
 GRAMMAR = "0 1 le\n0 2 la\n1 1 petit\n1 3 chat\n1 3 chien\n2 2 petite\n2 3 table\n3 4 dort\n3\n4\n"
@@ -102,11 +103,11 @@ def test_python_builds_the_same_bytes(
 ) -> None:
     done = build(*arguments)
     assert done.code == 0, done.err
-    Prior.build("dict.txt", Recipe(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
+    build_prior("dict.txt", Recipe(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
     assert tree(Path("in-python")) == tree(corpus.out)
 
 
 def test_a_softmax_in_python_is_the_same(llrnn: Llrnn, corpus: Corpus) -> None:
     assert llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out).code == 0
-    Prior.build(corpus.dictionary, Recipe.softmax()).save(corpus.place / "in-python")
+    build_prior(corpus.dictionary, Recipe.softmax()).save(corpus.place / "in-python")
     assert tree(corpus.place / "in-python") == tree(corpus.out)

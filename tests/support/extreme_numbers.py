@@ -38,6 +38,7 @@ from fairseq_llrnn.prior import expression
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
+from fairseq_llrnn.prior.part import PriorView
 from fairseq_llrnn.prior.parts.automaton import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.parts.cache import CacheOptions
 from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
@@ -158,7 +159,7 @@ def load_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -
     return next_words
 
 
-def open_model(checkpoint: str, prior: Prior, options: ModelOptions) -> tuple[ModelPart, Mapping[str, int]]:
+def open_model(checkpoint: str, prior: PriorView, options: ModelOptions) -> tuple[ModelPart, Mapping[str, int]]:
     """As of `llrnn prior`."""
     files = ModelFiles.of(Path(checkpoint), Path(checkpoint), None, options.weight, options.temperature)
     return ModelPart(files, load_model), {}

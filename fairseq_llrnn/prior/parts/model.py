@@ -96,6 +96,6 @@ def _is_checkpoint(source: str) -> bool:
 
 
 @register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
-def read_model(source: str, prior: PriorView, inputs: Inputs) -> tuple[ModelPart, Mapping[str, int]]:
+def read_model(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     assert inputs.open_model is not None  # or it would be refused
     return inputs.open_model(source, prior, inputs.options)
