@@ -32,19 +32,16 @@ from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.leaves import (
-    STATIC,
-    TRANSLATIONS,
     check_background,
-    kind_of,
+    is_static,
     named_in,
-    options_of,
     read_background,
+    read_part,
     registered,
     with_names,
 )
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.origins import origins_of
-from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.parts.evidence import (
     add_evidence,
@@ -64,7 +61,7 @@ from fairseq_llrnn.prior.parts.lexical import (
     source_lemmas_of,
 )
 from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.parts.static import StaticPart, static_weights
+from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -176,8 +173,7 @@ def build(
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
     prior, notes = plain_prior(
-        words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below.text,
-        options_of(below),
+        words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below,
     )  # fmt: skip
     notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, check))
@@ -229,13 +225,13 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     Raises:
         DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
     """
-    leaves = [atom for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
-    if isinstance(expression, Atom) and kind_of(expression.text)[0] == STATIC:
+    leaves = [atom for atom, named in named_in(expression) if named.read is not None]
+    if isinstance(expression, Atom) and is_static(expression.text):
         return prior, Counter()
     notes: Counter[str] = Counter()
     built = []
     for atom in leaves:
-        part, more = _part(atom, prior, inputs)
+        part, more = read_part(atom, prior, inputs)
         built.append(part)
         notes.update(more)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
@@ -251,18 +247,9 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     return combined, notes
 
 
-def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
-    """One of them, over the prior's b₀."""
-    options, named = options_of(atom), registered(atom.text)
-    if named is None:
-        return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
-    part, notes = named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options))
-    return part, Counter(notes)
-
-
 def _named(atom: Atom, names: Iterator[str]) -> Atom:
     """With the name of its part; that of translations is given later."""
-    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(with_names(atom), part=next(names))
+    return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
 def _with_source(
@@ -301,8 +288,8 @@ def _check_of_labels(options: Recipe) -> None:
     ):
         if value is not None:
             raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
-    kinds = {kind_of(atom.text)[0] for atom in atoms(read_background(options.background))}
-    if not kinds <= {STATIC, TRANSLATIONS}:
+    named = named_in(read_background(options.background))
+    if not all(one.part is StaticPart or one.read is None for _, one in named):
         raise OptionError(
             f"--background {options.background}: expected one that does not look at the words before, since a label "
             "comes alone (--labels): unigram, uniform or a TSV; to look at the words of the text, add "
@@ -370,11 +357,11 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
 
 def _below(options: Recipe, background: Expression) -> Atom:
     """b₀."""
-    static = [atom for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
+    static = [atom for atom in atoms(background) if is_static(atom.text)]
     if options.over is None:
         return static[0] if static else Atom("unigram")
     over = read_background(options.over, "over")
-    if not isinstance(over, Atom) or kind_of(over.text)[0] != STATIC or background in static:
+    if not isinstance(over, Atom) or not is_static(over.text) or background in static:
         raise OptionError(
             f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "
             f"it below {options.background}; correct it, or leave it out"

@@ -70,7 +70,8 @@ class NamedBackground:
 
     part: type[Part]  # which the reader returns
     example: str  # of an expression, for messages
-    read: Read  # what is behind the name, and a prior with b₀ -> the part, and what a user should know about it
+    # what is behind the name, and a prior with b₀ -> the part, and what a user should know; None: an option makes it
+    read: Read | None
     is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
     check: Check | None
@@ -85,6 +86,7 @@ def register_background(
     options: type[Settings] = NoOptions,
     check: Check | None = None,
     is_constraint: bool = False,
+    by_option: bool = False,
 ) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place.
 
@@ -92,11 +94,18 @@ def register_background(
         part: the class of what the reader returns. check: raises OptionError where what is behind the name, its options
             and the training texts do not go together; it is asked before anything is read. is_constraint: whether it
             says what is possible at all, so that translations are multiplied with it and not mixed into it.
+        by_option: whether another option makes its part, after all others; it has no reader.
     """
 
     def register(read: ReadType) -> ReadType:
-        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
+        add(read)
         return read
+
+    def add(read: Read | None) -> None:
+        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
+
+    if by_option:
+        add(None)
 
     return register
 

@@ -50,8 +50,8 @@ def test_nothing_behind_the_colon_is_answered_with_its_example() -> None:
 
 def test_a_name_that_nobody_registered_is_a_file() -> None:
     assert named_background("nobody") is None
-    assert kind_of("nobody:x") == ("static", "nobody:x")
-    assert kind_of("language:fr") == ("static", "language:fr")
+    assert kind_of("nobody:x") == ("", "nobody:x")
+    assert kind_of("language:fr") == ("language", "fr")
 
 
 def test_parts_of_systems_are_found_by_their_files(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ from fairseq_llrnn.lexicon.readers import READERS
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import TRANSLATIONS, kind_of, named_in
+from fairseq_llrnn.prior.leaves import is_static, named_in
+from fairseq_llrnn.prior.named_backgrounds import register_background
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
@@ -53,6 +54,9 @@ LEMMAS = {"source_head_of": np.int64, **{f"source_lemma_{name}": dtype for name,
 FORMS = {"head_of": np.int64, "form_offsets": np.int64, "forms": np.int64, "form_counts": np.float32}
 LARGEST_POWER = 1.0
 SHOWN = 8  # source words that translate into a word
+
+
+TRANSLATIONS = "translations"  # the name in an expression; --lexical-translation makes the part
 
 
 @register_part("lexical")
@@ -207,13 +211,15 @@ def _arrays_of(arrays: LexicalTable | LemmaForms) -> Iterator[np.ndarray]:
 # ---- how it is built -----------------------------------------------------------------------------------------------
 
 
+register_background(TRANSLATIONS, LexicalPart, TRANSLATIONS, by_option=True)
+
 OPTION = "translations.units=lemma"
 SOURCE_OPTION = "translations.source_lexicon"
 
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
     """Raise OptionError for translations that a background names and nobody gives, or whose weight changes nothing."""
-    is_named = any(kind_of(atom.text)[0] == TRANSLATIONS for atom in atoms(background))
+    is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
         raise OptionError(
             "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
@@ -225,7 +231,9 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
                     f"translations.{name} {value:g}: expected none beside --background {background}, which weighs the "
                     f"translations itself; leave it out, and write the weight there, as in `{says}`"
                 )
-    is_alone = isinstance(background, Atom) and not any(named.part.is_base for _, named in named_in(background))
+    is_alone = isinstance(background, Atom) and (
+        is_static(background.text) or not any(named.part.is_base for _, named in named_in(background))
+    )
     if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
         raise OptionError(
             f"translations.weight 0: expected a weight above 0 beside --background {background}, of which translations "

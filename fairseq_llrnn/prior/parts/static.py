@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -34,7 +34,7 @@ from fairseq_llrnn.lexicon.languages.findings import frequency_source
 from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior.arrays import check_log_weights
-from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
+from fairseq_llrnn.prior.named_backgrounds import Inputs, named_backgrounds, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import Settings
 
@@ -50,6 +50,12 @@ class StaticPart(Part):
     log_weights: np.ndarray  # (V,) float64, nats; −inf forbids
 
     is_base = True
+
+    @classmethod
+    def of(cls, probabilities: np.ndarray) -> StaticPart:
+        """Those of probabilities (V,)."""
+        with np.errstate(divide="ignore"):
+            return cls(np.log(probabilities))
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"log_weights": self.log_weights}
@@ -79,6 +85,7 @@ class StaticPart(Part):
 
 ORDERS = {"bi": 2, "tri": 3, "four": 4, "five": 5}
 ORDER = re.compile(r"([1-5]|bi|tri|four|five)[-_ ]?grams?|(?:n[-_]?grams?|kn)[-_=]?([1-5])", re.IGNORECASE)
+TABLE = ""  # the name of a background that is a path alone
 LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
 STATIC = "unigram", "uniform", "language:CODE"
 
@@ -106,13 +113,12 @@ class UnigramOptions(Settings):
 
 
 def check_static(background: str, option: str) -> None:
-    """Raise OptionError for what is no name of a static background, and no path; DataError for one nobody can read."""
-    if background in STATIC or background.partition(":")[0] == LANGUAGE:
-        return
+    """Raise OptionError for what is neither a name of a background nor a path; DataError for a file nobody can read."""
     if os.path.exists(background):
         check_there(option, background)
         return
-    others = named_backgrounds()
+    named = named_backgrounds().items()
+    others = {name: one for name, one in named if not (one.part is StaticPart or one.read is None)}
     near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
     order = ORDER.fullmatch(background)
     near = near if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
@@ -125,27 +131,40 @@ def check_static(background: str, option: str) -> None:
     )
 
 
-def static_weights(words: WordList, counts: np.ndarray, background: str, options: Settings | None) -> np.ndarray:
-    """log b(x) of `unigram`, `uniform`, `language:CODE` or a TSV file, for every word: (V,), with a sum of one.
+def _nothing(source: str) -> bool:
+    if source:
+        raise ValueError(f"expected nothing behind the name, found {source}; leave it out")
+    return False
 
-    Raises:
-        OptionError: as `language_weights`. DataError: as the reader of the file does.
-    """
-    allowed = words.predictable
-    unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
-    if background == "uniform":
-        weights = allowed / allowed.sum()
-    elif background == "unigram":
-        weights = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
-    elif background.startswith(f"{LANGUAGE}:"):
-        counted = unigram_weights(counts, allowed, unigram.smoothing, unigram.added)
-        weights = language_weights(words, counted, allowed, background.partition(":")[2])
-    else:
-        index = {word: i for i, word in enumerate(words.symbols) if allowed[i]}
-        weights = read_weights(Path(background), index, len(words))
-        weights = weights / weights.sum()
-    with np.errstate(divide="ignore"):
-        return np.log(weights)
+
+def _unigram(inputs: Inputs) -> np.ndarray:
+    return unigram_weights(inputs.counts, inputs.words.predictable, inputs.options.smoothing, inputs.options.added)
+
+
+@register_background("unigram", StaticPart, "unigram", is_file=_nothing, options=UnigramOptions)
+def read_unigram(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    return StaticPart.of(_unigram(inputs)), {}
+
+
+@register_background("uniform", StaticPart, "uniform", is_file=_nothing)
+def read_uniform(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    allowed = inputs.words.predictable
+    return StaticPart.of(allowed / allowed.sum()), {}
+
+
+@register_background(LANGUAGE, StaticPart, "language(CODE)", options=UnigramOptions)
+def read_language(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    """Raises OptionError as `language_weights`."""
+    return StaticPart.of(language_weights(inputs.words, _unigram(inputs), inputs.words.predictable, source)), {}
+
+
+@register_background(TABLE, StaticPart, "weights.tsv", is_file=bool)
+def read_table(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    """Raises DataError as the reader of the file does."""
+    words = inputs.words
+    index = {word: i for i, word in enumerate(words.symbols) if words.predictable[i]}
+    weights = read_weights(Path(source), index, len(words))
+    return StaticPart.of(weights / weights.sum()), {}
 
 
 def language_weights(words: WordList, unigram: np.ndarray, allowed: np.ndarray, code: str) -> np.ndarray:
