@@ -1,7 +1,7 @@
 """Builds a prior from files or objects, step by step: what `llrnn prior` and `build_prior` do.
 
-dictionary, counts, lexicon  ->  features and b₀ (plain.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
-    ->  lexical translations, words that need evidence, evidence
+dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrounds (background_terms.py)
+    ->  open vocabulary  ->  lexical translations, words that need evidence, evidence
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
-from fairseq_llrnn.prior.held_out_texts import read_held_out
-from fairseq_llrnn.prior.leaves import (
+from fairseq_llrnn.prior.background_terms import (
     check_background,
     is_static,
     named_in,
@@ -40,6 +38,9 @@ from fairseq_llrnn.prior.leaves import (
     registered,
     with_names,
 )
+from fairseq_llrnn.prior.base_prior import plain_prior
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
@@ -62,7 +63,6 @@ from fairseq_llrnn.prior.parts.lexical import (
 )
 from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.static import StaticPart
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.spelling_check import notes_of_spelling
@@ -72,7 +72,7 @@ Dictionary = WordList | Sequence[str] | str | Path
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildResult:
     """A prior, the dictionary that it was built for, how often it has each word, and remarks of how many things each is
     true."""
 
@@ -108,7 +108,7 @@ def build(
     open_model: OpenModel | None = None,
     read_bitext: ReadBitext | None = None,
     called: Callable[[str], str] = str,
-) -> Built:
+) -> BuildResult:
     """Build a prior.
 
     Args:
@@ -211,7 +211,7 @@ def build(
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
-    return Built(replace(prior, recipe=kept), words, counts, notes, table)
+    return BuildResult(replace(prior, recipe=kept), words, counts, notes, table)
 
 
 def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:

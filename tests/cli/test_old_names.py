@@ -7,7 +7,7 @@ from small_corpus import Corpus, Llrnn
 
 from fairseq_llrnn.cli.main import Parser, load
 from fairseq_llrnn.cli.prior.old_names import KEYS, OLD_NAMES
-from fairseq_llrnn.prior.leaves import read_background
+from fairseq_llrnn.prior.background_terms import read_background
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.settings import keys
 
@@ -35,7 +35,7 @@ def test_the_key_is_one(option: str) -> None:
 
 @pytest.mark.parametrize("option", [name for name, said in OLD_NAMES.items() if "--background" in said])
 def test_the_new_way_is_one(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.prior.leaves.file_of", lambda *_: None)  # whether the files are there
+    monkeypatch.setattr("fairseq_llrnn.prior.background_terms.file_of", lambda *_: None)  # whether the files are there
     value = {"--on-zero": "skip", "--unknown-symbols": "drop", "--smoothing": "none", "--folds": "3"}.get(option, "0.5")
     for said in re.findall(r"'(.*?)'", OLD_NAMES[option].format("0, 1" if "prune" in option else value)):
         read_background(said)

@@ -11,8 +11,8 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.backgrounds.algebra import Tempered
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.background_terms import kind_of, read_background
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.leaves import kind_of, read_background
 from fairseq_llrnn.prior.named_backgrounds import Inputs, named_background, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, register_part
 from fairseq_llrnn.prior.recipe import Recipe

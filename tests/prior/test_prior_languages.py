@@ -15,7 +15,7 @@ from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.building import Built, build, build_prior
+from fairseq_llrnn.prior.building import BuildResult, build, build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -29,7 +29,7 @@ WORDLIST = WordList(SYMBOLS, COUNTS)
 ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
 
 
-def packages(built: Built) -> Gathered:
+def packages(built: BuildResult) -> Gathered:
     """Those that were asked."""
     assert built.table.packages is not None
     return built.table.packages

@@ -17,10 +17,10 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.background_terms import options_of
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.expression import Atom
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import options_of
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe_file import read_recipe, recipe_text
 from fairseq_llrnn.settings import Doc, Settings, checked, keys, parts_of, with_paths

@@ -9,8 +9,8 @@ from torch import Tensor
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 

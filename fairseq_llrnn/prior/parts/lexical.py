@@ -34,9 +34,9 @@ from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
 from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.prior.background_terms import is_static, named_in
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import is_static, named_in
 from fairseq_llrnn.prior.named_backgrounds import register_background
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
