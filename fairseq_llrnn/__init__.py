@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
 
-__version__ = "0.1.0"
 __all__ = ["LogLinearHead", "Prior", "SourceEmbedding", "__version__", "load", "register"]
 
 _MODULES = {  # where the names come from

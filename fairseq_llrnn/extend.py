@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.named_backgrounds import a_file as a_file
     from fairseq_llrnn.prior.named_backgrounds import register_background as register_background
     from fairseq_llrnn.prior.part import Part as Part
+    from fairseq_llrnn.prior.part import PriorView as PriorView
     from fairseq_llrnn.prior.part import register_part as register_part
     from fairseq_llrnn.settings import Settings as Settings
 
@@ -54,7 +55,7 @@ _MODULES = {
     "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
     "prior.arrays": ("check_log_weights",),
     "prior.named_backgrounds": ("a_file", "register_background"),
-    "prior.part": ("Part", "register_part"),
+    "prior.part": ("Part", "PriorView", "register_part"),
     "settings": ("Settings",),
 }
 __all__ = sorted(name for names in _MODULES.values() for name in names)

@@ -40,7 +40,7 @@ from fairseq_llrnn.errors import OptionError
 PACKAGE = Path(__file__).parent
 FILES = {  # of a group, in this package
     "commands": ("systems/*/commands/[a-z]*.py", "systems/*/commands/*/[a-z]*.py"),
-    "parts": ("prior/parts/[a-z]*.py", "prior/automata.py", "systems/*/part.py"),
+    "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
     "show": ("systems/*/show.py",),
     "evidence": ("systems/*/evidence.py",),

@@ -56,8 +56,8 @@ from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, class_log_probs
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

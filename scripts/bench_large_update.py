@@ -33,7 +33,7 @@ from kept_memory import add_memory_option, run_again, told
 from measuring import Rounds, add_threads_option, clock, timed
 
 import fairseq_llrnn
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 WORDS, TOKENS, SIZE, ARITY = 250_000, 2048, 256, 16
@@ -57,7 +57,7 @@ def write_data(folder: Path, words: int, batches: int) -> None:
     builder.finalize(str(folder / "train.idx"))
     dictionary = Dictionary.load(str(folder / "dict.txt"))
     options = Recipe(counts=np.array(dictionary.count), top_words="all")
-    Prior.build(tuple(dictionary.symbols), options).save(folder / "prior")
+    build_prior(tuple(dictionary.symbols), options).save(folder / "prior")
 
 
 class Contestant:

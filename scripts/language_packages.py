@@ -23,7 +23,7 @@ from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.lexicon.languages.base import sources_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.building import Built, build
+from fairseq_llrnn.prior.building import BuildResult, build
 from fairseq_llrnn.prior.recipe import Recipe
 
 NO_LEMMAS = 10**9
@@ -40,7 +40,7 @@ def count(path: Path) -> Counter[str]:
     return Counter({**Counter(text.split()), "</s>": text.count("\n")})
 
 
-def built(counts: Counter[str], further: list[str], known: LexiconOptions, **asked: object) -> Built:
+def built(counts: Counter[str], further: list[str], known: LexiconOptions, **asked: object) -> BuildResult:
     """A prior over the words of a text and further ones."""
     words = [word for word, _ in counts.most_common() if word != "</s>"]
     symbols = (*SPECIALS, *words, *(word for word in dict.fromkeys(further) if word not in counts))

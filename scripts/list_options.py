@@ -36,7 +36,6 @@ from fairseq_llrnn.plugin.models.extensions import (
 )
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.static import UnigramOptions
 from fairseq_llrnn.registry import load as load_module
 from fairseq_llrnn.registry import names as plugged_in
 from fairseq_llrnn.settings import Key, keys
@@ -144,7 +143,8 @@ def without_user_code(parser: argparse.ArgumentParser) -> set[str]:
 def backgrounds() -> str:
     """What the backgrounds of an expression take in parentheses."""
     lists = []
-    owners = {"unigram": UnigramOptions} | {name: found.options for name, found in named_backgrounds().items()}
+    named = named_backgrounds()
+    owners = {name: named[name].options for name in ("unigram", *named) if name != "language"}
     for name, owner in owners.items():
         if found := keys(owner):
             lists.append(f"**`{name}(…)`**\n\n{table(map(row_of_key, found), 'key')}")

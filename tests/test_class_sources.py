@@ -22,6 +22,7 @@ from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
@@ -48,7 +49,7 @@ def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def build(evidence: bool = False, **more: Any) -> Prior:
     options = {"evidence": EvidenceOptions(("numbers",))} if evidence else {}
     recipe = Recipe(top_words="all", background="dates(weight=0.3)", source_dictionary=ENGLISH)
-    return Prior.build(FRENCH, replace(recipe, **options, **more))
+    return build_prior(FRENCH, replace(recipe, **options, **more))
 
 
 def make(prior: Prior) -> tuple[LogLinearHead, Tensor, Tensor, Tensor, Tensor]:
@@ -161,7 +162,7 @@ def test_every_term_of_an_explanation_is_named(dates: ModuleType, evidence: bool
 
 def test_features_of_a_part_are_those_of_its_prior(dates: ModuleType, tmp_path: Path) -> None:
     """No word has them, classes are learned by them, and a saved prior has to have them."""
-    prior, bare = build(), Prior.build(FRENCH, Recipe(top_words="all"))
+    prior, bare = build(), build_prior(FRENCH, Recipe(top_words="all"))
     names = ["Date:Dashes", "Date:Slashes", "Date:Points"]
     assert [*prior.output.features.names] == [*bare.output.features.names, *names] and prior.input is prior.output
     assert (prior.output.class_of == bare.output.class_of).all()
@@ -219,7 +220,7 @@ def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
     head, source, _, target, hidden = make(build())
     with pytest.raises(DataError, match=r"expected source_states, .* of which dates makes rows for classes of the so"):
         head.loss(hidden, target, source=source)
-    plain = LogLinearHead(Prior.build(FRENCH, Recipe(top_words="all")), H, source_size=E)
+    plain = LogLinearHead(build_prior(FRENCH, Recipe(top_words="all")), H, source_size=E)
     with pytest.raises(DataError, match="encode_source: expected a prior that knows source words, found one without"):
         plain.encode_source(SOURCES)
 
@@ -239,7 +240,7 @@ def test_the_source_dictionary_is_found_kept_and_compared(dates: ModuleType, tmp
         lines = "".join(f"{word} 1\n" for word in words[4:])
         (tmp_path / f"dict.{language}.txt").write_text(lines, encoding="utf-8")
     recipe = Recipe(background="dates", top_words="all")
-    Prior.build(tmp_path / "dict.fr.txt", recipe).save(tmp_path / "prior")
+    build_prior(tmp_path / "dict.fr.txt", recipe).save(tmp_path / "prior")
     prior = Prior.load(tmp_path / "prior")
     assert prior.source_symbols == tuple(ENGLISH)
     assert build().fingerprint != build(source_dictionary=ENGLISH[:-1]).fingerprint
@@ -248,9 +249,9 @@ def test_the_source_dictionary_is_found_kept_and_compared(dates: ModuleType, tmp
         prior.check_source_dictionary(ENGLISH[:-1], "dict.de.txt")
     (tmp_path / "dict.de.txt").write_text("ein 1\n", encoding="utf-8")
     with pytest.raises(OptionError, match=r"--background dates: expected one other dict.* found dict.de.txt, dict.en"):
-        Prior.build(tmp_path / "dict.fr.txt", recipe)
+        build_prior(tmp_path / "dict.fr.txt", recipe)
     with pytest.raises(OptionError, match="source_dictionary: it needs translations, evidence or a background tha"):
-        Prior.build(tmp_path / "dict.fr.txt", Recipe(source_dictionary=ENGLISH))
+        build_prior(tmp_path / "dict.fr.txt", Recipe(source_dictionary=ENGLISH))
 
 
 def same_word_twice(source: Any) -> None:

@@ -12,7 +12,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 
 MODULE = '''
 """Days of the week: their features from a list, and a background that makes them as likely as a list says.
@@ -164,6 +164,7 @@ print("mean" in {choice.value for choice in cell.type}, "mean: a mean" in cell.m
 TRAINING = """
 import sys, torch
 from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.testing import check_class_features
 
 torch.manual_seed(1)
@@ -330,7 +331,7 @@ def options(package: Path, reader: str = "days") -> Recipe:
 def test_its_background_and_reader_make_a_prior_that_others_can_load(
     package: Path, root: Path, beside_fairseq: Shell
 ) -> None:
-    made = Prior.build([*SPECIALS, *WORDS], options(package))
+    made = build_prior([*SPECIALS, *WORDS], options(package))
     assert "Time:Day" in made.output.features.names and "weighted_days" in made.names
     bound = made.background().bind()
     weights = bound.log_weights(bound.start(1))[0].exp()
@@ -344,25 +345,25 @@ def test_its_background_and_reader_make_a_prior_that_others_can_load(
 
 
 def test_without_the_package_its_prior_is_refused(package: Path, shell: Shell) -> None:
-    Prior.build([*SPECIALS, *WORDS], options(package)).save(package / "prior")
+    build_prior([*SPECIALS, *WORDS], options(package)).save(package / "prior")
     done = shell.run("llrnn", "show", package / "prior", code=2)
     assert "the prior has a part 'weighted_days', expected one of automaton" in done.err
 
 
 def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> None:
     with pytest.raises(OptionError, match="weekday_words:nothing: expected what its package announces as an entry"):
-        Prior.build([*SPECIALS, *WORDS], options(package, "broken"))
+        build_prior([*SPECIALS, *WORDS], options(package, "broken"))
 
 
 def test_a_reader_that_no_package_has_is_named(package: Path) -> None:
     with pytest.raises(OptionError, match=r"words.lexicon dys:.*: expected a file, or READER:FILE with one of the "):
-        Prior.build([*SPECIALS, *WORDS], options(package, "dys"))
+        build_prior([*SPECIALS, *WORDS], options(package, "dys"))
 
 
 def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> None:
     (package / "site-packages" / "raising_words.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(OptionError, match="raising_words:read: expected .*cannot be imported: ZeroDivisionError: div"):
-        Prior.build([*SPECIALS, *WORDS], options(package, "raising"))
+        build_prior([*SPECIALS, *WORDS], options(package, "raising"))
 
 
 def test_its_source_of_classes_is_trained_and_sums_to_one(
@@ -370,7 +371,7 @@ def test_its_source_of_classes_is_trained_and_sums_to_one(
 ) -> None:
     from weekday_words import NextDays  # type: ignore[import-not-found]
 
-    made = Prior.build([*SPECIALS, *WORDS], options(package))
+    made = build_prior([*SPECIALS, *WORDS], options(package))
     days = np.array([made.symbols.index(day) for day in ("monday", "tuesday")])
     made.with_part(NextDays(days)).save(package / "prior")
     path = f"{package / 'site-packages'}:{root}"
@@ -405,8 +406,8 @@ def test_its_cell_is_one_of_the_option(package: Path, beside_fairseq: Shell) -> 
 def test_a_background_without_a_source_is_named_alone(package: Path) -> None:
     symbols = [*SPECIALS, *WORDS]
     for text in ("next_days", "next_days()"):
-        assert Prior.build(symbols, replace(options(package), background=text)).names == ["next_days"]
+        assert build_prior(symbols, replace(options(package), background=text)).names == ["next_days"]
     with pytest.raises(OptionError, match=r"found next_days, which changes the one below it; say it alone"):
-        Prior.build(symbols, replace(options(package), background="uniform times next_days"))
+        build_prior(symbols, replace(options(package), background="uniform times next_days"))
     with pytest.raises(OptionError, match=r"--background days: expected something behind the name, found nothing"):
-        Prior.build(symbols, replace(options(package), background="days"))
+        build_prior(symbols, replace(options(package), background="days"))

@@ -20,9 +20,10 @@ import torch
 from label_data import Texts, dictionary, hits_of
 from torch import Tensor
 
-from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn import LogLinearHead
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Exact
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import BagOfWords
@@ -69,7 +70,7 @@ class Classifier:
         self.symbols = (*SPECIALS, *counts)
         self.labels = {label: i for i, label in enumerate(self.symbols)}
         of_symbols = np.array([0] * len(SPECIALS) + list(counts.values()))
-        prior = Prior.build(self.symbols, Recipe(labels=True, counts=of_symbols, top_words="all"))
+        prior = build_prior(self.symbols, Recipe(labels=True, counts=of_symbols, top_words="all"))
         self.bag = BagOfWords(2 + len(self.words), PAD, options.size, sparse_gradients=True)
         tree = self._tree(len(self.symbols)) if given is None else given
         normaliser = Exact if tree is None else OutputTree(tree, sparse_gradients=True)

@@ -22,6 +22,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from fairseq_llrnn import Prior
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 Sentence = dict[str, list[int]]
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -31,7 +32,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
-def build_prior(corpus: Path, work: Path) -> Prior:
+def prior_of(corpus: Path, work: Path) -> Prior:
     """Features from the corpus' lexicon; what may come next is what a grammar of the same words says."""
     grammar = work / "agreement.grammar"
     write_grammar(corpus / "lexicon.tsv", grammar)
@@ -41,7 +42,7 @@ def build_prior(corpus: Path, work: Path) -> Prior:
         top_words=500,
         background=f"automaton({grammar}, on_zero=skip)",
     )
-    return Prior.build(corpus / "vocabulary.txt", options)
+    return build_prior(corpus / "vocabulary.txt", options)
 
 
 def read_sentences(text: Path, model: LogLinearGPT2) -> list[Sentence]:
@@ -104,7 +105,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--width", type=int, default=64)
     args = parser.parse_args(argv)
     set_seed(1)
-    prior = build_prior(args.corpus, args.work)
+    prior = prior_of(args.corpus, args.work)
     model = LogLinearGPT2(LogLinearGPT2Config.of(prior, n_embd=args.width, n_layer=2, n_head=2), prior)
     train(model, args.corpus, args.work, args.epochs)
     model.save_pretrained(args.work / "model")

@@ -12,7 +12,7 @@ import time
 import torch
 
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field.moments import count_moments
 from fairseq_llrnn.systems.markov_field.objective import Objective
@@ -29,7 +29,7 @@ def main() -> int:
     args = parser.parse_args()
     words = words_of_text([args.text], args.words)
     symbols = [*SPECIALS, *(word for word in words.symbols if word not in SPECIALS)]
-    prior = Prior.build(symbols, Recipe(text=args.text, top_words=args.top_words, shapes=True, suffixes=20))
+    prior = build_prior(symbols, Recipe(text=args.text, top_words=args.top_words, shapes=True, suffixes=20))
     of_prior, masses, features = words_of_prior(prior, "the prior")
     offset = torch.zeros(len(words.symbols), dtype=torch.float64)
     print("| kinds of tokens | seconds of processor time |\n|---|---|")

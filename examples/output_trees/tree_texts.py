@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 POOL = 100  # batches from whose sentences those of similar length go together
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -28,7 +29,7 @@ def prepare(novels: Path, out: Path, every: int) -> None:
     if subprocess.run([*part, "--words", "10000000"], check=False).returncode:
         raise DataError(f"{novels}: expected train.txt.gz, valid.txt.gz and test.txt.gz; see the message above")
     options = Recipe(text=out / "train.txt", top_words="all")
-    Prior.build(out / "dict.txt", options).save(out / "prior")
+    build_prior(out / "dict.txt", options).save(out / "prior")
 
 
 @dataclass(frozen=True)

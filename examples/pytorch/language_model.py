@@ -17,6 +17,7 @@ from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.head import FeatureInput
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 State = tuple[Tensor, Tensor]  # of the LSTM
 
@@ -84,7 +85,7 @@ def main(argv: list[str] | None = None) -> None:
     if not (args.work / "prior").exists():
         text, lexicon = args.corpus / "train.txt", args.corpus / "lexicon.tsv"
         options = Recipe(text=text, words=LexiconOptions(lexicon=lexicon), top_words=1000, shapes=True)
-        Prior.build(args.corpus / "vocabulary.txt", options).save(args.work / "prior")
+        build_prior(args.corpus / "vocabulary.txt", options).save(args.work / "prior")
     prior = Prior.load(args.work / "prior")
     train, valid = ((args.corpus / name).read_text("utf-8").splitlines() for name in ("train.txt", "valid.txt"))
     model, epoch = LanguageModel(prior, args.width).to(args.device), 0

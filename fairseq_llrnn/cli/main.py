@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
-from fairseq_llrnn import __version__, registry
+from fairseq_llrnn import registry
 from fairseq_llrnn.cli.places import check_folder, expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
+from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

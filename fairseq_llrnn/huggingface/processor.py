@@ -48,7 +48,7 @@ NAMED = 5  # words, of all that a message is about
 
 
 def dictionary_of(tokenizer: Any) -> list[str]:
-    """The symbols of a prior over a tokenizer's tokens: for `Prior.build`."""
+    """The symbols of a prior over a tokenizer's tokens: for `build_prior`."""
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     left_out = {*SPECIALS, *tokenizer.all_special_tokens}
     return [*SPECIALS, *(token for token in tokens if token not in left_out)]

@@ -1,13 +1,13 @@
-"""Builds a prior from files or objects, step by step: what `llrnn prior` and `Prior.build` do.
+"""Builds a prior from files or objects, step by step: what `llrnn prior` and `build_prior` do.
 
-dictionary, counts, lexicon  ->  features and b₀ (plain.py)  ->  backgrounds (leaves.py)  ->  open vocabulary
-    ->  lexical translations, words that need evidence, evidence
+dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrounds (background_terms.py)
+    ->  open vocabulary  ->  lexical translations, words that need evidence, evidence
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +29,22 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import GUESS, Table
-from fairseq_llrnn.prior.evidence import (
+from fairseq_llrnn.prior.background_terms import (
+    check_background,
+    is_static,
+    named_in,
+    read_background,
+    read_part,
+    registered,
+    with_names,
+)
+from fairseq_llrnn.prior.base_prior import plain_prior
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.held_out_texts import read_held_out
+from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
+from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.evidence import (
     add_evidence,
     discount,
     rules_of,
@@ -37,42 +52,27 @@ from fairseq_llrnn.prior.evidence import (
     source_vocabulary_of,
     spelled_words,
 )
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
-from fairseq_llrnn.prior.held_out_texts import read_held_out
-from fairseq_llrnn.prior.leaves import (
-    STATIC,
-    TRANSLATIONS,
-    add_backgrounds,
-    check_background,
-    kind_of,
-    named_in,
-    options_of,
-    read_background,
-    with_names,
-)
-from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
-from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
-from fairseq_llrnn.prior.plain import plain_prior
-from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.spelling_check import notes_of_spelling
-from fairseq_llrnn.prior.translations import (
+from fairseq_llrnn.prior.parts.lexical import (
     add_translations,
     background_of,
     check_beside,
     lemmas_of,
     source_lemmas_of,
 )
+from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.parts.static import StaticPart
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.settings import check_files, checked
 
 Dictionary = WordList | Sequence[str] | str | Path
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildResult:
     """A prior, the dictionary that it was built for, how often it has each word, and remarks of how many things each is
     true."""
 
@@ -87,13 +87,28 @@ class Built:
 ReadBitext = Callable[[str, str, WordList], ParallelText]
 
 
+def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
+    """Build a prior from files or objects, as `llrnn prior` does.
+
+        words = LexiconOptions(conllu=["fr.conllu"])
+        build_prior("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
+
+    Args:
+        dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
+
+    Raises:
+        OptionError, DataError: options that do not go together, files that are not what they should be.
+    """
+    return build(dictionary, recipe).prior
+
+
 def build(
     dictionary: Dictionary,
     recipe: Recipe | None = None,
     open_model: OpenModel | None = None,
     read_bitext: ReadBitext | None = None,
     called: Callable[[str], str] = str,
-) -> Built:
+) -> BuildResult:
     """Build a prior.
 
     Args:
@@ -158,8 +173,7 @@ def build(
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
     prior, notes = plain_prior(
-        words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below.text,
-        options_of(below),
+        words, counts, lexicon, options, patterns, origins, text, for_source, morphemes, below,
     )  # fmt: skip
     notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, check))
@@ -197,7 +211,45 @@ def build(
     notes.update(more)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
-    return Built(replace(prior, recipe=kept), words, counts, notes, table)
+    return BuildResult(replace(prior, recipe=kept), words, counts, notes, table)
+
+
+def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
+    """The prior with the backgrounds of an expression, and what a user should know about them.
+
+    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
+
+    Args:
+        prior: its b₀ is the first static background of the expression, or else the unigram.
+
+    Raises:
+        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
+    """
+    leaves = [atom for atom, named in named_in(expression) if named.read is not None]
+    if isinstance(expression, Atom) and is_static(expression.text):
+        return prior, Counter()
+    notes: Counter[str] = Counter()
+    built = []
+    for atom in leaves:
+        part, more = read_part(atom, prior, inputs)
+        built.append(part)
+        notes.update(more)
+    over_roots = [part for part in built if isinstance(part, AutomatonPart)]
+    first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
+    combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
+    for part in built:
+        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
+            part = replace(part, root=None)
+        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
+    if not isinstance(expression, Atom):
+        names = iter(combined.names)
+        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
+    return combined, notes
+
+
+def _named(atom: Atom, names: Iterator[str]) -> Atom:
+    """With the name of its part; that of translations is given later."""
+    return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
 def _with_source(
@@ -236,8 +288,8 @@ def _check_of_labels(options: Recipe) -> None:
     ):
         if value is not None:
             raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
-    kinds = {kind_of(atom.text)[0] for atom in atoms(read_background(options.background))}
-    if not kinds <= {STATIC, TRANSLATIONS}:
+    named = named_in(read_background(options.background))
+    if not all(one.part is StaticPart or one.read is None for _, one in named):
         raise OptionError(
             f"--background {options.background}: expected one that does not look at the words before, since a label "
             "comes alone (--labels): unigram, uniform or a TSV; to look at the words of the text, add "
@@ -305,11 +357,11 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
 
 def _below(options: Recipe, background: Expression) -> Atom:
     """b₀."""
-    static = [atom for atom in atoms(background) if kind_of(atom.text)[0] == STATIC]
+    static = [atom for atom in atoms(background) if is_static(atom.text)]
     if options.over is None:
         return static[0] if static else Atom("unigram")
     over = read_background(options.over, "over")
-    if not isinstance(over, Atom) or kind_of(over.text)[0] != STATIC or background in static:
+    if not isinstance(over, Atom) or not is_static(over.text) or background in static:
         raise OptionError(
             f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "
             f"it below {options.background}; correct it, or leave it out"

@@ -13,7 +13,7 @@
     tempered =  atom [at temperature number]                atom: ( sum ), call, or a word that is none of those above
     call     =  name( [value] {, option [= value]} )        value: a word, or [word, …]; an option alone is true
 
-`times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (plain.py).
+`times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (base_prior.py).
 expression_parser.py reads what is written so.
 """
 

@@ -7,30 +7,25 @@
 an expression is said before anything is read: the class of the part tells whether it can stand beside others and
 whether it knows the source, and `check` refuses what does not go together.
 
-A reader stands beside its part, in parts/ (those of automata in automata.py), or where registry.py finds it: in a
-system, or in another package.
+A reader stands beside its part, in parts/, or where registry.py finds it: in a system, or in another package.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import is_file_or_pipe
-from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.prior.part import Part, PriorView
 from fairseq_llrnn.registry import load_all
 from fairseq_llrnn.settings import Settings
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
-    from fairseq_llrnn.prior.prior import Prior
-
 # a checkpoint, a prior with b₀, options of `model` -> the part, and what a user should know about it
-OpenModel = Callable[[str, "Prior", "ModelOptions"], "tuple[ModelPart, Mapping[str, int]]"]
+OpenModel = Callable[[str, PriorView, Any], tuple[Part, Mapping[str, int]]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Inputs:
     source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, where a part knows the source
 
 
-Read = Callable[[str, "Prior", Inputs], tuple[Part, Mapping[str, int]]]
+Read = Callable[[str, PriorView, Inputs], tuple[Part, Mapping[str, int]]]
 Check = Callable[[str, Any, Sequence[str]], object]  # of what is behind the name, its options, and the training texts
 ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}
@@ -75,7 +70,8 @@ class NamedBackground:
 
     part: type[Part]  # which the reader returns
     example: str  # of an expression, for messages
-    read: Read  # what is behind the name, and a prior with b₀ -> the part, and what a user should know about it
+    # what is behind the name, and a prior with b₀ -> the part, and what a user should know; None: an option makes it
+    read: Read | None
     is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
     options: type[Settings]
     check: Check | None
@@ -90,6 +86,7 @@ def register_background(
     options: type[Settings] = NoOptions,
     check: Check | None = None,
     is_constraint: bool = False,
+    by_option: bool = False,
 ) -> Callable[[ReadType], ReadType]:
     """Make `name:…` known to expressions; a later reader takes an earlier one's place.
 
@@ -97,11 +94,18 @@ def register_background(
         part: the class of what the reader returns. check: raises OptionError where what is behind the name, its options
             and the training texts do not go together; it is asked before anything is read. is_constraint: whether it
             says what is possible at all, so that translations are multiplied with it and not mixed into it.
+        by_option: whether another option makes its part, after all others; it has no reader.
     """
 
     def register(read: ReadType) -> ReadType:
-        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
+        add(read)
         return read
+
+    def add(read: Read | None) -> None:
+        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
+
+    if by_option:
+        add(None)
 
     return register
 

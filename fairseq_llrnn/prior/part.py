@@ -32,25 +32,27 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.prior.arrays import read_array
+from fairseq_llrnn.prior.expression import Expression
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from fairseq_llrnn.alignment.source_lemmas import LemmaForms
+    from fairseq_llrnn.alignment.translation_table import LexicalTable
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.open_vocabulary.table import OpenTable
     from fairseq_llrnn.output.class_source import ClassSource, Head
-    from fairseq_llrnn.prior.parts.lexical import LexicalPart
-    from fairseq_llrnn.prior.prior import Prior
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
 # what is known of a word: headings, and below each texts, or words and their probabilities, the largest first
@@ -58,11 +60,80 @@ Facts = Mapping[str, Sequence[str | tuple[str, float]]]
 KINDS: dict[str, type[Part]] = {}  # by the names under which they were registered
 
 
+Value = TypeVar("Value")
+
+
+class Session:
+    """Target and source strings that were met so far, and what parts keep beside them."""
+
+    def __init__(self, symbols: Sequence[str], source_symbols: Sequence[str]) -> None:
+        self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
+        self._memo: dict[str, Any] = {}
+
+    def __deepcopy__(self, memo: object) -> Session:
+        return self  # a copy of a model belongs to the same dictionaries
+
+    def memoize(self, name: str, make: Callable[[], Value]) -> Value:
+        """Return what `make` gave when this name was first used."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: Value = self._memo[name]
+        return value
+
+
+class Translations(Protocol):
+    """Translations of the words of a source: t(word | source word), and what they are made of."""
+
+    @property
+    def unit_table(self) -> LexicalTable: ...
+
+    @property
+    def word_table(self) -> LexicalTable: ...
+
+    @property
+    def forms(self) -> LemmaForms | None: ...
+
+
+class PriorView(Protocol):
+    """What a part may ask of its prior: dictionary, features, b₀, and the parts before it (prior/prior.py has all)."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+
+    @property
+    def source_symbols(self) -> tuple[str, ...]: ...
+
+    @property
+    def output(self) -> Signatures: ...
+
+    @property
+    def log_weights(self) -> np.ndarray: ...
+
+    @property
+    def allowed(self) -> np.ndarray: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+    @property
+    def expression(self) -> Expression | None: ...
+
+    @property
+    def translations(self) -> Translations | None: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    def index(self, symbol: str) -> int: ...
+
+    def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None: ...
+
+
 @dataclass(frozen=True)
 class BuildContext:
     """What a part may look at when it makes a background."""
 
-    prior: Prior
+    prior: PriorView
     has_source: bool  # whether sentences come with a source (translation)
 
     @property
@@ -92,7 +163,7 @@ class SavedPart:
     description: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]  # by the names that `Part.arrays` gave
     folder: Path  # of the part's own files, whether or not it is there
-    prior: Prior  # all that came before: words, features, b₀, the parts before this one
+    prior: PriorView  # all that came before: words, features, b₀, the parts before this one
     load_model: Callable[..., Any] | None = None  # who can build another trained model (parts/model.py)
 
     def array(self, name: str, dtype: type) -> np.ndarray:
@@ -194,12 +265,12 @@ class Part:
         """How many folds of whole sentences training is cross-fitted in; 0: it is not."""
         return 0
 
-    def impossible(self, prior: Prior, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
         """Of each sentence, without </s>, the first place that it forbids, −1 where there is none: (n,) int64."""
         return np.full(len(sentences), -1)
 
     @property
-    def translations(self) -> LexicalPart | None:
+    def translations(self) -> Translations | None:
         """Itself, where it has translations of the source's words."""
         return None
 
@@ -208,11 +279,11 @@ class Part:
         """Of which kinds the strings are that source tokens offer; () where they offer none."""
         return ()
 
-    def offers(self, prior: Prior, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
+    def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
         """What source tokens offer as strings of a translation; arguments as of prior/parts/evidence.py."""
         return None
 
-    def source_index(self, prior: Prior, word: str) -> int | None:
+    def source_index(self, prior: PriorView, word: str) -> int | None:
         """The number of a word that the source dictionary lacks, if a translation may need it; else it is <unk>.
 
         Of a part that `brings_strings`: `prior.session.source.open(word)` gives it one. Strings of the translation have
@@ -229,7 +300,7 @@ class Part:
         """How many of the source words it knows something of, by kinds; symbols: the source dictionary."""
         return {}
 
-    def open_words(self, prior: Prior) -> OpenTable | None:
+    def open_words(self, prior: PriorView) -> OpenTable | None:
         """The strings outside the dictionary that it gives probabilities, as met so far."""
         return None
 
@@ -243,11 +314,11 @@ class Part:
         """The sizes a reader wants to see."""
         return {}
 
-    def word(self, prior: Prior, index: int) -> Facts:
+    def word(self, prior: PriorView, index: int) -> Facts:
         """What `llrnn show PRIOR WORD` says of a word of the dictionary beside features and b₀."""
         return {}
 
-    def source_word(self, prior: Prior, word: str, index: int | None) -> Facts:
+    def source_word(self, prior: PriorView, word: str, index: int | None) -> Facts:
         """What `llrnn show --source` says of a source word.
 
         Args:
@@ -255,7 +326,7 @@ class Part:
         """
         return {}
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         """What `llrnn show` says of it, beside its sizes: a choice that was made, or a licence, in each line.
 
         Args:

@@ -19,7 +19,7 @@ all of them; ids live as long as the session.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fairseq_llrnn import __version__
 from fairseq_llrnn.errors import PriorError
-from fairseq_llrnn.features.dictionary import OpenWords, hash_symbols
+from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.arrays import check_log_weights, check_total, read_array, read_signatures
@@ -46,36 +45,14 @@ from fairseq_llrnn.prior.directory import (
 from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for those who look for a prior
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, combine, describe, described, required, with_atoms
 from fairseq_llrnn.prior.model_files import LoadModel
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, names_of, part_class
+from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, Session, Translations, names_of, part_class
+from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
-    from fairseq_llrnn.prior.building import Dictionary
-    from fairseq_llrnn.prior.parts.lexical import LexicalPart
     from fairseq_llrnn.prior.recipe import Recipe
-
-
-Value = TypeVar("Value")
-
-
-class Session:
-    """Target and source strings that were met so far, and what parts keep beside them."""
-
-    def __init__(self, symbols: Sequence[str], source_symbols: Sequence[str]) -> None:
-        self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
-        self._memo: dict[str, Any] = {}
-
-    def __deepcopy__(self, memo: object) -> Session:
-        return self  # a copy of a model belongs to the same dictionaries
-
-    def once(self, name: str, make: Callable[[], Value]) -> Value:
-        """What `make` gave when it was first asked for under this name."""
-        if name not in self._memo:
-            self._memo[name] = make()
-        value: Value = self._memo[name]
-        return value
 
 
 PartType = TypeVar("PartType", bound=Part)
@@ -96,23 +73,6 @@ class Prior:
     expression: Expression | None = None  # how those that stand by themselves are combined, where they are several
     folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
     recipe: Recipe | None = field(default=None, compare=False, repr=False)  # what it was built from, here
-
-    @classmethod
-    def build(cls, dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
-        """Build a prior from files or objects, as `llrnn prior` does.
-
-            words = LexiconOptions(conllu=["fr.conllu"])
-            Prior.build("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
-
-        Args:
-            dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
-
-        Raises:
-            OptionError, DataError: options that do not go together, files that are not what they should be.
-        """
-        from fairseq_llrnn.prior.building import build  # which builds objects of this class
-
-        return build(dictionary, recipe).prior
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -144,7 +104,7 @@ class Prior:
         return [part for name, part in self.by_name.items() if name not in inside]
 
     @property
-    def translations(self) -> LexicalPart | None:
+    def translations(self) -> Translations | None:
         """The translations of the source's words, where there are some."""
         return next((part.translations for part in self.parts if part.translations is not None), None)
 

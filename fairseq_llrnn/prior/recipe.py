@@ -1,4 +1,4 @@
-"""What a prior is built from, and how: the recipe of `llrnn prior` and of `Prior.build` (building.py).
+"""What a prior is built from, and how: the recipe of `llrnn prior` and of `build_prior` (building.py).
 
     Recipe(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import is_pipe, read_whole, reading
 from fairseq_llrnn.files.toml import LONGEST, read_toml
+from fairseq_llrnn.prior.background_terms import parse_or_path, with_files
 from fairseq_llrnn.prior.directory import RECIPE_FILE
 from fairseq_llrnn.prior.expression import with_atoms
-from fairseq_llrnn.prior.leaves import parse_or_path, with_files
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.settings import checked, plain_values, with_paths
 

@@ -13,6 +13,7 @@ from fairseq_llrnn.lexicon.languages import base
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -83,7 +84,7 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
     floor = ["--morpheme-floor", 1] * ("morphemes" in kinds)
     own = {"morpheme_floor": 1} if "morphemes" in kinds else {}
     words = LexiconOptions(**{kind: kind for kind in kinds}, **own, guess=guess)  # type: ignore[arg-type]
-    direct = Prior.build("dict.txt", Recipe(text="train.txt", top_words=2, words=words))
+    direct = build_prior("dict.txt", Recipe(text="train.txt", top_words=2, words=words))
     ways: list[list[object]] = [["--dict", "dict.txt", "--count-text", "train.txt", "--guess", guess]]
     if "morphemes" not in kinds:  # of which words share them depends on the words
         ways.append([])

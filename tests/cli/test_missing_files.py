@@ -14,7 +14,8 @@ from fairseq_llrnn.cli.main import FAIRSEQ, Parser, all_commands, load, main
 from fairseq_llrnn.errors import DataError, LLRNNError, with_option
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import Prior, Recipe, building
+from fairseq_llrnn.prior import Recipe, building
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.settings import check_files, checked, keys
 
@@ -111,7 +112,7 @@ def test_every_key_of_a_recipe(text: Path, name: str) -> None:
     section, _, key = name.rpartition(".")
     values = {section: {**NEEDED.get(section, {}), key: "nowhere"}} if section else {name: "nowhere"}
     with pytest.raises(LLRNNError, match=f"^{name} nowhere: (cannot be read|expected)|lt-proc is not installed"):
-        Prior.build(SYMBOLS, checked(Recipe, {"text": text, **values}, str))
+        build_prior(SYMBOLS, checked(Recipe, {"text": text, **values}, str))
 
 
 def backgrounds() -> Iterator[str]:
@@ -171,4 +172,4 @@ def test_what_may_be_no_path(text: Path) -> None:
 def test_rights(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *arguments: False)  # who is root may read all
     with pytest.raises(LLRNNError, match="text train.txt: cannot be read: Permission denied; check the path and its"):
-        Prior.build(SYMBOLS, Recipe(text=text))
+        build_prior(SYMBOLS, Recipe(text=text))

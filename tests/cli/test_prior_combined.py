@@ -7,7 +7,8 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 TEXT = "le chat dort\nla petite table\nle petit chat dort\nle chien dort\nla table\n"
 GRAMMAR = "0 1 le\n0 2 la\n1 1 petit\n1 3 chat\n1 3 chien\n2 2 petite\n2 3 table\n3 4 dort\n3\n4\n"
@@ -96,5 +97,5 @@ def test_python_builds_the_same_bytes(
 ) -> None:
     done = build(*arguments)
     assert done.code == 0, done.err
-    Prior.build("dict.txt", Recipe(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
+    build_prior("dict.txt", Recipe(top_words=3, **options)).save("in-python")  # type: ignore[arg-type]
     assert tree(Path("in-python")) == tree(corpus.out)

@@ -8,6 +8,7 @@ from small_corpus import Build, Corpus, Done, Llrnn
 from fairseq_llrnn.features.feature_table import TOP_FORM
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Prior, Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
 
@@ -71,7 +72,7 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
     assert (done.code, done.err) == (0, "")
     assert features(corpus, "kicking") == {"NOTTOP", "Stem:kick", "Ending:ing"}
     words = LexiconOptions(morphemes="morfessor", morpheme_floor=3)
-    again = Prior.build(corpus.dictionary, Recipe(top_words=3, words=words))
+    again = build_prior(corpus.dictionary, Recipe(top_words=3, words=words))
     assert again.fingerprint == Prior.load(corpus.out).fingerprint
     assert Prior.load(corpus.out).settings["sources"] == []
 

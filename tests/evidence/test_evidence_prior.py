@@ -20,11 +20,10 @@ from fairseq_llrnn.evidence.table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.evidence import add_evidence, discount
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence, discount, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

@@ -24,6 +24,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.plugin.data.invented_evidence import in_pieces
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
@@ -48,7 +49,7 @@ def prior_of(convention: str, tmp_path: Path, **options: object) -> Prior:
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     chosen = EvidenceOptions(("numbers", "names", "copies"), MAPPING)
     given = Recipe(pieces=convention, shapes=True, top_words="all", translations=translations, evidence=chosen)
-    return Prior.build(symbols, replace(given, **options))  # type: ignore[arg-type]
+    return build_prior(symbols, replace(given, **options))  # type: ignore[arg-type]
 
 
 @cache

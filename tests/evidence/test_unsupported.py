@@ -11,6 +11,7 @@ from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.testing import check_context_classes
@@ -33,7 +34,7 @@ def build(folder: Path, background: str, unsupported: Weights, translations: boo
         translations=TranslationOptions(text, weight=0.3, learned=learned, aligner="ibm1") if translations else None,
         workers=1,
     )  # fmt: skip
-    return Prior.build(FRENCH, options)
+    return build_prior(FRENCH, options)
 
 
 def bound(prior: Prior, line: str = "the cat 12 sleeps") -> ContextClasses:

@@ -14,11 +14,11 @@ import torch
 from example_modules import EXAMPLES, load, run_example
 from torch import Tensor
 
-from fairseq_llrnn import Prior
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 from toy_french import make_corpus, write_corpus
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -44,7 +44,7 @@ def made(modules: dict[str, ModuleType], place: Path, grammar: str, spread: floa
         top_words=7,
         background=f"automaton:{place / 'some.grammar'}",
     )
-    prior = Prior.build(SYMBOLS, options)
+    prior = build_prior(SYMBOLS, options)
     torch.manual_seed(2)
     gpt2 = modules["llrnn_gpt2"]
     model = gpt2.LogLinearGPT2(gpt2.LogLinearGPT2Config.of(prior, n_embd=WIDTH, n_layer=1, n_head=HEADS), prior)

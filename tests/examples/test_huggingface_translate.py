@@ -12,10 +12,10 @@ import pytest
 import torch
 from example_modules import EXAMPLES, load
 
-from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.features.dictionary import SHIFT, SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 from toy_french.bilingual import make_bitext, write_bitext
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -46,9 +46,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=sides[1], top_words=50, suffixes=5, translations=TranslationOptions(bitext, weight=0.5, aligner="ibm1"),
         evidence=evidence, source_dictionary=english,
     )  # fmt: skip
-    Prior.build(french, options).save(folder / "prior")
+    build_prior(french, options).save(folder / "prior")
     (folder / "some.grammar").write_text('S -> "le" "livre" V "."\nV -> "est" "petit" | "est"\n', encoding="utf-8")
-    Prior.build(french, Recipe(top_words="all", background=f"automaton:{folder / 'some.grammar'}")).save(
+    build_prior(french, Recipe(top_words="all", background=f"automaton:{folder / 'some.grammar'}")).save(
         folder / "grammar"
     )
     (folder / "some.en").write_text("the cat is small .\nthe house is big .\nzebras sleep .\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from fairseq_llrnn.features.feature_table import (
     sharing,
     words_with_identity,
 )
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 COUNTS = np.array([99, 5, 7, 0, 4])
@@ -37,18 +37,18 @@ def test_counts_are_needed() -> None:
     with pytest.raises(OptionError, match=message):
         words_with_identity(np.array([9, 0, 0, 0, 0]), ORDINARY, AUTO, 5, "input_top_words")
     with pytest.raises(OptionError, match=r"say --top-words M or --top-words all \(in a Recipe: text, or top_words\)"):
-        Prior.build(SYMBOLS)
+        build_prior(SYMBOLS)
 
 
 def test_in_python() -> None:
     """The default of `Recipe`, whatever the number of words."""
     counts = np.array([0, 0, 3, 0, IDENTITY_FLOOR, IDENTITY_FLOOR - 1, 9])
-    prior = Prior.build(SYMBOLS, Recipe(counts=counts))
+    prior = build_prior(SYMBOLS, Recipe(counts=counts))
     assert [n for n in prior.output.features.names if n.startswith("TOPFORM")] == ["TOPFORM:chat", "TOPFORM:le"]
-    low = Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=1))
+    low = build_prior(SYMBOLS, Recipe(counts=counts, identity_floor=1))
     assert "TOPFORM:la" in low.output.features.names
     with pytest.raises(OptionError, match="identity_floor: expected a number of at least 1, found 0"):
-        Prior.build(SYMBOLS, Recipe(counts=counts, identity_floor=0))
+        build_prior(SYMBOLS, Recipe(counts=counts, identity_floor=0))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.booleans()), min_size=1, max_size=12))

@@ -14,7 +14,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.spelling import suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText, expected_features, piece_features
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 SP, BPE = CONVENTIONS["sentencepiece"], CONVENTIONS["bpe"]

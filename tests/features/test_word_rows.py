@@ -15,7 +15,7 @@ from fairseq_llrnn.features.feature_table import (
 )
 from fairseq_llrnn.features.spelling import shape_features, suffix_features
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 ROWS = st.dictionaries(st.sampled_from(["A:1", "A:2", "B:1"]), st.sampled_from([1.0, 0.5, 0.0]))

@@ -7,9 +7,10 @@ import torch
 from same_gradients import assert_leaves_autocast
 from torch import Tensor, nn
 
-from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn import LogLinearHead
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 WIDTH, WORDS = 8, tuple(f"w{i}" for i in range(30))
 
@@ -19,7 +20,7 @@ def head(tmp_path) -> LogLinearHead:  # type: ignore[no-untyped-def]
     (tmp_path / "train.txt").write_text("\n".join(" ".join(WORDS[i : i + 5]) for i in range(30)), encoding="utf-8")
     options = Recipe(text=tmp_path / "train.txt", suffixes=3, top_words=10, background="unigram")
     torch.manual_seed(1)
-    return LogLinearHead(Prior.build([*SPECIALS, *WORDS], options), WIDTH)
+    return LogLinearHead(build_prior([*SPECIALS, *WORDS], options), WIDTH)
 
 
 def batch(head: LogLinearHead) -> tuple[Tensor, Tensor]:

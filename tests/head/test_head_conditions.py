@@ -9,11 +9,11 @@ import torch
 from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
-from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Condition, LogLinearHead
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 SOURCE, PREVIOUS = torch.tensor([[4, 5], [6, 7]]), torch.tensor([[2, 4], [2, 5]])
 
@@ -104,7 +104,7 @@ def test_where_two_grammars_leave_nothing_no_word_has_a_probability(tmp_path: Pa
         (tmp_path / name).write_text("".join(lines) + "0 9 z\n9\n", encoding="utf-8")
     (tmp_path / "text").write_text("b y\nz\n", encoding="utf-8")
     background = f"automaton:{tmp_path / 'one'} times automaton:{tmp_path / 'other'}"
-    prior = Prior.build(words, Recipe(text=tmp_path / "text", top_words=5, background=background))
+    prior = build_prior(words, Recipe(text=tmp_path / "text", top_words=5, background=background))
     head = LogLinearHead(prior, 3).double().eval()
     hidden = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     state = head.advance(head.start(2), head.encode(["a", "b"])[:, 0])
@@ -128,7 +128,7 @@ def test_a_search_takes_no_branch_that_a_forbidden_word_ends(source: str, tmp_pa
     recipe = Recipe(
         text=tmp_path / "text", top_words=4, background=background, evidence=evidence, source_dictionary=words
     )
-    head = LogLinearHead(Prior.build(words, recipe), 3, source_size=2).double().eval()
+    head = LogLinearHead(build_prior(words, recipe), 3, source_size=2).double().eval()
     tokens = head.encode_source([source])
     states, written, longest = torch.zeros(1, tokens.size(1), 2, dtype=torch.float64), [], 6
     with torch.no_grad():

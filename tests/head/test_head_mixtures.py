@@ -11,13 +11,13 @@ from dynamic_prior import AfterLastWord
 from small_priors import make_prior
 from torch import Tensor
 
-from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 
 H = 4
 TARGETS = torch.tensor([[4, 8, 4, 2], [5, 6, 10, 2], [9, 3, 7, 2]])
@@ -90,7 +90,7 @@ def test_words_that_one_part_forbids_are_summed_in_samples_too(expression: str, 
     (tmp_path / "text").write_text("a b c\nd e f\na a b\n", encoding="utf-8")
     (tmp_path / "some.tsv").write_text("a\t1\nb\t1\n</s>\t1\n<unk>\t0.1\n", encoding="utf-8")
     background = expression.format(tmp_path / "some.tsv")
-    prior = Prior.build(WORDS, Recipe(text=tmp_path / "text", top_words=6, background=background))
+    prior = build_prior(WORDS, Recipe(text=tmp_path / "text", top_words=6, background=background))
     head = LogLinearHead(prior, H).double()
     mass = head.static_log_mass()
     assert mass.isneginf().tolist() == [word in ("<s>", "<pad>") for word in WORDS]
@@ -114,7 +114,7 @@ def test_gradients_are_the_same_after_a_look_without_any(
         text=tmp_path / "text", top_words=6, background=background if lexical is None else "unigram",
         translations=lexical, evidence=evidence, source_dictionary=None if evidence is None else WORDS,
     )  # fmt: skip
-    prior = Prior.build(WORDS, recipe)
+    prior = build_prior(WORDS, recipe)
     head = LogLinearHead(prior, H, source_size=2 if prior.source_symbols else None).double()
     learned = list(head.background.parameters())
     assert learned

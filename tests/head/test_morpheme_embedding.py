@@ -2,11 +2,12 @@
 
 import torch
 
-from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn import LogLinearHead
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import FeatureInput
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 CUT = {"unhappy": ["un", "happy"], "unhappiness": ["un", "happi", "ness"], "happy": ["happy"], "lala": ["la", "la"]}
 SYMBOLS = (*SPECIALS, *CUT, "alone", "12")
@@ -26,7 +27,7 @@ def test_the_sum_over_a_words_morphemes() -> None:
         background="uniform", top_words=1, counts=torch.arange(len(SYMBOLS)).numpy(),
         words=LexiconOptions(morphemes=CUT, morpheme_floor=1), input_top_words="all", input_features=places,
     )  # fmt: skip
-    prior = Prior.build(SYMBOLS, options)
+    prior = build_prior(SYMBOLS, options)
     head = LogLinearHead(prior, 3, embedding=FeatureInput(5)).double()
     names = prior.input.features.index
     weight = head.embedding.weight  # type: ignore[union-attr]

@@ -24,6 +24,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import FeatureInput
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 
 WORDS = [first + second for first in "bcdfghklmn" for second in ("ar", "ir", "es", "on", "ant")]
 SYMBOLS = [*SPECIALS, *WORDS, "12"]
@@ -81,7 +82,7 @@ def priors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Prior]:
             options["translations"] = TranslationOptions(bitext, learned=True, aligner="ibm1")
         if kind == "evidence":
             options |= {"evidence": EvidenceOptions(("numbers",)), "source_dictionary": SYMBOLS}
-        return Prior.build(SYMBOLS, Recipe(text=text, suffixes=2, top_words=10, **options))
+        return build_prior(SYMBOLS, Recipe(text=text, suffixes=2, top_words=10, **options))
 
     return cache(build)
 

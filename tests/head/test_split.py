@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 H, B, T = 6, 5, 4
 LINES = ["le chat", "la maison le chien", "la vache", "le chat la maison", "12", "la fenêtre le chat", "le chien"]
@@ -28,7 +29,7 @@ BACKGROUNDS = {
 @pytest.fixture(params=BACKGROUNDS)
 def head(request: pytest.FixtureRequest, tmp_path: Path) -> LogLinearHead:
     (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    prior = Prior.build(SYMBOLS, Recipe(text=str(tmp_path / "text"), top_words=3, **BACKGROUNDS[request.param]))
+    prior = build_prior(SYMBOLS, Recipe(text=str(tmp_path / "text"), top_words=3, **BACKGROUNDS[request.param]))
     return randomised(prior)
 
 
@@ -105,7 +106,7 @@ def test_scoring_with_trigrams_makes_no_tensor_of_all_positions_and_classes(tmp_
     lines = [" ".join(f"w{i}" for i in row) for row in drawn.view(-1, 15).tolist()]
     (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
     symbols = [*SYMBOLS[:4], *(f"w{i}" for i in range(1500))]
-    prior = Prior.build(symbols, Recipe(text=str(tmp_path / "text"), background="ngram:3", top_words=1500))
+    prior = build_prior(symbols, Recipe(text=str(tmp_path / "text"), background="ngram:3", top_words=1500))
     head = randomised(prior, 8)
     targets = head.encode(lines)
     previous, hidden = head.previous(targets), hidden_states(*targets.shape, 8)

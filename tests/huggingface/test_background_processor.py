@@ -17,6 +17,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -39,7 +40,7 @@ def prior_with(place: Path, background: str, **options: Any) -> Prior:
     (place / "text").write_text("\n".join(LANGUAGE * 3), encoding="utf-8")
     named = background.format(place=place)
     own = {"text": place / "text", "background": named}
-    return Prior.build(SYMBOLS, Recipe(top_words=3, **own, **options))
+    return build_prior(SYMBOLS, Recipe(top_words=3, **own, **options))
 
 
 def causal() -> Any:

@@ -19,6 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -44,7 +45,7 @@ def write(place: Path) -> None:
 def build(place: Path, background: str, translations: bool = False, evidence: EvidenceOptions | None = None) -> Prior:
     write(place)
     bitext = ParallelText.read(place / "train.en", place / "train.fr", SOURCE, SYMBOLS)
-    return Prior.build(
+    return build_prior(
         SYMBOLS,
         Recipe(
             text=place / "train.fr", top_words=7, suffixes=2, background=background.format(place=place),

@@ -23,9 +23,8 @@ from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers, StringDistri
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
-from fairseq_llrnn.prior.open_vocabulary import add_open_vocabulary
-from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
+from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, add_open_vocabulary
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

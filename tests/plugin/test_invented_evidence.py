@@ -15,8 +15,8 @@ from fairseq_llrnn.evidence.slots import kept_offers, merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.plugin.data.invented_evidence import LEAST_PROBABILITY, POOL, certain_translations, invented_words
-from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.parts.evidence import add_evidence, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
@@ -128,7 +128,7 @@ def piece_prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
         pieces=request.param, top_words="all", text=path, evidence=EvidenceOptions(RULES.kinds),
         translations=TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1"),
     )  # fmt: skip
-    return Prior.build(symbols, options)
+    return build_prior(symbols, options)
 
 
 def test_over_pieces_an_invented_word_is_several_of_them_and_one_slot(piece_prior: Prior) -> None:

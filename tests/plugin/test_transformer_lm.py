@@ -27,7 +27,7 @@ from tiny_world import (
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 from fairseq_llrnn.registry import lost
 
@@ -67,7 +67,7 @@ def test_steps_of_a_search_equal_the_whole_sequence(
         text=world.place / "train.txt", words=LexiconOptions(lexicon=world.place / "lexicon.tsv"), top_words=9,
         **{"background": background.replace("GRAMMAR", str(tmp_path / "grammar.txt")), **BACKGROUNDS[background]},
     )  # fmt: skip
-    prior = Prior.build(build(arguments(world)).task.dictionary.symbols, recipe)
+    prior = build_prior(build(arguments(world)).task.dictionary.symbols, recipe)
     setting = randomised(arguments(world, *options), prior, scale=0.3, double=True)
     for first in (1, 2):
         assert_prefixes_agree(setting, LINES, first=first, rtol=1e-6, atol=1e-9)

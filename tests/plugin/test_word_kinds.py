@@ -9,8 +9,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.plugin.criterion import word_kinds
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 SYMBOLS = [*SPECIALS, "chat", "dort", "la", "le"]
@@ -17,7 +17,7 @@ FLOOR = "on_zero=floor): expected a background below it that gives every word so
 def message(folder: Path, background: str, **more: object) -> str:
     (folder / "t.txt").write_text("le chat dort\n", encoding="utf-8")
     with pytest.raises(LLRNNError) as caught:
-        Prior.build(SYMBOLS, Recipe(text=str(folder / "t.txt"), background=background, workers=1, **more))  # type: ignore[arg-type]
+        build_prior(SYMBOLS, Recipe(text=str(folder / "t.txt"), background=background, workers=1, **more))  # type: ignore[arg-type]
     return str(caught.value)
 
 
@@ -72,5 +72,5 @@ def test_a_floor_of_nothing(tmp_path: Path, background: str, more: dict[str, str
     assert FLOOR + "found one that gives " + word in found and found.endswith("or say --set over=unigram")
     over = {"over": "unigram"} if "unigram" not in background else {}
     if over:
-        prior = Prior.build(SYMBOLS, Recipe(text=str(tmp_path / "t.txt"), background=background, workers=1, **over))
+        prior = build_prior(SYMBOLS, Recipe(text=str(tmp_path / "t.txt"), background=background, workers=1, **over))
         assert prior.allowed.sum() == len(SYMBOLS) - 2

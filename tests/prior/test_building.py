@@ -1,4 +1,4 @@
-"""Prior.build from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
+"""build_prior from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.named_backgrounds import _REGISTERED, named_backgrounds
 from fairseq_llrnn.prior.part import BuildContext
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
@@ -41,28 +42,28 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
-    prior = Prior.build(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
+    prior = build_prior(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=WORDS), top_words=2))
     assert prior.symbols == SYMBOLS
     assert prior.output.features.row(int(prior.output.class_of[6])) == {"NOTTOP": 1, "POS:NOUN": 1, "Gender:Fem": 1}
     assert np.exp(prior.log_weights[4]) == pytest.approx(9 / 29)
     lexicon = Lexicon()
     for word, features in WORDS.items():
         lexicon.add(word, features)
-    again = Prior.build(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=lexicon), top_words=2))
+    again = build_prior(SYMBOLS, Recipe(counts=COUNTS, words=LexiconOptions(lexicon=lexicon), top_words=2))
     assert again.fingerprint == prior.fingerprint
 
 
 def test_from_files_alone(files: Path) -> None:
-    prior = Prior.build(files / "dict.fr.txt", Recipe(top_words=2))
+    prior = build_prior(files / "dict.fr.txt", Recipe(top_words=2))
     assert prior.symbols == SYMBOLS and prior.settings["background"] == "unigram" and prior.parts == ()
     ngrams = Recipe(text=files / "train.fr", top_words=2, background="ngram:2")
-    prior = Prior.build(files / "dict.fr.txt", ngrams)
+    prior = build_prior(files / "dict.fr.txt", ngrams)
     assert prior.names == ["automaton"] and prior.expression is None
     assert [source.split()[:2] for source in prior.settings["sources"]] == [["--count-text", "train.fr"]]
 
 
 def test_a_softmax() -> None:
-    prior = Prior.build(SYMBOLS, Recipe.softmax())
+    prior = build_prior(SYMBOLS, Recipe.softmax())
     assert prior.output.num_classes == len(SYMBOLS)
     assert np.exp(prior.log_weights[[2, 4]]) == pytest.approx(1 / 7)
 
@@ -81,7 +82,7 @@ def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None
         evidence=EvidenceOptions(("numbers",), {"cat": ["chat"]}, unsupported={"numbers": 0.0}),
         open_vocabulary=OpenOptions(types=1),
     )
-    prior = Prior.build(files / "dict.fr.txt", options)
+    prior = build_prior(files / "dict.fr.txt", options)
     assert prior.names == ["automaton", "cache", "lexical", "static", "open_vocabulary", "evidence"]
     assert str(prior.expression) == (
         "(0.75 (0.5 ngram(2, folds=0) plus 0.5 cache:3 with weights learned) plus 0.25 translations) times unsupported"
@@ -123,7 +124,7 @@ def test_options_that_do_not_go_together(
 ) -> None:
     monkeypatch.chdir(files)
     with pytest.raises(OptionError, match=error):
-        Prior.build(SYMBOLS, options)
+        build_prior(SYMBOLS, options)
 
 
 # ---- combinations that were refused ---------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
 def made(files: Path, background: str, **more: object) -> Prior:
     (files / "grammar.txt").write_text(GRAMMAR, encoding="utf-8")
     options = {"text": files / "train.fr", "top_words": 3, **more}
-    return Prior.build(files / "dict.fr.txt", Recipe(background=background, **options))  # type: ignore[arg-type]
+    return build_prior(files / "dict.fr.txt", Recipe(background=background, **options))  # type: ignore[arg-type]
 
 
 def test_a_grammar_times_n_grams(files: Path) -> None:
@@ -273,7 +274,7 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
 def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
     recipe = Recipe(translations=TranslationOptions(files))
     with pytest.raises(OptionError, match="translations.data .*: a folder of fairseq is read by `llrnn prior`"):
-        Prior.build([*SPECIALS, "le"], recipe)
+        build_prior([*SPECIALS, "le"], recipe)
 
 
 OPEN, NUMBERS = OpenOptions(types=1), EvidenceOptions(("numbers",))

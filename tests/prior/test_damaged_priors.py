@@ -16,6 +16,7 @@ from fairseq_llrnn.cli.show.command import PriorView
 from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -129,7 +130,7 @@ def test_every_kind_of_prior_says_so_as_it_is_read(priors: dict[str, Path], chan
 def test_a_prior_is_not_built_for_what_is_no_dictionary(change: str) -> None:
     damaged, said = WRONG_WORDS[change]
     with pytest.raises(DataError, match=f"^the dictionary: {said}.*; run fairseq-preprocess again"):
-        Prior.build(damaged(list(SYMBOLS)))
+        build_prior(damaged(list(SYMBOLS)))
 
 
 SIZE = len(SYMBOLS)

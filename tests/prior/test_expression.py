@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.prior.background_terms import read_background
 from fairseq_llrnn.prior.expression import (
     Atom,
     AtTemperature,
@@ -22,7 +23,6 @@ from fairseq_llrnn.prior.expression import (
     with_atoms,
 )
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import read_background
 
 A, B, C = Atom("ngram:3"), Atom("automaton:g.grammar"), Atom("cache:500")
 
@@ -166,7 +166,7 @@ MANY = [
 @pytest.mark.parametrize("text", MANY)
 def test_long_expressions_are_no_names_of_files(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert describe(described(describe(parse(text)), [""])) == describe(parse(text))
-    monkeypatch.setattr("fairseq_llrnn.prior.leaves.file_of", lambda *_: None)  # whether the grammars are there
+    monkeypatch.setattr("fairseq_llrnn.prior.background_terms.file_of", lambda *_: None)  # whether they are there
     assert read_background(text) == parse(text)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.testing import check_background
 
@@ -26,7 +26,7 @@ def build(folder: Path, expression: str) -> BoundBackground:
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "text.txt").write_text("le chat dort\nla mer dort\n", encoding="utf-8")
     recipe = Recipe(text=str(folder / "text.txt"), top_words="all", background=expression, workers=1)
-    return Prior.build(SYMBOLS, recipe).background().bind()
+    return build_prior(SYMBOLS, recipe).background().bind()
 
 
 def weights(background: BoundBackground, history: str) -> Tensor:

@@ -8,6 +8,7 @@ import pytest
 
 from fairseq_llrnn.files import text_blocks
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 
 WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
@@ -27,7 +28,7 @@ def test_any_number_of_processes_builds_the_same_prior(tmp_path: Path, monkeypat
             text=tmp_path / name, shapes=True, suffixes=3, top_words=10, background="ngram:2",
             open_vocabulary=OpenOptions(types=3), workers=workers,
         )  # fmt: skip
-        return Prior.build(tmp_path / "dict.txt", options)
+        return build_prior(tmp_path / "dict.txt", options)
 
     built = [build("train", 1), build("train", 2), build("train.gz", 2)]
     assert len({prior.fingerprint for prior in built}) == 1
@@ -44,7 +45,7 @@ def test_pruned_n_grams_are_those_that_come_more_often(tmp_path: Path) -> None:
     def pairs(*pruned: int) -> set[str]:
         text = tmp_path / "train"
         options = Recipe(text=text, top_words=1, background=f"ngram(2, folds=0, prune={list(pruned)})")
-        prior = Prior.build(tmp_path / "dict.txt", options)
+        prior = build_prior(tmp_path / "dict.txt", options)
         part = prior.find(AutomatonPart)
         assert part is not None
         return {prior.symbols[token] for token in part.automaton.tokens[part.automaton.arc_states == 1]}

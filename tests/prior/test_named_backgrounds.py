@@ -11,10 +11,10 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.backgrounds.algebra import Tempered
 from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.leaves import kind_of, read_background
+from fairseq_llrnn.prior.background_terms import kind_of, read_background
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.named_backgrounds import Inputs, named_background, register_background
-from fairseq_llrnn.prior.part import BuildContext, Part, register_part
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, register_part
 from fairseq_llrnn.prior.recipe import Recipe
 
 
@@ -30,15 +30,15 @@ class FlattenedPart(Part):
 
 
 @register_background("flat", FlattenedPart, example="flat:2")
-def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, dict[str, int]]:
+def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, dict[str, int]]:
     return FlattenedPart(float(source)), {"words": len(prior.symbols)}
 
 
 def test_an_expression_names_it() -> None:
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "le", "la"]
-    prior = Prior.build(symbols, Recipe(top_words=0, background="flat:2"))
+    prior = build_prior(symbols, Recipe(top_words=0, background="flat:2"))
     assert prior.find(FlattenedPart) == FlattenedPart(2.0)
-    mixed = Prior.build(symbols, Recipe(top_words=0, background="flat:2 times unigram"))
+    mixed = build_prior(symbols, Recipe(top_words=0, background="flat:2 times unigram"))
     assert mixed.expression is not None and str(mixed.expression) == "flat:2 times unigram"
     assert kind_of("flat:2") == ("flat", "2")
 
@@ -50,8 +50,8 @@ def test_nothing_behind_the_colon_is_answered_with_its_example() -> None:
 
 def test_a_name_that_nobody_registered_is_a_file() -> None:
     assert named_background("nobody") is None
-    assert kind_of("nobody:x") == ("static", "nobody:x")
-    assert kind_of("language:fr") == ("static", "language:fr")
+    assert kind_of("nobody:x") == ("", "nobody:x")
+    assert kind_of("language:fr") == ("language", "fr")
 
 
 def test_parts_of_systems_are_found_by_their_files(tmp_path: Path) -> None:

@@ -16,11 +16,10 @@ from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
-from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
-from fairseq_llrnn.prior.plain import plain_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.registry import load_all
 

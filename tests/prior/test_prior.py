@@ -11,10 +11,10 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.array_file import write_arrays
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
+from fairseq_llrnn.prior.parts.static import check_static
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.static import check_static
 
 
 def test_signatures_and_background() -> None:

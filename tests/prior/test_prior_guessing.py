@@ -17,7 +17,7 @@ from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, Table, as_features
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 
@@ -46,7 +46,7 @@ def guessed(prior: Prior) -> set[str]:
 
 
 def test_unseen_words_and_those_seen_once_are_guessed() -> None:
-    prior = Prior.build(SYMBOLS, OPTIONS)
+    prior = build_prior(SYMBOLS, OPTIONS)
     once = {word for word, count in zip(SYMBOLS, COUNTS, strict=True) if count == 1 and word not in SPECIALS}
     assert guessed(prior) == once | set(UNSEEN)
     assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0} and morphology(prior, "futott") == {"POS:VERB": 1.0}
@@ -59,8 +59,8 @@ def test_unseen_words_and_those_seen_once_are_guessed() -> None:
 def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -> None:
     strange = {**LEXICON, NOUNS[0]: ["POS:ADV"]}
     options = of_words(lexicon=strange)
-    assert morphology(Prior.build(SYMBOLS, options), NOUNS[0]) == {"POS:NOUN": 1.0}
-    assert morphology(Prior.build(SYMBOLS, of_words(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
+    assert morphology(build_prior(SYMBOLS, options), NOUNS[0]) == {"POS:NOUN": 1.0}
+    assert morphology(build_prior(SYMBOLS, of_words(options, guess="off")), NOUNS[0]) == {"POS:ADV": 1.0}
 
 
 def test_a_guess_of_nothing_takes_the_place_of_an_analysis_too() -> None:
@@ -83,27 +83,27 @@ def test_values_do_not_change_the_lexicon_that_they_join(tmp_path: Path) -> None
 
 def test_words_of_the_lexicon_keep_their_analyses_if_training_lacks_them() -> None:
     more = {**LEXICON, "gyerek": ["POS:PROPN"]}
-    prior = Prior.build(SYMBOLS, of_words(lexicon=more))
+    prior = build_prior(SYMBOLS, of_words(lexicon=more))
     assert morphology(prior, "gyerek") == {"POS:PROPN": 1.0}
     # a third of the unseen words is known, and so is a third of those seen once
     assert len(guessed(prior)) == 2 + 12 - 4
     reordered = [*SPECIALS, *reversed(SYMBOLS[len(SPECIALS) :])]
     counts = np.array([COUNTS[SYMBOLS.index(word)] for word in reordered])
-    assert guessed(Prior.build(reordered, of_words(replace(OPTIONS, counts=counts), lexicon=more))) == guessed(prior)
+    assert guessed(build_prior(reordered, of_words(replace(OPTIONS, counts=counts), lexicon=more))) == guessed(prior)
 
 
 def test_when_guesses_are_made() -> None:
     everything = {**LEXICON, **dict.fromkeys(UNSEEN, ["POS:X"])}
-    assert guessed(Prior.build(SYMBOLS, of_words(lexicon=everything))) == set()
-    assert guessed(Prior.build(SYMBOLS, of_words(guess="off"))) == set()
-    assert guessed(Prior.build(SYMBOLS, of_words(lexicon={}, guess="on"))) == set()
+    assert guessed(build_prior(SYMBOLS, of_words(lexicon=everything))) == set()
+    assert guessed(build_prior(SYMBOLS, of_words(guess="off"))) == set()
+    assert guessed(build_prior(SYMBOLS, of_words(lexicon={}, guess="on"))) == set()
     all_seen = COUNTS + 2
-    assert guessed(Prior.build(SYMBOLS, replace(OPTIONS, counts=all_seen))) == set()
-    assert guessed(Prior.build(SYMBOLS, of_words(replace(OPTIONS, counts=all_seen), guess="on"))) == set(UNSEEN)
+    assert guessed(build_prior(SYMBOLS, replace(OPTIONS, counts=all_seen))) == set()
+    assert guessed(build_prior(SYMBOLS, of_words(replace(OPTIONS, counts=all_seen), guess="on"))) == set(UNSEEN)
     worse = dict.fromkeys(UNSEEN, ["POS:X"])
-    assert guessed(Prior.build(SYMBOLS, of_words(lexicon=worse))) == set()
+    assert guessed(build_prior(SYMBOLS, of_words(lexicon=worse))) == set()
     with pytest.raises(OptionError, match="words.guess: expected auto, on or off, found 'maybe'"):
-        Prior.build(SYMBOLS, of_words(guess="maybe"))
+        build_prior(SYMBOLS, of_words(guess="maybe"))
 
 
 def table_of(known: Mapping[str, Iterable[str]], source: str = "python") -> Table:
@@ -186,7 +186,7 @@ def test_guesses_of_a_table_are_taken_as_they_are() -> None:
 
 def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
     (tmp_path / "values.tsv").write_text("gyerek\tAge:Years\t7.0\n", encoding="utf-8")
-    prior = Prior.build(SYMBOLS, of_words(values=tmp_path / "values.tsv"))
+    prior = build_prior(SYMBOLS, of_words(values=tmp_path / "values.tsv"))
     assert morphology(prior, "gyerek") == {"POS:NOUN": 1.0}
     part = prior.find(GuessesPart)
     row = prior.output.features.row(int(prior.output.class_of[prior.index("gyerek")]))
@@ -200,7 +200,7 @@ def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> 
     pieces = list(dict.fromkeys(text.read_text(encoding="utf-8").split()))
     options = Recipe(text=text, words=LexiconOptions(lexicon=LEXICON), top_words=0, pieces="sentencepiece")
     for mode, expected in (("auto", {}), ("on", {"POS:NOUN": 1.0})):
-        prior = Prior.build([*SPECIALS, *pieces], of_words(options, guess=mode))
+        prior = build_prior([*SPECIALS, *pieces], of_words(options, guess=mode))
         assert morphology(prior, "erek") == expected and prior.find(GuessesPart) is None
 
 
@@ -210,7 +210,7 @@ def test_open_classes_are_of_what_words_probably_are() -> None:
     rare = [word for word in lexicon if word.endswith("al")]
     symbols, counts = (*SYMBOLS, *rare), np.array([*COUNTS, *[1] * len(rare)])
     options = of_words(replace(OPTIONS, counts=counts, open_vocabulary=OpenOptions(types=2)), lexicon=lexicon)
-    prior = Prior.build(symbols, options)
+    prior = build_prior(symbols, options)
     assert {morphology(prior, word).get("POS:NOUN") for word in rare} - {0.0, 1.0, None}
     part = prior.find(OpenVocabularyPart)
     assert part is not None and {"NOUN", "VERB"} <= set(part.vocabulary.names) <= {"NOUN", "VERB", "number", "other"}
@@ -231,7 +231,7 @@ def test_nothing_is_guessed_of_a_symbol_of_fairseq_in_a_text(tmp_path: Path, pie
 
 
 def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
-    prior = Prior.build(SYMBOLS, OPTIONS)
+    prior = build_prior(SYMBOLS, OPTIONS)
     prior.save(tmp_path / "prior")
     again = Prior.load(tmp_path / "prior")
     assert guessed(again) == guessed(prior) and again.fingerprint == prior.fingerprint

@@ -9,6 +9,7 @@ import torch
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, OpenOptions, Recipe
 
 LABELS = ("sports", "politics", "arts", "madeupword0000")
@@ -19,7 +20,7 @@ COUNTS = np.array([0, 0, 0, 0, 5, 3, 2, 0])
 @pytest.mark.parametrize("options", [{}, {"background": "uniform"}, {"suffixes": 1, "top_words": 1}])
 def test_only_labels_have_mass(options: dict[str, object], tmp_path: Path) -> None:
     given = {"top_words": "all", "counts": COUNTS, **options}
-    prior = Prior.build(SYMBOLS, Recipe(labels=True, **given))  # type: ignore[arg-type]
+    prior = build_prior(SYMBOLS, Recipe(labels=True, **given))  # type: ignore[arg-type]
     expected = np.zeros(8)
     expected[4:7] = [1 / 3] * 3 if "background" in options else [0.5, 0.3, 0.2]
     np.testing.assert_allclose(np.exp(prior.log_weights), expected)
@@ -46,4 +47,4 @@ def test_only_labels_have_mass(options: dict[str, object], tmp_path: Path) -> No
 )
 def test_what_is_of_texts_is_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(OptionError, match=words):
-        Prior.build(SYMBOLS, Recipe(labels=True, counts=COUNTS, **options))  # type: ignore[arg-type]
+        build_prior(SYMBOLS, Recipe(labels=True, counts=COUNTS, **options))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
-from fairseq_llrnn.prior.building import Built, build
+from fairseq_llrnn.prior.building import BuildResult, build, build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -29,7 +29,7 @@ WORDLIST = WordList(SYMBOLS, COUNTS)
 ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungarian", lemma_floor=3))
 
 
-def packages(built: Built) -> Gathered:
+def packages(built: BuildResult) -> Gathered:
     """Those that were asked."""
     assert built.table.packages is not None
     return built.table.packages
@@ -151,7 +151,7 @@ def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
 def test_the_language_s_unigram() -> None:
     """Words share what the counted unigram leaves them; what is no word keeps its weight."""
     options = Recipe(counts=COUNTS, top_words=0, background="language:hun")
-    b = np.exp(Prior.build(SYMBOLS, options).log_weights)
+    b = np.exp(build_prior(SYMBOLS, options).log_weights)
     unigram = unigram_weights(COUNTS, WORDLIST.predictable)
     index = {word: i for i, word in enumerate(SYMBOLS)}
     for word in ("</s>", "<unk>", ","):
@@ -167,8 +167,8 @@ def test_the_language_s_unigram() -> None:
 def test_the_language_s_unigram_in_a_mixture() -> None:
     words, mixed = LexiconOptions(language="hu"), "0.25 unigram plus 0.75 language"
     options = Recipe(counts=COUNTS, top_words=0, words=words, background=mixed)
-    mixed = Prior.build(SYMBOLS, options)
-    alone = [Prior.build(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
+    mixed = build_prior(SYMBOLS, options)
+    alone = [build_prior(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
     background = mixed.background().bind()
     weights = background.log_weights(background.start(1))[0].exp().numpy()
     assert weights == pytest.approx(0.25 * np.exp(alone[0]) + 0.75 * np.exp(alone[1]), rel=1e-5)
@@ -176,7 +176,7 @@ def test_the_language_s_unigram_in_a_mixture() -> None:
 
 
 def test_the_sources_that_were_used_are_kept(tmp_path: Path) -> None:
-    prior = Prior.build(SYMBOLS, replace(ASKED, background="language"))
+    prior = build_prior(SYMBOLS, replace(ASKED, background="language"))
     prior.save(tmp_path / "prior")
     part = Prior.load(tmp_path / "prior").find(LanguagesPart)
     assert part is not None and part == prior.find(LanguagesPart)
@@ -187,14 +187,14 @@ def test_the_sources_that_were_used_are_kept(tmp_path: Path) -> None:
         *(f"counts {version}: frequencies of 4 words (hu)", "licence MIT", "data: made up"),
     ]
     assert any(source == "--language hu, lemmas that 3 words share" for source in prior.settings["sources"])
-    unweighed = Prior.build(SYMBOLS, ASKED).find(LanguagesPart)
+    unweighed = build_prior(SYMBOLS, ASKED).find(LanguagesPart)
     assert unweighed is not None and [f.source for f in unweighed.findings] == ["stems", "tags"]
-    assert Prior.build(SYMBOLS, of_words(ASKED, language=None, lemma_floor=LEMMA_FLOOR)).find(LanguagesPart) is None
+    assert build_prior(SYMBOLS, of_words(ASKED, language=None, lemma_floor=LEMMA_FLOOR)).find(LanguagesPart) is None
 
 
 @pytest.mark.parametrize("damage", ['"known": "7"', '"known": true', '"known": 7, "more": 1', '"share": 1'])
 def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
-    Prior.build(SYMBOLS, ASKED).save(tmp_path)
+    build_prior(SYMBOLS, ASKED).save(tmp_path)
     path = tmp_path / "prior.json"
     field = damage.partition(":")[0]
     text = path.read_text(encoding="utf-8")

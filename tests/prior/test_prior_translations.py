@@ -13,10 +13,10 @@ from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.errors import OptionError, PriorError
-from fairseq_llrnn.prior.parts.lexical import LexicalPart
+from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.parts.lexical import LexicalPart, add_translations
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
-from fairseq_llrnn.prior.translations import add_translations
 
 SOURCE_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "the", "house", "cat", "window", "12")
 
@@ -203,8 +203,8 @@ def test_a_source_dictionary_beside_translations_alone_is_theirs_or_refused() ->
     translations = TranslationOptions(ParallelText(bitext, SOURCE_SYMBOLS, ()), aligner="ibm1")
     for background in ("unigram", "cache:5", "cache:5 times translations"):
         recipe = Recipe(top_words=2, background=background, translations=translations)
-        prior = Prior.build(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS))
+        prior = build_prior(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS))
         assert prior.source_symbols == SOURCE_SYMBOLS
-        assert prior.fingerprint == Prior.build(SYMBOLS, recipe).fingerprint
+        assert prior.fingerprint == build_prior(SYMBOLS, recipe).fingerprint
         with pytest.raises(OptionError, match="source_dictionary: expected the words of the source side of --lexical"):
-            Prior.build(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS[:-1]))
+            build_prior(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS[:-1]))

@@ -17,9 +17,10 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.background_terms import options_of
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.expression import Atom
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.leaves import options_of
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe_file import read_recipe, recipe_text
 from fairseq_llrnn.settings import Doc, Settings, checked, keys, parts_of, with_paths
@@ -100,7 +101,7 @@ def test_a_prior_that_was_read_keeps_its_recipe(place: Path) -> None:
 def test_what_python_gave_is_named(tmp_path: Path) -> None:
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "le", "la"]
     recipe = Recipe(counts=np.arange(6), words=LexiconOptions(lexicon={"le": ["POS:DET"]}), top_words=1)
-    Prior.build(symbols, recipe).save(tmp_path / "prior")
+    build_prior(symbols, recipe).save(tmp_path / "prior")
     text = (tmp_path / "prior" / "recipe.toml").read_text(encoding="utf-8")
     assert "# Given in Python, and to be given again: counts, dictionary.\n" in text
     assert tomllib.loads(text) == {"top_words": 1, "words": {"lexicon": {"le": ["POS:DET"]}}}
@@ -274,7 +275,7 @@ def test_words_and_modes_are_no_paths() -> None:
 
 def test_errors_in_python() -> None:
     with pytest.raises(OptionError, match="words.guess: expected auto, on or off, found 'always'; correct it"):
-        Prior.build(["<s>", "<pad>", "</s>", "<unk>", "le"], Recipe(words=LexiconOptions(guess="always")))  # type: ignore
+        build_prior(["<s>", "<pad>", "</s>", "<unk>", "le"], Recipe(words=LexiconOptions(guess="always")))  # type: ignore
 
 
 def test_the_text_of_a_recipe_is_in_order(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.subwords import PieceText
 from fairseq_llrnn.files import atomic_write
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, building, named_backgrounds, part
+from fairseq_llrnn.prior import EvidenceOptions, Recipe, building, named_backgrounds, part
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.directory import check_place
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
-from fairseq_llrnn.prior.part import Part, register_part
+from fairseq_llrnn.prior.part import Part, PriorView, register_part
 from fairseq_llrnn.registry import load_all
 
 SYMBOLS = [*SPECIALS, "le", "la"]
@@ -29,7 +30,7 @@ class WrappingPart(Part):
     """It changes the background below."""
 
 
-def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
+def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     return WrappingPart(), {}
 
 
@@ -85,7 +86,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )  # fmt: skip
 def test_a_recipe(text: Path, recipe: dict[str, Any], message: str) -> None:
     with pytest.raises(LLRNNError, match=message):
-        Prior.build(PIECES if "pieces" in recipe else SYMBOLS, Recipe(text=text, **recipe))
+        build_prior(PIECES if "pieces" in recipe else SYMBOLS, Recipe(text=text, **recipe))
 
 
 def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
@@ -99,13 +100,13 @@ def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
         (f"model:{there}", "a trained model is read by fairseq; build this prior with `llrnn prior`, or say who reads"),
     ):
         with pytest.raises(OptionError, match=message):
-            Prior.build(SYMBOLS, Recipe(text=text, background=background))
+            build_prior(SYMBOLS, Recipe(text=text, background=background))
 
 
 def test_packages_of_a_language(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq_llrnn.lexicon.languages.base.LanguageSource.missing", lambda source, code: ("absent",))
     with pytest.raises(OptionError, match="--language fr: expected a package that knows French, found none of absent"):
-        Prior.build(SYMBOLS, Recipe(text=text, words=LexiconOptions(language="fr")))
+        build_prior(SYMBOLS, Recipe(text=text, words=LexiconOptions(language="fr")))
 
 
 def test_where_a_prior_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,4 +124,4 @@ def test_where_a_prior_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_file_that_exists_is_read(text: Path) -> None:
     """So that the tests above say something."""
     with pytest.raises(AssertionError, match="a text was read"):
-        Prior.build(SYMBOLS, Recipe(text=text))
+        build_prior(SYMBOLS, Recipe(text=text))

@@ -9,13 +9,14 @@ from fairseq_llrnn import __version__
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Prior, Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "le", "chat"]
 WORDS = LexiconOptions(lexicon={"le": ["POS:DET", "Gender:Masc"], "chat": ["POS:NOUN"]})
 
 
 def test_it_says_what_a_prior_is_made_of() -> None:
-    prior = Prior.build(SYMBOLS, Recipe(top_words=1, words=WORDS, background="unigram plus uniform"))
+    prior = build_prior(SYMBOLS, Recipe(top_words=1, words=WORDS, background="unigram plus uniform"))
     version, features, background, lexicon, dictionary, whole = prior.signature.split("|")
     assert (version, features) == (f"llrnn:{__version__}", "features:Gender,POS")
     assert (background, lexicon) == ("background:unigram_plus_uniform", "lexicon:none")
@@ -25,12 +26,12 @@ def test_it_says_what_a_prior_is_made_of() -> None:
 
 def test_the_same_prior_has_the_same_and_another_one_another(tmp_path: Path) -> None:
     recipe = Recipe(top_words=1, words=WORDS)
-    prior = Prior.build(SYMBOLS, recipe)
+    prior = build_prior(SYMBOLS, recipe)
     prior.save(tmp_path / "prior")
-    assert Prior.load(tmp_path / "prior").signature == Prior.build(SYMBOLS, recipe).signature == prior.signature
+    assert Prior.load(tmp_path / "prior").signature == build_prior(SYMBOLS, recipe).signature == prior.signature
     uniform = Recipe(top_words=1, words=WORDS, background="uniform")
     others = [uniform, Recipe(top_words=2, words=WORDS), Recipe.softmax()]
-    assert len({prior.signature, *(Prior.build(SYMBOLS, other).signature for other in others)}) == 4
+    assert len({prior.signature, *(build_prior(SYMBOLS, other).signature for other in others)}) == 4
 
 
 def test_show_has_it_with_the_recipe(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]

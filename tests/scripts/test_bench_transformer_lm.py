@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from example_modules import SCRIPTS, load
 
-from fairseq_llrnn.prior import Prior, Recipe
+from fairseq_llrnn.prior import Recipe
+from fairseq_llrnn.prior.building import build_prior
 
 SMALL = ["--width", "8", "--layers", "1", "--heads", "2", "--context", "4", "--batch", "32", "--warm-up", "5"]
 
@@ -36,7 +37,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         text = "".join(lines).encode()
         path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     symbols = ["<s>", "<pad>", "</s>", "<unk>", *words]
-    Prior.build(symbols, Recipe(suffixes=2, top_words=10)).save(folder / "prior")
+    build_prior(symbols, Recipe(suffixes=2, top_words=10)).save(folder / "prior")
     return [str(path) for path in (folder / "prior", *paths)]
 
 

@@ -11,7 +11,8 @@ from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable, is_word
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.prior.evidence import add_evidence
+from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.parts.evidence import add_evidence
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -36,7 +37,7 @@ def script() -> ModuleType:
 @pytest.fixture
 def prior(tmp_path: Path) -> Path:
     counts = np.array([0, 0, 10, 0, 7, 0, 2, 0, 1, 0, 0])
-    made = Prior.build(WORDS, Recipe(counts=counts, top_words=2))
+    made = build_prior(WORDS, Recipe(counts=counts, top_words=2))
     forms = LemmaForms.from_lemmas(LEMMAS, counts, is_word(WORDS))
     # cat: chat 5 of 5; dog: chien 2 of 100, porc the rest; the lemma of cat and cats: chat
     table = LexicalTable.from_pairs(np.array([4, 6, 6]), np.array([4, 6, 10]), np.array([5.0, 2, 98]), len(SOURCE), 3)

@@ -9,6 +9,7 @@ from example_modules import SCRIPTS, load, run_on_texts
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -26,7 +27,7 @@ def script() -> ModuleType:
 @pytest.fixture
 def prior(tmp_path: Path) -> Path:
     counts = np.array([0, 0, 10, 0, 7, 2, 1])
-    made = Prior.build(WORDS, Recipe(counts=counts, top_words=2))
+    made = build_prior(WORDS, Recipe(counts=counts, top_words=2))
     table = LexicalTable.from_pairs(np.array([4, 5]), np.array([4, 5]), np.array([0.8, 0.6]), len(SOURCE), 3)
     made.with_part(LexicalPart(table, 0.5, False, "ibm1"), SOURCE).save(tmp_path / "prior")
     return tmp_path / "prior"

@@ -35,15 +35,16 @@ from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.prior import expression
-from fairseq_llrnn.prior.automata import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
+from fairseq_llrnn.prior.part import PriorView
+from fairseq_llrnn.prior.parts.automaton import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.parts.cache import CacheOptions
 from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
+from fairseq_llrnn.prior.parts.static import UnigramOptions
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, OpenOptions, Recipe, TranslationOptions
-from fairseq_llrnn.prior.static import UnigramOptions
 
 TOLERANCE = 1e-5
 NUMBERS = (
@@ -158,7 +159,7 @@ def load_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -
     return next_words
 
 
-def open_model(checkpoint: str, prior: Prior, options: ModelOptions) -> tuple[ModelPart, Mapping[str, int]]:
+def open_model(checkpoint: str, prior: PriorView, options: ModelOptions) -> tuple[ModelPart, Mapping[str, int]]:
     """As of `llrnn prior`."""
     files = ModelFiles.of(Path(checkpoint), Path(checkpoint), None, options.weight, options.temperature)
     return ModelPart(files, load_model), {}

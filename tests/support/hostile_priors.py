@@ -29,7 +29,7 @@ from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.lexicon.languages.findings import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.building import build
+from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.parts.languages import LanguagesPart
 from fairseq_llrnn.prior.prior import Prior
@@ -82,7 +82,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
         build(words(), options).prior.save(places[name])
     pieces = ("<s>", "<pad>", "</s>", "<unk>", "▁le", "▁chat", "s", "▁mer")
     places["pieces"] = folder / "pieces"
-    Prior.build(pieces, Recipe(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
+    build_prior(pieces, Recipe(pieces="sentencepiece", shapes=True, top_words=2)).save(places["pieces"])
     (folder / "pieces.txt").write_text("▁le ▁chat s\n▁mer s ▁le\n", encoding="utf-8")
     of_pieces = ParallelText.read(folder / "pieces.txt", folder / "pieces.txt", pieces, pieces)
     options = Recipe(
@@ -90,7 +90,7 @@ def make_priors(folder: Path) -> dict[str, Path]:
         translations=TranslationOptions(of_pieces, aligner="ibm1"),
     )  # fmt: skip
     places["evidence of pieces"] = folder / "evidence of pieces"
-    Prior.build(pieces, options).save(places["evidence of pieces"])
+    build_prior(pieces, options).save(places["evidence of pieces"])
     found = Finding("simplemma", "fr", "2.0.0", "lemmas", "MIT; data: ODbL", 3, 5, 0.5)
     places["languages"] = folder / "languages"
     build(words(), base).prior.with_part(LanguagesPart((found,))).save(places["languages"])

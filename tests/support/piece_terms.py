@@ -14,6 +14,7 @@ from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
@@ -46,7 +47,7 @@ def prior_of(convention: str, folder: Path) -> Prior:
     path.write_text("".join(f"{in_pieces(line, convention)}\n" for line in TEXT), encoding="utf-8")
     translations = TranslationOptions(ParallelText.read(path, path, symbols, symbols), aligner="ibm1")
     chosen = EvidenceOptions(("terms", "numbers"))
-    return Prior.build(symbols, Recipe(pieces=convention, text=[path], translations=translations, evidence=chosen))
+    return build_prior(symbols, Recipe(pieces=convention, text=[path], translations=translations, evidence=chosen))
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.prior.plain import plain_prior
+from fairseq_llrnn.prior.base_prior import plain_prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 
@@ -37,7 +38,7 @@ def make_prior(settings: Recipe | None = None) -> Prior:
 def open_prior(kind: str = "characters") -> Prior:
     """The same words with an open vocabulary."""
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    return Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(kind, types=1)))
+    return build_prior(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(kind, types=1)))
 
 
 # ---- heads over them ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, TranslationOptions
+from fairseq_llrnn.prior.building import build_prior
 
 FRENCH = "12 7 chat chien dort la le maison mer mers".split()
 ENGLISH = "12 7 cat dog house sea sleeps the".split()
@@ -37,7 +38,7 @@ def prior_of(place: Path, background: str, evidence: tuple[str, ...], is_open: b
         open_vocabulary=OpenOptions(types=1) if is_open else None,
         source_dictionary=english if needs_bitext or evidence else None, workers=1,
     )  # fmt: skip
-    return Prior.build(french, options)
+    return build_prior(french, options)
 
 
 def smoothed(head: LogLinearHead, batch: Any, targets: Tensor) -> Tensor:

@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
     from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import note, say_notes
+    from fairseq_llrnn.prior.background_terms import named_in, read_background
     from fairseq_llrnn.prior.building import build
     from fairseq_llrnn.prior.directory import check_place, saved_fingerprint
-    from fairseq_llrnn.prior.leaves import named_in, read_background
 
     if language.is_list(getattr(args, "words.language")):
         return 0

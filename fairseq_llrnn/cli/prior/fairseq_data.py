@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from fairseq_llrnn.alignment.bitext import ParallelText
     from fairseq_llrnn.features.dictionary import WordList
     from fairseq_llrnn.prior.model_files import SharedWords
+    from fairseq_llrnn.prior.part import PriorView
     from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
-    from fairseq_llrnn.prior.prior import Prior
 
 FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
 
 
-def open_model(checkpoint: str, prior: "Prior", options: "ModelOptions") -> "tuple[ModelPart, Mapping[str, int]]":
+def open_model(checkpoint: str, prior: "PriorView", options: "ModelOptions") -> "tuple[ModelPart, Mapping[str, int]]":
     """The part for a checkpoint, and what a user should know about it. fairseq is there."""
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files

@@ -8,14 +8,14 @@ from fairseq_llrnn.features.feature_table import sharing
 from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.lexicon.language_check import is_warning
-from fairseq_llrnn.prior.building import Built
+from fairseq_llrnn.prior.building import BuildResult
 from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
 
 GROUPS_SHOWN = 8
 
 
-def print_table(built: Built, evidence: dict[str, int], dictionary: str, out: str, seconds: float) -> None:
+def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, out: str, seconds: float) -> None:
     counts = {**built.prior.counts(), "ordinary words": int((~built.words.specials).sum())}
     shared = sharing(built.prior.output, built.counts, ~built.words.specials)
     counts["words that share a signature"] = shared.words

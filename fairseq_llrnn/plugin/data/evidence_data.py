@@ -12,8 +12,8 @@ With `UnknownAliases`, a share of the known source words that are copied (their 
 the target) become their *unknown aliases* (evidence/table.py): read as <unk>, offered as slots of unknown words. All
 places of a word go together.
 
-With `RareWordAliases`, a share of a rare word's tokens (prior/open_vocabulary.py) become its alias: an id beyond the
-dictionary, which the network reads as <unk> and scores by the open classes.
+With `RareWordAliases`, a share of a rare word's tokens (prior/parts/open_vocabulary.py) become its alias: an id beyond
+the dictionary, which the network reads as <unk> and scores by the open classes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing_extensions import Doc
 from fairseq_llrnn import defaults
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import Settings
 
 WEIGHT = defaults.CACHE_WEIGHT  # nearly all of it is what came before: a mixture says how much that counts
@@ -22,7 +22,6 @@ EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("cache")
@@ -58,7 +57,7 @@ class CachePart(Part):
         settings = (self.size, self.weight, self.decay, self.learned)
         return Cache(context.class_of, context.num_classes, context.log_weights, *settings)
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         begin = "learned, starting at " if self.learned else ""
         return [f"the last {self.size:,} words", f"weight {begin}{self.weight:g}", f"decay {begin}{self.decay:g}"]
 
@@ -99,5 +98,5 @@ def _part(source: str, options: CacheOptions, texts: Sequence[str] = ()) -> Cach
 
 
 @register_background("cache", CachePart, EXAMPLE, is_file=_is_number, options=CacheOptions, check=_part)
-def read_cache(source: str, prior: Prior, inputs: Inputs) -> tuple[CachePart, Mapping[str, int]]:
+def read_cache(source: str, prior: PriorView, inputs: Inputs) -> tuple[CachePart, Mapping[str, int]]:
     return _part(source, inputs.options), {}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import WHOLE
-from fairseq_llrnn.prior.part import Part, SavedPart, register_part
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.part import Part, PriorView, SavedPart, register_part
 
 
 @register_part("guesses")
@@ -57,7 +54,7 @@ class GuessesPart(Part):
             return []
         return [name for name in features if feature_group(name) in self.groups]
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         right = f", right for {self.accuracy[WHOLE]:.1%} of known words" if WHOLE in self.accuracy else ""
         return [f"analyses of {len(self.words):,} words are guessed{right}"]
 

@@ -8,7 +8,7 @@ The part is for people, and no background. `with_codes` says whose frequencies `
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,8 @@ from fairseq_llrnn.lexicon.languages.findings import Finding, findings_of, frequ
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
-from fairseq_llrnn.prior.part import Part, SavedPart, register_part
-from fairseq_llrnn.prior.static import LANGUAGE
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.prior.prior import Prior
-
+from fairseq_llrnn.prior.part import Part, PriorView, SavedPart, register_part
+from fairseq_llrnn.prior.parts.static import LANGUAGE
 
 TYPES = {"known": int, "words": int, "share": float}  # of a finding's fields; all others are text
 
@@ -49,7 +45,7 @@ class LanguagesPart(Part):
     def identity(self) -> str:
         return ""  # features and weights say all that a model depends on
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         lines: list[str] = []
         for finding in self.findings:
             words = f"{finding.known:,} words ({finding.language})"

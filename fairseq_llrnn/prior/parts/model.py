@@ -17,12 +17,11 @@ from fairseq_llrnn.files.numbers import TEMPERATURE
 from fairseq_llrnn.files.reading import is_pipe
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import FolderPath, Settings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("model")
@@ -50,7 +49,7 @@ class ModelPart(Part):
     def read(cls, saved: SavedPart) -> ModelPart:
         return cls(ModelFiles.described(saved.description, saved.folder), saved.load_model)
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return ["a frozen language model", f"weight {self.files.weight:g}", f"temperature {self.files.temperature:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
@@ -97,6 +96,6 @@ def _is_checkpoint(source: str) -> bool:
 
 
 @register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
-def read_model(source: str, prior: Prior, inputs: Inputs) -> tuple[ModelPart, Mapping[str, int]]:
+def read_model(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     assert inputs.open_model is not None  # or it would be refused
     return inputs.open_model(source, prior, inputs.options)

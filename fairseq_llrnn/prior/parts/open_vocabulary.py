@@ -1,24 +1,43 @@
 """The open vocabulary: classes of words outside the dictionary, each a distribution over strings.
 
 It makes no background: <unk> has one, which its classes share (open_vocabulary/open_strings.py).
+
+Sizes: V words, O open classes, n rare words, F output features. A rare word that occurs c times is read as unknown in a
+share d/c of its tokens, with d = n₁ / (n₁ + 2 n₂) from how many words occur once and twice (absolute discounting; Ney,
+Essen & Kneser 1994). So as many tokens are unknown in training as will be in a new text, and they are of the classes
+that are productive. The background loses the same share of every word to <unk>, and π_o is a class's part of these
+tokens.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn import defaults
+from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evidence.table import unknown_word_features
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
+from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
+from fairseq_llrnn.lexicon.features import Lexicon, feature_group
+from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
+from fairseq_llrnn.open_vocabulary.alphabet import is_text
+from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
+from fairseq_llrnn.open_vocabulary.numbers import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.table import OpenTable
-from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
-from fairseq_llrnn.prior.part import Facts, Part, SavedPart, register_part
+from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary, read_open_vocabulary
+from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register_part
+from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
     from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
-    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("open_vocabulary")
@@ -44,8 +63,8 @@ class OpenVocabularyPart(Part):
             raise ValueError("the open vocabulary needs <unk> alone in its signature")
         return cls(vocabulary)
 
-    def open_words(self, prior: Prior) -> OpenTable:
-        return prior.session.once("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
+    def open_words(self, prior: PriorView) -> OpenTable:
+        return prior.session.memoize("open_vocabulary", lambda: OpenTable(self.vocabulary, prior.session.target))
 
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
@@ -53,10 +72,10 @@ class OpenVocabularyPart(Part):
     def readable(self, signatures: Signatures) -> Signatures:
         return self.vocabulary.readable(signatures)
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
 
-    def word(self, prior: Prior, index: int) -> Facts:
+    def word(self, prior: PriorView, index: int) -> Facts:
         share = float(self.vocabulary.word_shares[index])
         return {"unknown": [f"read as <unk> in training: {share:.1%}"]} if share else {}
 
@@ -82,3 +101,129 @@ def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
         return OpenWords.of(head, head.prior.open_words, told, beside)
 
     return make
+
+
+# ---- how it is built -----------------------------------------------------------------------------------------------
+
+
+FLOOR = defaults.OPEN_FLOOR  # words that occur at most so often are rare
+OPEN = "Open"  # the group of features that name a class
+LEAST_PART = 0.05  # of a class's words that have a feature, for the class to have it
+
+
+def add_open_vocabulary(
+    prior: Prior,
+    words: WordList,
+    counts: Mapping[str, int],
+    lexicon: Lexicon,
+    floor: int = FLOOR,
+    least_types: int = LEAST_TYPES,
+    kind: str = KIND,
+) -> Prior:
+    """The prior with open classes.
+
+    Args:
+        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not. A `<unk>` that
+            the text itself has (Penn Treebank, WikiText) is no word.
+        lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
+        least_types: rare words that make a class of their own. kind: of open_vocabulary/vocabulary.py.
+
+    Raises:
+        DataError: the text has no rare word.
+    """
+    counts = {word: count for word, count in counts.items() if word not in SPECIALS}
+    index = {s: i for i, (s, is_one) in enumerate(zip(words.symbols, is_word(words.symbols), strict=True)) if is_one}
+    rare = sorted(w for w, c in counts.items() if c > 0 and is_text(w) and (c <= floor or w not in index))
+    if not rare:
+        raise DataError(
+            f"--open-vocabulary: expected words that occur at most {floor} times, from which to learn what unknown "
+            "words are like, found none; give the training text as --count-text, or raise open_vocabulary.floor"
+        )
+    shares = _shares(counts, rare, index)
+    rows = [_features(word, prior, index.get(word), lexicon) for word in rare]
+    classes = open_classes(rare, rows, least_types)
+    many = len(classes.names)
+    tokens = np.array([counts[word] for word in rare]) * shares
+    masses = np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many  # a class may have no word yet
+    output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
+    features = _class_rows(rows, classes.class_of, classes.names, output)
+    strings = StringDistributions(
+        CharacterNGrams.train(rare, classes.class_of, many),
+        GeometricNumbers.train([word for word, o in zip(rare, classes.class_of, strict=True) if classes.numbers[o]]),
+        np.where(classes.numbers, GEOMETRIC_SHARE, 0.0),
+    )
+    word_shares = np.zeros(len(words))
+    for word, share in zip(rare, shares, strict=True):
+        if word in index:
+            word_shares[index[word]] = share
+    vocabulary = OpenVocabulary(
+        classes.names,
+        features,
+        np.log(masses / masses.sum()),
+        strings,
+        strings.log_outside(list(index)),
+        word_shares,
+        kind,
+        None if kind == KIND else RareWords.of(rare, classes.class_of, strings, list(index)),
+    )
+    same = prior.input is prior.output
+    signatures = replace(prior.output, features=output)
+
+    def moved(log_weights: np.ndarray) -> np.ndarray:
+        return _to_unknown(log_weights, word_shares, words.symbols.index(UNK))
+
+    used = {**prior.settings, "open_floor": floor}
+    prior = replace(
+        prior,
+        output=signatures,
+        input=signatures if same else prior.input,
+        log_weights=moved(prior.log_weights),
+        settings=used,
+        parts=tuple(part.reweighed(moved) for part in prior.parts),
+    )
+    return prior.with_part(OpenVocabularyPart(vocabulary))
+
+
+def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
+    """The share of each rare word's tokens that are read as unknown; all of them where the dictionary lacks it."""
+    often = Counter(counts.values())
+    discount = often[1] / (often[1] + 2.0 * often[2]) if often[1] else 0.5
+    discount = min(discount, LARGEST_DISCOUNT)
+    return np.array([discount / counts[word] if word in index else 1.0 for word in rare])
+
+
+def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) -> dict[str, float]:
+    """What is known of a word, its identity left out, in the features of φ."""
+    if place is not None:
+        row = prior.output.features_of(place)
+        return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
+    index = prior.output.features.index
+    told = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
+    seen = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
+    return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
+
+
+def _class_rows(
+    rows: list[dict[str, float]], class_of: np.ndarray, names: tuple[str, ...], output: FeatureTable
+) -> FeatureTable:
+    """The mean features of each class's rare words: what an unknown word of it is like. And what it is: unknown."""
+    sums: list[Counter[str]] = [Counter() for _ in names]
+    for row, o in zip(rows, class_of, strict=True):
+        for name, value in row.items():
+            sums[o][name] += value
+    sizes = np.bincount(class_of, minlength=len(names))
+    means = []
+    for total, size, class_name in zip(sums, sizes, names, strict=True):
+        mean = {name: value / size for name, value in total.items() if abs(value) / size >= LEAST_PART}
+        means.append(mean | {NOT_TOP: 1.0, f"{SPECIAL}:{UNK}": 1.0, f"{OPEN}:{class_name}": 1.0})
+    return FeatureTable.from_rows(means, output.names)
+
+
+def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
+    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown: (V,) -> (V,)."""
+    weights = np.exp(log_weights)
+    lost = float((weights * word_shares).sum())
+    weights = weights * (1.0 - word_shares)
+    weights[unk] += lost
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

@@ -1,19 +1,45 @@
-"""Static weights: one per word, the same everywhere; beside others in a product or a mixture."""
+"""Static weights: one per word, the same everywhere; beside others in a product or a mixture.
+
+Those of b₀: `unigram`, `uniform`, `language:CODE`, and tables of weights.
+
+The unigram of a language says how frequent words are in the texts of others (lexicon/languages). It knows words that
+the counted text lacks. What is no word (punctuation, the end of a sentence, `<unk>`) keeps the weight that the counted
+unigram gives it, because lists of words lack it; the words share the rest:
+
+    b(x) = U(x)                                       x without a letter or digit, or special
+    b(x) = (1 − Σ U(such x)) · f(x) / Σ f(words)      f: frequency; of a word that the list lacks, the rarest one's
+
+Sizes: V words of the dictionary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
+from typing_extensions import Doc
 
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import WordList
+from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT
+from fairseq_llrnn.files.reading import check_there
+from fairseq_llrnn.lexicon.languages.findings import frequency_source
+from fairseq_llrnn.lexicon.readers.values import read_weights
+from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior.arrays import check_log_weights
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
+from fairseq_llrnn.prior.named_backgrounds import Inputs, named_backgrounds, register_background
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
+from fairseq_llrnn.settings import Settings
 
 if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.prior.prior import Prior
 
 
 @register_part("static")
@@ -24,6 +50,12 @@ class StaticPart(Part):
     log_weights: np.ndarray  # (V,) float64, nats; −inf forbids
 
     is_base = True
+
+    @classmethod
+    def of(cls, probabilities: np.ndarray) -> StaticPart:
+        """Those of probabilities (V,)."""
+        with np.errstate(divide="ignore"):
+            return cls(np.log(probabilities))
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"log_weights": self.log_weights}
@@ -41,8 +73,115 @@ class StaticPart(Part):
 
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         return ["weights of its own"]
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> StaticPart:
         return replace(self, log_weights=change(self.log_weights))
+
+
+# ---- how it is built -----------------------------------------------------------------------------------------------
+
+
+ORDERS = {"bi": 2, "tri": 3, "four": 4, "five": 5}
+ORDER = re.compile(r"([1-5]|bi|tri|four|five)[-_ ]?grams?|(?:n[-_]?grams?|kn)[-_=]?([1-5])", re.IGNORECASE)
+TABLE = ""  # the name of a background that is a path alone
+LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
+STATIC = "unigram", "uniform", "language:CODE"
+
+
+@dataclass(frozen=True)
+class UnigramOptions(Settings):
+    """Of `unigram(…)`, and of `language(CODE, …)`, where the unigram has the punctuation."""
+
+    smoothing: Annotated[
+        Literal["absolute", "additive", "good-turing", "none"], Doc("what words get that the text lacks")
+    ] = "absolute"
+    pseudo_count: Annotated[
+        Annotated[float, Ge(LEAST_WEIGHT), Le(LARGEST_WEIGHT)] | None,
+        Doc("what additive smoothing adds to every count (default: 1)"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.pseudo_count is not None and self.smoothing != "additive":
+            raise ValueError("smoothing=additive, since no other smoothing adds something")
+
+    @property
+    def added(self) -> float:
+        """What additive smoothing adds."""
+        return 1.0 if self.pseudo_count is None else self.pseudo_count
+
+
+def check_static(background: str, option: str) -> None:
+    """Raise OptionError for what is neither a name of a background nor a path; DataError for a file nobody can read."""
+    if os.path.exists(background):
+        check_there(option, background)
+        return
+    named = named_backgrounds().items()
+    others = {name: one for name, one in named if not (one.part is StaticPart or one.read is None)}
+    near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
+    order = ORDER.fullmatch(background)
+    near = near if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
+    fix = f"did you mean {near[0]}?" if near else "check the spelling"
+    if ":" in background:
+        fix += " If another package has this background, install it"
+    raise OptionError(
+        f"{option} {background}: expected {', '.join(STATIC)}, {', '.join(n.example for n in others.values())} "
+        f"or the path of a TSV file with `word<TAB>weight` rows, found no such file; {fix}"
+    )
+
+
+def _nothing(source: str) -> bool:
+    if source:
+        raise ValueError(f"expected nothing behind the name, found {source}; leave it out")
+    return False
+
+
+def _unigram(inputs: Inputs) -> np.ndarray:
+    return unigram_weights(inputs.counts, inputs.words.predictable, inputs.options.smoothing, inputs.options.added)
+
+
+@register_background("unigram", StaticPart, "unigram", is_file=_nothing, options=UnigramOptions)
+def read_unigram(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    return StaticPart.of(_unigram(inputs)), {}
+
+
+@register_background("uniform", StaticPart, "uniform", is_file=_nothing)
+def read_uniform(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    allowed = inputs.words.predictable
+    return StaticPart.of(allowed / allowed.sum()), {}
+
+
+@register_background(LANGUAGE, StaticPart, "language(CODE)", options=UnigramOptions)
+def read_language(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    """Raises OptionError as `language_weights`."""
+    return StaticPart.of(language_weights(inputs.words, _unigram(inputs), inputs.words.predictable, source)), {}
+
+
+@register_background(TABLE, StaticPart, "weights.tsv", is_file=bool)
+def read_table(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
+    """Raises DataError as the reader of the file does."""
+    words = inputs.words
+    index = {word: i for i, word in enumerate(words.symbols) if words.predictable[i]}
+    weights = read_weights(Path(source), index, len(words))
+    return StaticPart.of(weights / weights.sum()), {}
+
+
+def language_weights(words: WordList, unigram: np.ndarray, allowed: np.ndarray, code: str) -> np.ndarray:
+    """Probabilities (V,), float64, summing to one over the allowed words.
+
+    Args:
+        unigram: (V,) probabilities U, of the counted text. allowed: (V,) bool.
+
+    Raises:
+        OptionError: nobody knows the frequencies of this language, or the package is not installed.
+    """
+    source = frequency_source(code, f"--background {LANGUAGE}:{code}")
+    spelt = np.array([any(map(str.isalnum, word)) for word in words.symbols]) & allowed & ~words.specials
+    weights = np.where(allowed & ~spelt, unigram, 0.0)
+    places = np.flatnonzero(spelt)
+    if len(places):
+        frequencies = source.frequencies([words.symbols[i] for i in places], code)
+        frequencies = np.maximum(frequencies, source.least(code))
+        weights[places] = (1.0 - weights.sum()) * frequencies / frequencies.sum()
+    return weights / weights.sum()

@@ -17,8 +17,7 @@ from fairseq_llrnn.backgrounds.base import Background
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_STORED_LOG
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
-from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, register_part
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 
 from .background import MarkovBackground
 from .folder import JSON_FILE
@@ -84,7 +83,7 @@ class MarkovFieldPart(Part):
         rows = torch.from_numpy(self.row_of.copy())
         return MarkovBackground(context.class_of, context.num_classes, rows, share, field, self.separator)
 
-    def lines(self, prior: Prior) -> list[str]:
+    def lines(self, prior: PriorView) -> list[str]:
         form = "explicit potentials" if self.right is None else f"rows of {self.left.shape[2]} numbers"
         return [f"a Markov random field of order {len(self.left)}, {form}"]
 
@@ -99,7 +98,7 @@ def _is_field(source: str) -> bool:
 
 
 @register_background("mrf", MarkovFieldPart, example="mrf:field", is_file=_is_field)
-def read(source: str, prior: Prior, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
+def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
     """The field in the folder `source`, for the words that the prior allows. Raises DataError."""
     field = MarkovField.load(source)
     words = field.words

@@ -18,7 +18,7 @@ def neural_speller(head: Any, table: OpenTable, told: Any, beside: int | None) -
     from fairseq_llrnn.systems.speller.network import NeuralSpeller
     from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
-    spelled = head.prior.session.once(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
+    spelled = head.prior.session.memoize(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
     size = head.hidden_size if beside is None else beside
     return NeuralSpeller(
         len(table.vocabulary.names), spelled.alphabet.size, size, told or SpellerSizes(), spelled

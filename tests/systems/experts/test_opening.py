@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.output.context_classes import layers_of
-from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior import OpenOptions, Recipe
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 from fairseq_llrnn.systems.experts.features import experts_of
 from fairseq_llrnn.systems.experts.loading import load_experts, open_experts
@@ -55,13 +56,13 @@ def test_with_a_source_any_string_may_be_evidence() -> None:
 
 def test_unknown_words_of_an_open_vocabulary_are_many() -> None:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
-    prior = Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
+    prior = build_prior(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=OpenOptions(types=1)))
     assert set(open_experts([Names()], prior).ask((), ("le",)).exceptions) == {SYMBOLS.index("le")}
 
 
 def a_batch(expert: Expert) -> tuple[LogLinearHead, Tensor, Tensor, Tensor]:
     """A head with that expert, hidden states, targets (1, 5), and log p of all words, which sum to one."""
-    prior = Prior.build(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
+    prior = build_prior(SYMBOLS, Recipe(counts=np.array([0, 0, 9, 1, *range(9, 1, -1)]), top_words=2))
     head = LogLinearHead(prior, 4, classes=[experts_of(open_experts([expert], prior))])
     torch.manual_seed(1)
     for parameter in head.parameters():

@@ -12,6 +12,7 @@ import torch
 from field_oracles import random_potentials
 
 from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field.background import MarkovBackground
@@ -42,7 +43,7 @@ def test_a_sentence_begins_anew_behind_the_end_of_another(order: int) -> None:
 
 
 def built(field_folder: Path, expression: str) -> Prior:
-    return Prior.build(SYMBOLS, Recipe(counts=np.arange(1, len(SYMBOLS) + 1), background=expression))
+    return build_prior(SYMBOLS, Recipe(counts=np.arange(1, len(SYMBOLS) + 1), background=expression))
 
 
 def test_it_says_what_the_field_says_from_left_to_right(field_folder: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.markov_field import training
 from fairseq_llrnn.systems.markov_field.folder import JSON_FILE, TRAINING_FILE
@@ -139,7 +139,7 @@ def test_a_field_of_a_priors_features(llrnn: Llrnn, field_text: Path, tmp_path: 
     """Words of one signature differ by their share of it."""
     symbols = ["<s>", "<pad>", "</s>", "<unk>", *"le la un une chat mer voit vert verte".split()]
     lexicon = {"le": {"P:D": 1.0}, "la": {"P:D": 1.0}, "chat": {"P:N": 1.0}, "mer": {"P:N": 1.0}, "voit": {"P:V": 1.0}}
-    prior = Prior.build(symbols, Recipe(text=str(field_text), words=LexiconOptions(lexicon=lexicon), top_words=0))
+    prior = build_prior(symbols, Recipe(text=str(field_text), words=LexiconOptions(lexicon=lexicon), top_words=0))
     prior.save(tmp_path / "prior")
     out = tmp_path / "field"
     code, _, said = llrnn(
@@ -162,7 +162,7 @@ def test_a_prior_without_mass_for_ends_says_so(llrnn: Llrnn, field_text: Path, t
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "le", "chat"]
     weights = tmp_path / "weights.tsv"
     weights.write_text("le\t1\nchat\t1\n", encoding="utf-8")
-    prior = Prior.build(symbols, Recipe(background=str(weights), top_words=0))
+    prior = build_prior(symbols, Recipe(background=str(weights), top_words=0))
     prior.save(tmp_path / "prior")
     code, _, said = llrnn(
         "mrf", "train", "--text", field_text, "--prior", tmp_path / "prior", "--out", tmp_path / "out"

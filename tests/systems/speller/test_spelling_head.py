@@ -12,6 +12,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
 from fairseq_llrnn.systems.characters.input import CharacterInput
 from fairseq_llrnn.systems.characters.network import CharacterOptions
@@ -25,7 +26,7 @@ SPELLED = open_words(SpellerSizes(embed_dim=4, hidden_size=5, dropout=0.0))
 def prior(neural: bool = True) -> Prior:
     counts = np.array([0, 0, 9, 1, *range(9, 1, -1)])
     spelled = OpenOptions("neural" if neural else "characters", types=1)
-    return Prior.build(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=spelled))
+    return build_prior(SYMBOLS, Recipe(counts=counts, top_words=2, open_vocabulary=spelled))
 
 
 def test_training_makes_unknown_words_cheaper() -> None:
@@ -72,7 +73,7 @@ def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
 def test_sizes_need_such_a_prior() -> None:
     assert LogLinearHead(prior(), H).find(OpenWords).speller is not None
     assert LogLinearHead(prior(neural=False), H).find(OpenWords).speller is None
-    for other in (prior(neural=False), Prior.build(SYMBOLS, Recipe(top_words=2))):
+    for other in (prior(neural=False), build_prior(SYMBOLS, Recipe(top_words=2))):
         with pytest.raises(OptionError, match="expected a prior whose open vocabulary is spelled by a network"):
             LogLinearHead(other, H, classes=[SPELLED])
 

@@ -11,8 +11,8 @@ from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.evidence import add_evidence
-from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart
+from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart, add_evidence
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.systems.terms.form_analyses import forms_of_features
@@ -45,7 +45,7 @@ def test_a_damaged_prior_is_refused(prior: Prior, tmp_path: Path) -> None:
 def test_terms_over_pieces_need_the_training_text() -> None:
     symbols = (*SPECIALS, *PIECES["bpe"])
     with pytest.raises(OptionError) as raised:
-        Prior.build(
+        build_prior(
             symbols,
             Recipe(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
         )
@@ -83,7 +83,7 @@ def test_a_part_of_a_word_is_no_form_of_its_lemma(pieces: str, tmp_path: Path) -
         pieces=pieces, text=[path], words=LexiconOptions(language="fr", lemma_floor=1),
         evidence=EvidenceOptions(("terms",)), translations=translations,
     )  # fmt: skip
-    prior = Prior.build(symbols, options)
+    prior = build_prior(symbols, options)
     known = word_features(prior, target_shares(prior))
     forms = forms_of_features(known)
     assert not forms.of("maison") and list(forms.of("chat")) == ["chat"]

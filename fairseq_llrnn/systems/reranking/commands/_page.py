@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn import __version__
 from fairseq_llrnn.systems.reranking.commands._tables import Table, size, wrong_pairs
+from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.evaluation import Evaluation, Example

@@ -29,10 +29,12 @@ from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, 
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
+from fairseq_llrnn.prior.background_terms import options_of, static_log_weights
+from fairseq_llrnn.prior.expression import Atom
+from fairseq_llrnn.prior.named_backgrounds import Inputs
+from fairseq_llrnn.prior.parts.static import UnigramOptions
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.prior.static import UnigramOptions, static_weights
-from fairseq_llrnn.settings import Settings
 
 
 def plain_prior(
@@ -45,8 +47,7 @@ def plain_prior(
     text: PieceText | None = None,
     unused_patterns: bool = False,
     morphemes: Mapping[str, Mapping[str, float]] | None = None,
-    background: str | None = None,
-    options: Settings | None = None,
+    below: Atom | None = None,
 ) -> tuple[Prior, Counter[str]]:
     """A prior of features and static weights, and counts of what a user should know about it.
 
@@ -57,8 +58,8 @@ def plain_prior(
         recipe: of which only the keys about features count.
         text: with `recipe.pieces`, the text from which pieces get the features of their words; None: they get none.
         unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
-        morphemes: features of words by their morphemes. background: of b₀ (None: that of the recipe). options: of
-            that, where it has any.
+        morphemes: features of words by their morphemes. below: the background b₀ (None: that of
+            the recipe).
 
     Raises:
         OptionError, DataError: as the parts do.
@@ -89,8 +90,8 @@ def plain_prior(
         also = asked_for if recipe.input_features is None else ()
         top = recipe.identities if recipe.input_top_words is None else recipe.input_top_words
         read = _signatures(words, rows, ordinary, counts, recipe, top, groups, "input_", also)
-    background, cut = background or recipe.background, recipe.words.morphemes
-    log_weights = static_weights(words, counts, background, options)
+    below, cut = below or Atom(recipe.background), recipe.words.morphemes
+    options = options_of(below)
     unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
     segmenter = Path(cut).name if isinstance(cut, (str, Path)) else "given" if cut is not None or morphemes else None
     used = {
@@ -100,7 +101,7 @@ def plain_prior(
         "input_top_words": recipe.input_top_words,
         "shapes": recipe.shapes,
         "suffix_floor": recipe.suffixes,
-        "background": background,
+        "background": below.text,
         "pieces": recipe.pieces,
         "identity_floor": recipe.identity_floor,
         "morphemes": segmenter,
@@ -111,7 +112,8 @@ def plain_prior(
         "lexicon_entries": len(lexicon),
         "sources": list(sources),
     }
-    return Prior(words.symbols, output, read, log_weights, used), notes
+    prior = Prior(words.symbols, output, read, np.zeros(len(words)), used)
+    return replace(prior, log_weights=static_log_weights(below, prior, Inputs(words, counts, (), options))), notes
 
 
 def _word_rows(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,35 +11,31 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import is_file_or_pipe
-from fairseq_llrnn.prior import automata as automata  # which registers them
-from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
+from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.expression_parser import parse
-from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, NoOptions, named_background
-from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.static import StaticPart
-from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.static import LANGUAGE, UnigramOptions, check_static, static_weights
+from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, named_background
+from fairseq_llrnn.prior.part import Part, PriorView
+from fairseq_llrnn.prior.parts.static import TABLE, StaticPart, check_static
 from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths
-
-STATIC, TRANSLATIONS = "static", "translations"
 
 
 def kind_of(text: str) -> tuple[str, str]:
-    """Kind of an atom, and what is behind its colon: ("ngram", "3"); ("static", …) for all others."""
+    """Kind of an atom, and what is behind its colon: ("ngram", "3"); TABLE and the text for a path."""
     kind, colon, source = text.partition(":")
-    if text in ("unigram", "uniform") or kind == LANGUAGE:
-        return STATIC, text
-    if text == TRANSLATIONS:
-        return TRANSLATIONS, ""
     is_name = bool(colon) or kind.isidentifier()  # else a path: nobody has to be asked
-    return (kind, source) if is_name and named_background(kind) is not None else (STATIC, text)
+    return (kind, source) if is_name and named_background(kind) is not None else (TABLE, text)
 
 
-def registered(atom_text: str) -> NamedBackground | None:
-    """What was registered under the name of an atom; None for static ones and translations."""
-    kind, _ = kind_of(atom_text)
-    return None if kind in (STATIC, TRANSLATIONS) else named_background(kind)
+def registered(atom_text: str) -> NamedBackground:
+    """What was registered under the name of an atom."""
+    named = named_background(kind_of(atom_text)[0])
+    assert named is not None  # as kind_of found
+    return named
+
+
+def is_static(atom_text: str) -> bool:
+    """Whether a background has the same weights everywhere."""
+    return registered(atom_text).part is StaticPart
 
 
 def read_background(text: str, option: str = "--background") -> Expression:
@@ -59,8 +54,8 @@ def read_background(text: str, option: str = "--background") -> Expression:
 
 
 def named_in(expression: Expression) -> list[tuple[Atom, NamedBackground]]:
-    """The atoms whose names were registered."""
-    return [(atom, named) for atom in atoms(expression) if (named := registered(atom.text)) is not None]
+    """The atoms, and what was registered under their names."""
+    return [(atom, registered(atom.text)) for atom in atoms(expression)]
 
 
 def check_background(expression: Expression, texts: Sequence[str], has_opener: bool) -> None:
@@ -101,9 +96,7 @@ def parse_or_path(text: str, option: str = "--background") -> Expression:
 
 def options_of(atom: Atom, option: str = "--background") -> Settings:
     """The options of an atom. Raises OptionError for one that it has not, or a value that is none."""
-    named = registered(atom.text)
-    counted = atom.text.partition(":")[0] in ("unigram", LANGUAGE)
-    owner = named.options if named is not None else UnigramOptions if counted else NoOptions
+    owner = registered(atom.text).options
     return checked(owner, dict(atom.options), lambda name: f"{option} {atom}: {name}".removesuffix(": "))
 
 
@@ -111,14 +104,12 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
     """An atom with other paths, whether or not the files are there."""
     kind, source = kind_of(atom.text)
     text = atom.text
-    if kind == STATIC and text not in ("unigram", "uniform") and text.partition(":")[0] != LANGUAGE:
-        text = change(text)
-    elif source and (named := registered(text)) is not None:
+    if source:
         try:
-            is_file = named.is_file(source)
+            is_file = registered(text).is_file(source)
         except ValueError:
             is_file = True  # one that is not there
-        text = f"{kind}:{change(source)}" if is_file else text
+        text = f"{kind}:{change(source)}".removeprefix(":") if is_file else text
     changed = with_paths(options_of(atom), change)
     paths = {key.field for key in keys(type(changed)) if key.is_path}
     options = ((name, getattr(changed, name) if name in paths else value) for name, value in atom.options)
@@ -132,11 +123,9 @@ def file_of(text: str, option: str = "--background") -> str | None:
         OptionError: nothing is there, or what will not do.
     """
     kind, source = kind_of(text)
-    if kind == STATIC:
+    if kind == TABLE:
         check_static(text, option)
     named = registered(text)
-    if named is None:
-        return None
     if not source and ":" in named.example:
         raise OptionError(
             f"{option} {text}: expected something behind the name, found nothing; say e.g. {named.example}"
@@ -152,48 +141,15 @@ def with_names(atom: Atom) -> Atom:
     return with_files(atom, os.path.basename)
 
 
-def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
-    """The prior with the backgrounds of an expression, and what a user should know about them.
-
-    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
-
-    Args:
-        prior: its b₀ is the first static background of the expression, or else the unigram.
-
-    Raises:
-        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
-    """
-    leaves = [atom for atom in atoms(expression) if kind_of(atom.text)[0] != TRANSLATIONS]
-    if isinstance(expression, Atom) and kind_of(expression.text)[0] == STATIC:
-        return prior, Counter()
-    notes: Counter[str] = Counter()
-    built = []
-    for atom in leaves:
-        part, more = _part(atom, prior, inputs)
-        built.append(part)
-        notes.update(more)
-    over_roots = [part for part in built if isinstance(part, AutomatonPart)]
-    first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
-    combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
-    for part in built:
-        if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
-            part = replace(part, root=None)
-        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
-    if not isinstance(expression, Atom):
-        names = iter(combined.names)
-        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
-    return combined, notes
+def static_log_weights(atom: Atom, prior: PriorView, inputs: Inputs) -> np.ndarray:
+    """log b(x) in nats of a static background: (V,). Raises OptionError, DataError as its reader does."""
+    part, _ = read_part(atom, prior, inputs)
+    assert isinstance(part, StaticPart)
+    return part.log_weights
 
 
-def _part(atom: Atom, prior: Prior, inputs: Inputs) -> tuple[Part, Counter[str]]:
-    """One of them, over the prior's b₀."""
-    options, named = options_of(atom), registered(atom.text)
-    if named is None:
-        return StaticPart(static_weights(inputs.words, inputs.counts, atom.text, options)), Counter()
-    part, notes = named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options))
-    return part, Counter(notes)
-
-
-def _named(atom: Atom, names: Iterator[str]) -> Atom:
-    """With the name of its part; that of translations is given later."""
-    return atom if kind_of(atom.text)[0] == TRANSLATIONS else replace(with_names(atom), part=next(names))
+def read_part(atom: Atom, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
+    """The part of an atom, over the prior's b₀, and what a user should know about it."""
+    named = registered(atom.text)
+    assert named.read is not None
+    return named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options_of(atom)))
