@@ -136,7 +136,7 @@ class LanguageModel(nn.Module):
         self.embedding = FeatureEmbedding(prior.input.features, class_of, H)
         self.network = RecurrentNetwork(H, H, 2)
         self.output = LogLinearOutput(prior.output.features, class_of, H, initial_scale=None)
-        self.background = with_cache(prior, class_of, cache) if cache else prior.background()
+        self.background: Background = with_cache(prior, class_of, cache) if cache else prior.background()
 
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""

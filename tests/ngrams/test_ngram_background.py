@@ -90,7 +90,7 @@ def compare_with_kenlm(path: Path, words: WordList, sentences: Sentences) -> Non
     for ids in tokens:
         text = torch.tensor([[*ids.tolist(), 2]])
         previous = torch.cat([text[:, -1:], text[:, :-1]], dim=1)
-        states = background.flat_states(previous).squeeze(1)
+        states = background.bind().flat_states(previous).squeeze(1)
         ours = background.step(states, text[0])[0] / LN_10
         scores = [score for score, _, _ in theirs.full_scores(" ".join(words.symbols[i] for i in ids))]
         assert ours.tolist() == pytest.approx(scores, abs=1e-4)

@@ -114,7 +114,7 @@ def test_a_state_that_allows_nothing_is_refused(tmp_path: Path) -> None:
 def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:
     """b(q, x) of all states: (Q, V)."""
     class_of = torch.arange(len(log_weights))
-    background = AutomatonBackground(class_of, len(log_weights), torch.from_numpy(log_weights), automaton)
+    background = AutomatonBackground(class_of, len(log_weights), torch.from_numpy(log_weights), automaton).bind()
     return background.log_weights(torch.arange(automaton.num_states).unsqueeze(1)).exp()
 
 
@@ -136,7 +136,7 @@ def test_a_floor_lets_everything_pass_and_changes_nothing_else() -> None:
     torch.testing.assert_close(after[:-1][~allowed], expected[~allowed])
     torch.testing.assert_close(after[-1], torch.from_numpy(root).exp())
     # a sentence outside the grammar goes on in the state where all is as the root has it, and ends in the start
-    background = AutomatonBackground(torch.arange(8), 8, torch.from_numpy(root), made)
+    background = AutomatonBackground(torch.arange(8), 8, torch.from_numpy(root), made).bind()
     states = torch.cat(positions.states(background, torch.tensor([[END, LE, LA, CHAT, END, LE]])))
     assert states.flatten().tolist() == [0, 1, GRAMMAR.num_states, GRAMMAR.num_states, 0, 1]
     assert (made.fail != NOTHING).all()

@@ -14,7 +14,7 @@ from fairseq_llrnn.prior.parts.automaton import POSSIBLE, first_impossible
 
 
 def word_by_word(automaton: Automaton, root: np.ndarray, sentence: list[int]) -> int:
-    background = AutomatonBackground(torch.arange(len(root)), len(root), torch.from_numpy(root), automaton)
+    background = AutomatonBackground(torch.arange(len(root)), len(root), torch.from_numpy(root), automaton).bind()
     state = background.start(1)
     for place, token in enumerate([*sentence, END]):
         if torch.isneginf(background.log_weights(state)[0, token]):

@@ -152,7 +152,7 @@ class TranslationExplainer(Explainer):
         source_words = with_unk(read, self.task.source_dictionary)
         lexical = prior.translations
         of_source = source_evidence(
-            None if lexical is None else lexical.word_table, decoder.head.background, source_words,
+            None if lexical is None else lexical.word_table, decoder.head.background.bind(), source_words,
             with_unk(tokens, dictionary), attention, top, outside,
         )  # fmt: skip
         return [replace(e, source=s) for e, s in zip(explained, of_source, strict=True)]

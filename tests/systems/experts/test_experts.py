@@ -28,7 +28,7 @@ from thinned_grids import one_in
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.head.head import row_scores_at
@@ -73,14 +73,15 @@ class Case:
     experts: ExpertFeatures
     bound: ContextClasses
     contexts: Contexts
-    below: Background
+    below: BoundBackground
     word_of: dict[int, str]
     hidden: Tensor  # (5, T, H)
     previous: Tensor  # (5, T)
+    lambdas: list[Tensor]  # what the background learns
 
     @property
     def leaves(self) -> tuple[Tensor, ...]:
-        return (self.hidden, *self.output.parameters(), *self.experts.parameters(), *self.below.parameters())
+        return (self.hidden, *self.output.parameters(), *self.experts.parameters(), *self.lambdas)
 
 
 def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> Case:
@@ -120,9 +121,7 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
     names = dict(enumerate(table.target.symbols))
     bound = features.bind(below, source)
     assert isinstance(bound.source, Contexts)
-    case = Case(output, features, bound, bound.source, below, names, hidden, previous)
-    case.below.lambdas = list(inner.parameters())  # type: ignore[assignment]
-    return case
+    return Case(output, features, bound, bound.source, below, names, hidden, previous, list(inner.parameters()))
 
 
 def widened(case: Case) -> tuple[Tensor, Place]:
@@ -217,7 +216,7 @@ def test_the_loss_is_the_definition_in_value_and_gradient(kind: str, experts: tu
     strings = [case.word_of[token] for token in range(len(case.word_of))]
     slow = by_the_definition(case, experts, strings).gather(2, targets.unsqueeze(2)).squeeze(2)
     torch.testing.assert_close(fast, slow, rtol=1e-6, atol=1e-6)
-    leaves = [*case.leaves, *case.below.lambdas]
+    leaves = case.leaves
     weights = torch.linspace(0.5, 1.5, targets.numel(), dtype=torch.float64).view_as(targets)
     found = torch.autograd.grad((fast * weights).sum(), leaves, allow_unused=True, retain_graph=True)
     expected = torch.autograd.grad((slow * weights).sum(), leaves, allow_unused=True)

@@ -75,7 +75,7 @@ def test_a_prior_with_it_is_saved_and_read(field_folder: Path, tmp_path: Path, e
     prior.save(tmp_path / "prior")
     again = Prior.load(tmp_path / "prior")
     assert again.fingerprint == prior.fingerprint
-    before, after = prior.background(), again.background()
+    before, after = prior.background().bind(), again.background().bind()
     state = after.advance(after.start(2), torch.tensor([4, 5]))
     torch.testing.assert_close(after.log_weights(state), before.log_weights(state))
 
