@@ -140,7 +140,7 @@ class LanguageModel(nn.Module):
 
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
         """−log p of the targets, (B, T), summed."""
-        hidden, _ = self.network(self.embedding(previous, self.embedding.table()))
+        hidden, _ = self.network(self.embedding(previous))
         background = self.background.bind(text=previous)
         states, masses = background.teacher_forced(previous)
         share = background.log_share(states, target.flatten())
