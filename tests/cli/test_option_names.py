@@ -20,7 +20,8 @@ from fairseq_llrnn.settings import keys
 
 PACKAGE = Path(__file__).parents[2] / "fairseq_llrnn"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)(?![a-z0-9-])")
-OF_OTHERS = {"--no-build-isolation", "--version"}  # pip's, and llrnn's own
+OF_OTHERS = {"--no-build-isolation", "--version"}  # of pip, and of llrnn itself
+OF_OTHERS |= {"--lr-shrink", "--lr-patience"}  # of fairseq's reduce_lr_on_plateau
 
 
 def texts(file: Path) -> Iterator[str]:
@@ -42,7 +43,7 @@ def modules() -> dict[str, list[str]]:
     return {
         str(file.relative_to(PACKAGE)): [*texts(file)]
         for file in sorted(PACKAGE.rglob("*.py"))
-        if file.name != "page.py"  # which has names of colours
+        if file.name != "_page.py"  # which has names of colours
     }
 
 

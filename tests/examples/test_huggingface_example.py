@@ -202,7 +202,7 @@ def test_the_script_trains_goes_on_and_writes_sentences_that_agree(
 
 
 def test_the_grammar_knows_agreement(modules: dict[str, ModuleType], corpus: Path, tmp_path: Path) -> None:
-    prior = modules["train_gpt2"].build_prior(corpus, tmp_path)
+    prior = modules["train_gpt2"].prior_of(corpus, tmp_path)
     gpt2 = modules["llrnn_gpt2"]
     model = gpt2.LogLinearGPT2(gpt2.LogLinearGPT2Config.of(prior, n_embd=4, n_layer=1, n_head=1), prior)
     agrees = ["les tables ne sont pas vertes .", "alors , il retourne à la maison .", "ce jardin est très vert ."]

@@ -12,7 +12,7 @@ from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from shell import Shell
 from tiny_world import build
 
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton import BoundAutomaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head.checks import refuse_forbidden
 from fairseq_llrnn.ngrams.folds import folds_of
@@ -134,13 +134,13 @@ def aliases_of_nothing(evidence: EvidenceWorld) -> Any:
     return task.dataset("train")
 
 
-def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> AutomatonBackground:
+def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> BoundAutomaton:
     """Those by which a batch is trained, whose targets are so many words shorter than they are in the text."""
     net_input = batch["net_input"]
     previous = net_input["prev_output_tokens"]
     previous = previous[:, : previous.size(1) - shorter]
     (_, background), *_ = head.bind(previous, net_input["src_tokens"], net_input["text"]).backgrounds
-    return next(part for part in background.base.each() if isinstance(part, AutomatonBackground))
+    return next(part for part in background.base.parts if isinstance(part, BoundAutomaton))
 
 
 FOLDS = 3

@@ -52,7 +52,7 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
     ours = torch.autograd.grad(loss, setting.model.parameters())
 
     decoder = setting.model.decoder
-    background, output, total = decoder.head.background, decoder.head.output, 0.0
+    background, output, total = decoder.head.background.bind(), decoder.head.output, 0.0
     previous, target = sample["net_input"]["src_tokens"], sample["target"]
     hidden, _ = decoder(previous)
     shared = background.root.class_log_mass

@@ -112,7 +112,8 @@ def test_a_text_is_cross_fitted_by_its_own_words(setting: Any) -> None:
     assert alias[0, 2] >= len(dictionary)
     asked: list[torch.Tensor] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(decoder.head.background), "cross_fitted", lambda self, tokens: asked.append(tokens) or self)
+        bind = lambda self, source, text: asked.append(text) or self  # noqa: E731
+        patch.setattr(type(decoder.head.background), "bind", bind)
         decoder.train()
         decoder(alias)
         decoder.eval()

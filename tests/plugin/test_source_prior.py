@@ -130,8 +130,8 @@ def test_a_moved_source_prior_is_found_again(
     with pytest.raises(OptionError) as caught:
         take_places(path, task, places, state)
     said = str(caught.value)
-    assert said.startswith(f"{path} was trained with the source prior 'of-the-source', but there is none seen from")
-    assert "(another prior)" in said and said.endswith("; give its folder with --source-prior DIR")
+    assert said.startswith(f"{path}: expected the source prior of its training, found none, or another one, in")
+    assert "'of-the-source'" in said and said.endswith("; give its folder with --source-prior DIR")
 
 
 def test_weights_know_their_source_prior(

@@ -82,7 +82,7 @@ def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0)
         hidden, _ = decoder(previous)
         adaptor = (decoder.head.output.weight @ hidden[0, -1] + decoder.head.output.bias).double()
         phi = torch.from_numpy(prior.output.features.dense()[prior.output.class_of]).double()
-        background = decoder.head.background
+        background = decoder.head.background.bind()
         state = background.start(1)
         for token in prefix:
             state = background.advance(state, torch.tensor([token]))

@@ -10,7 +10,7 @@ from typing import Any
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import (
     DEFAULT_MAX_SOURCE_POSITIONS,
     DEFAULT_MAX_TARGET_POSITIONS,
@@ -233,8 +233,6 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
         encoder.bf16_products = args.bf16_products
         decoder = TransformerLogLinearDecoder(target, body, head, args.bf16_products)
         return cls(args, encoder, decoder)
-
-    forward = FairseqEncoderDecoderModel.forward  # without options of layers that fairseq's Transformer hands on
 
 
 def check_transformer(args: Args, side: str) -> None:
