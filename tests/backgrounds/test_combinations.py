@@ -191,7 +191,7 @@ def test_combinations_of_combinations() -> None:
     check(whole, parts, lambda w: w[0] + mixed(w[1:4]) + w[4] / 2.0)
     check_search(whole)
     check_background(whole, source=SOURCE)
-    assert whole.sparse and whole.lists_all and statistics.root is not None
+    assert whole.bind().sparse and whole.lists_all and statistics.root is not None
     assert {id(p) for p in whole.parameters()} >= {id(p) for p in atoms["lexical"].parameters()}
 
 

@@ -22,7 +22,7 @@ OTHERS = {
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
-    "prior.automata:_what_is_wrong": "a line for a message",
+    "prior.parts.automaton:_what_is_wrong": "a line for a message",
     # what no file of text is; tested where they are
     "automata.reading:read_openfst": "a binary file",
     "systems.terms.tbx_file:is_xml": "looks at the beginning of a file",

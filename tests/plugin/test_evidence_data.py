@@ -190,7 +190,7 @@ def test_changed_targets_are_trained_by_the_n_grams_that_lack_their_text(
     for shorter in (0, 2):
         ngrams = ngrams_of(batch, head, shorter)
         starts = ngrams.start(len(changed))
-        assert starts.squeeze(1).tolist() == ngrams.starts[1 + torch.from_numpy(folds)].tolist()
+        assert starts.squeeze(1).tolist() == ngrams.tables.starts[1 + torch.from_numpy(folds)].tolist()
         read = with_unk(batch["net_input"]["prev_output_tokens"], setting.task.target_dictionary)
         read = read[:, : read.size(1) - shorter]
         states = [starts]

@@ -20,6 +20,12 @@ from fairseq_llrnn.errors import LLRNNError, as_one_line, with_option
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 # Options that name a checkpoint or a prior. Those before which a command line has a data folder may be flags.
 PLACES = ("--path", "--prior", "--source-prior")
+OF_FAIRSEQ = (  # messages of fairseq about a resumed training, and how to fix it
+    ("Cannot load model parameters from checkpoint",
+     "Give --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
+    ("Optimizer does not match", "Or give the optimizer of the checkpoint"),
+    ("Criterion does not match", "Or give the criterion of the checkpoint"),
+)  # fmt: skip
 COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes have that the command starts: its id
 
 
@@ -39,12 +45,15 @@ class PlainErrors:
 
 
 def what_users_did(error: BaseException) -> str | None:
-    """The message of an error of ours, also where another one was raised while it was handled; None: there is none."""
+    """Return the message of an error that is the user's to fix, in one line; None: it is another error.
+
+    It is an error of ours, also if another one was raised while it was handled, or one of OF_FAIRSEQ.
+    """
     ours: BaseException | None = error
     while ours is not None and not isinstance(ours, LLRNNError):
         ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
     if ours is None:
-        return None
+        return next((as_one_line(f"{error} {fix}") for begin, fix in OF_FAIRSEQ if str(error).startswith(begin)), None)
     message = with_option(ours, values_of(sys.argv[1:], PLACES))
     return message + (as_one_line(f" ({error})") if ours is not error else "")
 

@@ -124,7 +124,12 @@ def test_gradients_are_of_a_text_that_the_background_has_not_seen(
     """What was estimated from the training text leaves its sentences out; the network drops nothing."""
     scorer = scorer_of(models["prior"])
     head, asked = scorer.model.decoder.head, []
-    monkeypatch.setattr(head.background, "cross_fitted", lambda tokens: asked.append(len(tokens)) or head.background)
+
+    def bind(source: None, text: torch.Tensor | None) -> object:
+        asked.extend([] if text is None else [len(text)])
+        return head.background
+
+    monkeypatch.setattr(head.background, "bind", bind)
     for subset, expected in (("train", [2] * 5), ("test1", [])):
         training_squares(scorer, weights_of(scorer), subset, 5, 2)
         assert (asked, any(module.training for module in scorer.model.modules())) == (expected, False)
