@@ -13,6 +13,7 @@ from shell import Shell
 from small_corpus import Llrnn
 from tiny_world import World, batch
 from torch import Tensor
+from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import together
@@ -250,7 +251,7 @@ def test_options_that_are_refused(
 
 
 def test_models_and_texts_that_are_refused(
-    models: dict[str, Path], llrnn: Llrnn, world: World, evidence_models: dict[str, Path], tmp_path: Path
+    models: dict[str, Path], llrnn: Llrnn, shell: Shell, world: World, evidence_models: dict[str, Path], tmp_path: Path
 ) -> None:
     text, path = world.place / "test.txt", models["prior"]
     llrnn(NAME, text, "--path", f"{path}:{path}").refuses(
@@ -265,7 +266,7 @@ def test_models_and_texts_that_are_refused(
     done = llrnn(NAME, "--path", path, "--decay", 0, text)
     assert done.code == 2 and f"expected a number, found '{text}'; the name of a text stands before" in done.err
 
-    stock, translator = evidence_models["stock"], evidence_models["lstm"]
+    stock, translator = train_stock_lm(shell, world.data, tmp_path / "stock"), evidence_models["lstm"]
     llrnn(NAME, text, "--path", stock).refuses(
         f"--path {stock}: expected a model of --task llrnn_language_modeling, found one of another task; score the "
         "text by `llrnn score`"
