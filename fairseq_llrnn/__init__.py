@@ -43,7 +43,7 @@ def register() -> None:
         raise OptionError(
             f"expected fairseq, which this needs, found that it is not installed; {from_checkout('fairseq')}"
         )
-    importlib.import_module("fairseq_llrnn.plugin").say_errors_of_commands()
+    importlib.import_module("fairseq_llrnn.plugin").register()
 
 
 def load(path: str | os.PathLike[str], data: str | None = None, prior: str | None = None) -> TrainedModel:

@@ -22,7 +22,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
-from fairseq_llrnn import systems
+from fairseq_llrnn import register, systems
 from fairseq_llrnn.cli.main import COMMANDS, Parser, load
 from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.models.extensions import (
@@ -238,6 +238,7 @@ def of_systems() -> list[str]:
 
 def pages() -> dict[Path, str]:
     """All pages, and what they say."""
+    register()
     folder = ROOT / "fairseq_llrnn" / "systems"
     return {PAGE: page()} | {folder / name / "options.md": page(name) for name in of_systems()}
 

@@ -1,4 +1,4 @@
-"""The integration layer: the only place that imports fairseq. Importing it registers what fairseq's options name.
+"""The integration layer: the only place that imports fairseq. `register` lets fairseq know the names of its options.
 
     compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
     data/      data sets that the tasks give to training
@@ -31,13 +31,13 @@ OURS = (
     "models.llrnn_lstm", "models.llrnn_transformer",
 )  # fmt: skip
 registry.load_all("plugins")
-for module in (*(f"{__name__}.{module}" for module in OURS), *MODULES):
-    importlib.import_module(module)
 load_safely()
 utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)
 
 
-def say_errors_of_commands() -> None:
-    """In a command of fairseq's, our errors are one line from here on, whichever task it names."""
+def register() -> None:
+    """Import what registers names with fairseq; in its commands, our errors are one line from here on."""
+    for module in (*(f"{__name__}.{module}" for module in OURS), *MODULES):
+        importlib.import_module(module)
     if runs_fairseq():
         say_errors_plainly()

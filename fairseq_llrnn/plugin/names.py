@@ -2,8 +2,8 @@
 
     announce("their.package.task")          in a light plugin/__init__.py of a system
 
-The modules of MODULES register tasks, models, criteria and optimizers by fairseq's decorators. They are imported when
-all plugins are: then all options of extensions are known (plugin/models/extensions.py).
+The modules of MODULES register tasks, models, criteria and optimizers by fairseq's decorators. `fairseq_llrnn.register`
+imports them when all plugins are imported: then all options of extensions are known (plugin/models/extensions.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MODULES: list[str] = []
 
 
 def announce(*modules: str) -> None:
-    """Let these modules be imported with the plugins."""
+    """Let `fairseq_llrnn.register` import these modules."""
     MODULES.extend(modules)
 
 
