@@ -118,7 +118,6 @@ LEFT = [
     "lexicon.completion lexicon.languages.findings lexicon.options lexicon.readers.apertium lexicon.readers.hunspell "
     "lexicon.table",
     "output.class_source output.normalisers output.records",
-    "plugin.compat.bleu_options plugin.compat.option_checks",
     "systems.output_trees.output_tree systems.output_trees.tree_layer systems.output_trees.tree_log_linear "
     "systems.output_trees.tree_masses systems.output_trees.tree_normalisation systems.output_trees.tree_scores "
     "systems.output_trees.tree_search systems.output_trees.tree_visits",

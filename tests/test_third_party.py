@@ -28,6 +28,7 @@ import torch
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.output.class_source import ClassSource
+from fairseq_llrnn.backgrounds.algebra import BySource
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior import Part, register_part
@@ -111,7 +112,8 @@ class NextDays(Part):
     def background(self, below, context):
         following = torch.full((len(context.prior.symbols),), NO_WORD)
         following[self.days[:-1]] = torch.from_numpy(self.days[1:].copy())
-        return ContextClasses(below, DayAfterDay(following))
+        made = lambda base, source: ContextClasses(base, DayAfterDay(following))
+        return BySource(below, made, needs_source=False)
 
     def class_source(self, head):
         return DayRows(head)

@@ -31,7 +31,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -278,18 +278,26 @@ class Product(Combined):
 
 
 class BySource(Background):
-    """A background that depends on the source: `base` without one."""
+    """A background that is made of another one for each batch, by default of its source."""
 
     def __init__(
-        self, base: Background, by_source: Callable[[BoundBackground, Tensor], BoundBackground] | None = None
+        self,
+        base: Background,
+        by_source: Callable[[BoundBackground, Any], BoundBackground] | None = None,
+        needs_source: bool = True,
     ) -> None:
         """by_source: makes the bound background of `base`, bound, and of the source (B, L), whose tokens have no marks.
 
         A subclass may override `bind`, whose source tokens may have marks.
+
+        Args:
+            needs_source: whether it is `base` without a source. If not, `by_source` gets None for the source.
         """
         super().__init__(base.class_of, base.num_classes)
-        self.base, self.by_source = base, by_source
+        self.base, self.by_source, self.needs_source = base, by_source, needs_source
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         base = self.base.bind(source, text)
-        return base if self.by_source is None or source is None else self.by_source(base, plain(source))
+        if self.by_source is None or (source is None and self.needs_source):
+            return base
+        return self.by_source(base, None if source is None else plain(source))

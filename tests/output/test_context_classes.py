@@ -1,6 +1,8 @@
 """Every source of context classes obeys one law, over every background and over other sources; values and gradients."""
 
+import gc
 import math
+import weakref
 
 import positions
 import pytest
@@ -169,3 +171,21 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
         assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
     read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
+
+
+@pytest.mark.parametrize(("sources", "kind"), [("slots", "static"), ("slots", "automaton"), ("terms", "lexical")])
+def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
+    """No reference from a background's module, and no cycle that only the garbage collector ends."""
+    module = base(kind)
+    bound, previous = make(sources, module), some_history(4)
+    states, masses = bound.teacher_forced(previous)
+    bound.log_share(states, previous.flatten()), bound.best_share(states)
+    limited = bound.with_max_length(2)
+    limited.best_members(states, torch.zeros(len(states), 1, dtype=torch.long), 2)
+    objects = [weakref.ref(each) for each in (bound, limited, bound.at(states).table)]
+    gc.disable()
+    try:
+        del bound, limited, states, masses
+        assert [each() for each in objects] == [None] * len(objects)
+    finally:
+        gc.enable()

@@ -92,6 +92,8 @@ NAMING = {
     "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
+    "test_imports.py": "circles of files, with those of systems",
+    "plugin/test_presets.py": "options of systems that a preset does not go with",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_benchmarks.py": "a script's option of the same name",
     "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",
