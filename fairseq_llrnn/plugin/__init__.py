@@ -41,3 +41,6 @@ def register() -> None:
         importlib.import_module(module)
     if runs_fairseq():
         say_errors_plainly()
+
+
+register()  # a system whose plugin was imported before this package adds its modules later, for another call

@@ -30,7 +30,6 @@ from fairseq.tasks import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from torch import Tensor
 
-from fairseq_llrnn import register
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.plugin.compat.checkpoint_errors import OF_OPTIONS, no_such_model
@@ -239,7 +238,6 @@ def load_model(
     Raises:
         DataError, OptionError, PriorError: as `read_checkpoint`, `check`, `take_places` and `build_model`.
     """
-    register()
     path = checkpoint_file(path)
     state = read_checkpoint(path)
     check(path, state["cfg"])
