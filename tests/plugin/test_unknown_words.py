@@ -75,7 +75,7 @@ def test_unknown_words_of_every_kind_of_data(
 def test_what_is_said_of_a_share(
     words: Dictionary, caplog: pytest.LogCaptureFixture, unknown: int, is_open: bool, level: int, says: str
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")  # a command in this process may have silenced it
     report(Share("data/test", words, unknown, 100), is_open)
     assert caplog.record_tuples == [("fairseq_llrnn.plugin.data.unknown_words", level, says)]
 
@@ -92,7 +92,7 @@ def test_a_dictionary_of_texts_that_are_not_tokenised(words: Dictionary, caplog:
 
 
 def test_generated_words(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")  # a command in this process may have silenced it
     WRITTEN.clear()
     report_written()
     monkeypatch.setitem(WRITTEN, "words", 2000)
