@@ -76,7 +76,8 @@ class Combined(ExplicitBackground):
             part.gates(hidden_size)
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        rows = 1 if source is None and text is None else len(source if source is not None else text)  # type: ignore[arg-type]
+        of_batch = text if source is None else source
+        rows = 1 if of_batch is None else len(of_batch)
         return self.bound(self, [part.bind(source, text) for part in self.each()], rows)
 
 

@@ -126,11 +126,8 @@ class CountedSlots(EvidenceMixture):
     def constant_shares(self) -> bool:
         return self.by_context and not self.source.strict
 
-    def with_max_length(self, remaining: int) -> BoundBackground:
-        limited = super().with_max_length(remaining)
-        if limited is self and self.source.strict and remaining < self.source.longest + 2:
-            return self._limited(remaining)
-        return limited
+    def _is_limiting(self, remaining: int) -> bool:
+        return super()._is_limiting(remaining) or (self.source.strict and remaining < self.source.longest + 2)
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return torch.maximum(super().steps_to_end(state), self.missing(state) + 1)

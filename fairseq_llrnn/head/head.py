@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
 
 Source = TypeVar("Source", bound=ClassSource)
-NO_EMBEDDING = "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
 SAMPLE = 32  # random bytes, by which a move that loses the contents of tensors is noticed
 
 
@@ -402,13 +401,11 @@ class LogLinearHead(nn.Module):
     @property
     def embed_size(self) -> int:
         """D, the width of what `embed` returns."""
-        if self.embedding is None:
-            raise OptionError(NO_EMBEDDING)
-        return self.embedding.embedding_dim
+        return self._reader().embedding_dim
 
     def embedding_rows(self) -> Tensor | None:
         """What is made once, to hand to `embed` several times; None: nothing is."""
-        return None if self.embedding is None else self.embedding.kept_rows()
+        return self._reader().kept_rows()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """What the network reads in the place of tokens (…,): (…, D), by the head's `embedding`.
@@ -416,9 +413,15 @@ class LogLinearHead(nn.Module):
         Args:
             rows: of `embedding_rows`, where they are used more than once.
         """
+        return self._reader()(tokens, rows)
+
+    def _reader(self) -> InputEmbedding:
+        """Return the module that reads tokens. Raises OptionError if there is none."""
         if self.embedding is None:
-            raise OptionError(NO_EMBEDDING)
-        return self.embedding(tokens, rows)
+            raise OptionError(
+                "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
+            )
+        return self.embedding
 
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -203,7 +202,7 @@ class ContextClasses(BoundBackground):
 
     def __init__(self, base: BoundBackground, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
-        self.base, self.source = base, source
+        self.source = source
         self.num_below = base.num_classes  # C
         self.by_context = base.constant and not source.changes  # whether the context decides all but what was said
         self.constant = self.by_context
@@ -251,13 +250,16 @@ class ContextClasses(BoundBackground):
 
     def with_max_length(self, remaining: int) -> BoundBackground:
         base = self.base.with_max_length(remaining)
-        return self if base is self.base and (self.source.unk is None or not base.closes) else self._limited(remaining)
-
-    def _limited(self, remaining: int) -> Self:
+        if base is self.base and not self._is_limiting(remaining):
+            return self
         limited = copy.copy(self)
-        limited._reach, limited._remaining = self.base.with_max_length(remaining), remaining
+        limited._reach, limited._remaining = base, remaining
         limited._forget_shares()
         return limited
+
+    def _is_limiting(self, remaining: int) -> bool:
+        """Whether a limit takes words away that the background below keeps."""
+        return self.source.unk is not None and self.base.closes
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(self.below(state))

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 
+from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.testing import check_background
@@ -19,6 +21,13 @@ CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])
 
 def test_slow_default_obeys_the_laws() -> None:
     check_background(oracles.HashBackground(CLASS_OF, 5))
+
+
+def test_a_background_that_is_asked_before_it_is_bound() -> None:
+    uniform = StaticBackground(CLASS_OF, 5, torch.zeros(len(CLASS_OF)))
+    for module in (Product([uniform, uniform]), Mixture([uniform]), Tempered(uniform, 2.0)):
+        with pytest.raises(NotImplementedError, match=rf"^{type(module).__name__}: call bind\(\) first, or implement"):
+            module.start(1)
 
 
 def test_corrections_obey_the_laws() -> None:

@@ -184,7 +184,8 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if state is None:
             source = source_states = None
             if encoder_out is not None:
-                source, source_states = encoder_out["src_tokens"][0], encoder_out["encoder_out"][0].transpose(0, 1)
+                source = encoder_out["src_tokens"][0]
+                source_states = encoder_out["encoder_out"][0].transpose(0, 1) if self.head.sources else None
             pinned = range(self.dictionary.nspecial)
             state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
             state = state.limited(search.longest)
