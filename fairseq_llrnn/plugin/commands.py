@@ -185,15 +185,15 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
     if "llrnn_lm_small" in more:
         shown = " ".join(name if value is True else f"{name} {value}" for name, value in options.items())
         lines.append(f"--arch llrnn_lm_small stands for, if you do not set them: --arch llrnn_lm {shown}")
-    data = _data(arguments)
-    count = 0 if data is None else _count_words(data)
+    is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
+    data, offers = _data(arguments), preset is None and "--task=llrnn_language_modeling" in more and not is_chosen
+    count = _count_words(data) if data is not None and (preset is not None or offers) else 0
     if preset is not None and count > SMALL_TEXT:
         lines.append(
             f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, and this one has "
             f"{count:,}; docs/guides/training.md has start values for larger texts"
         )
-    is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
-    if preset is None and "--task=llrnn_language_modeling" in more and 0 < count < SMALL_TEXT and not is_chosen:
+    if offers and 0 < count < SMALL_TEXT:
         lines.append(
             f"note: the training text has {count:,} words; --preset small has a network and a training for fewer than "
             f"{SMALL_TEXT:,} (with another --save-dir)"
