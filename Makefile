@@ -3,7 +3,7 @@
 #   make demo              a small corpus, two models, a table, a picture, a sentence explained
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
 #   make test              all quick tests, in two processes (WORKERS=4: in four)
-#   make test-all          those, and the slow ones: pages of documentation, examples, full grids (an hour)
+#   make test-all          those, and the slow ones: pages of documentation, examples, full grids
 #   make test-unit         those that neither start fairseq nor run an example
 #   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
 #   make lint              ruff and mypy
