@@ -6,7 +6,7 @@ Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed i
 every part must allow a word.
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
-are kept bit by bit. Only a part with `growth` may have a state that gets wider.
+are kept bit by bit. Only a part with `state_columns_per_token` may have a state that gets wider.
 
 `Tempered` is b(K, x)^(1/T) for a temperature T: nearer to uniform where T is large. Each word's weight is tempered,
 so that masses of signatures change as well. Words that are forbidden stay so. What the part can list, this lists;
@@ -94,7 +94,7 @@ class BoundCombined(BoundExplicit):
             )
         self.lists_all = module.lists_all
         self.constant = all(part.constant for part in parts)  # a source may bring a context in
-        self.growth = sum(part.growth for part in parts)
+        self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
         states = [part.start(rows) for part in parts]
         self._forms = [(state.shape[1:], state.dtype) for state in states]  # of the parts' states: shape after N, type
@@ -110,7 +110,9 @@ class BoundCombined(BoundExplicit):
 
     def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
         """What the parts list, of those that have a root."""
-        return [weights for part, substate in self.of_parts(state) if (weights := part.explicit(substate)) is not None]
+        return [
+            weights for part, substate in self.of_parts(state) if (weights := part.sparse_weights(substate)) is not None
+        ]
 
     # ---- hidden states and limits -----------------------------------------------------------------------------------
 
@@ -156,11 +158,18 @@ class BoundCombined(BoundExplicit):
     def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
         """Each part, and its state."""
         widths = [shape.numel() for shape, _ in self._forms]
-        words = (state.size(1) - sum(widths)) // self.growth if self.growth else 0
+        words = (state.size(1) - sum(widths)) // self.state_columns_per_token if self.state_columns_per_token else 0
         parts, place = [], 0
         for part, (shape, dtype), width in zip(self.parts, self._forms, widths, strict=True):
-            end = place + width + words * part.growth
-            parts.append((part, _unpacked(state[:, place:end], shape if part.growth == 0 else (end - place,), dtype)))
+            end = place + width + words * part.state_columns_per_token
+            parts.append(
+                (
+                    part,
+                    _unpacked(
+                        state[:, place:end], shape if part.state_columns_per_token == 0 else (end - place,), dtype
+                    ),
+                )
+            )
             place = end
         return parts
 
@@ -181,9 +190,9 @@ class BoundTempered(BoundCombined):
 
     module: Tempered
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         ((part, substate),) = self.of_parts(state)
-        weights = part.explicit(substate)
+        weights = part.sparse_weights(substate)
         if weights is None:
             return None
         by = self.module.temperature
@@ -226,7 +235,7 @@ class BoundProduct(BoundCombined):
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
         if self.lists_all:
@@ -247,7 +256,7 @@ class BoundProduct(BoundCombined):
         """What the first part allows that lists all of its words, weighed by the others, too."""
         which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
         part, substate = parts[which]
-        weights = part.explicit(substate)
+        weights = part.sparse_weights(substate)
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
         others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]

@@ -101,7 +101,7 @@ class BoundAutomaton(BoundBackground):
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         tables, states = self.tables, state.squeeze(1)
         keys, weights = [], []
         for level in range(tables.chain.size(1)):

@@ -81,8 +81,8 @@ class BoundBackground:
     num_classes: int  # S
     constant = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with entries
-    lists_all = False  # whether `explicit` lists every word that has weight
-    growth = 0  # by how many columns a state gets wider with each word
+    lists_all = False  # whether `sparse_weights` lists every word that has weight
+    state_columns_per_token = 0  # by how many columns a state gets wider with each word
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         self.class_of, self.num_classes = class_of, num_classes
@@ -161,7 +161,7 @@ class BoundBackground:
         """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
         return tokens
 
-    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Whether each token (N, …) has a class: ids ≥ V are strings. Row i is of sentence i, or of state i."""
         return tokens < len(self.class_of)
 
@@ -189,10 +189,10 @@ class BoundBackground:
     # ---- words that it lists (masses.py) --------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
-        """log weights of the words that `explicit` does not list: (V,), always the same ones; None: it lists none."""
+        """Return the log weights of words that `sparse_weights` does not list, (V,), or None."""
         return None
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         """The weights in N states as a factor of the root and exceptions; None where there is no root."""
         return None
 
@@ -239,7 +239,7 @@ class BoundBackground:
 
     def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """How many members of every class have weight, and the sum of their log shares: (N, S) or (1, S) each."""
-        root, listed = self.root_log_weights(), self.explicit(state)
+        root, listed = self.root_log_weights(), self.sparse_weights(state)
         if root is None or listed is None:
             weights = self.log_weights(state)
             has_weight, none = ~weights.isneginf(), weights.new_zeros(len(weights), self.num_classes)
@@ -393,7 +393,7 @@ class StaticBackground(Background):
         """The log weights of the words at places in ranked_members; any shape."""
         return self.word_log_weight[self.ranked_members[places]]
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         nothing = self.word_log_weight[:0]
         return ExplicitWeights(
             len(self.class_of), nothing.long(), nothing, self.word_log_weight.new_zeros(len(state)), None

@@ -1,4 +1,4 @@
-"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `explicit`.
+"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `sparse_weights`.
 
 Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C classes asked for. Cost:
 O(E log E) for masses, shares and best members; never V, except for `log_weights` and `log_shares` and, near a limit
@@ -21,7 +21,7 @@ from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, log_differ
 
 
 class ExplicitBackground(Background):
-    """A subclass supplies `start`, `advance`, and `explicit`."""
+    """A subclass supplies `start`, `advance`, and `sparse_weights`."""
 
     def __init__(self, class_of: Tensor, num_classes: int, root_log_weights: Tensor | None) -> None:
         """root_log_weights: (V,), or None if there is no root."""
@@ -51,8 +51,8 @@ class BoundExplicit(BoundBackground):
     def flat_states(self, previous: Tensor) -> Tensor:
         return self.module.flat_states(previous)
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        return self.module.explicit(state)
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+        return self.module.sparse_weights(state)
 
     def root_log_weights(self) -> Tensor | None:
         return None if self.root is None else self.root.word_log_weight
@@ -68,7 +68,7 @@ class BoundExplicit(BoundBackground):
         grad = torch.is_grad_enabled()
         if self._last is not None and self._last[0] is state and self._last[1] == grad:
             return self._last[2]
-        weights = self.explicit(state)
+        weights = self.sparse_weights(state)
         assert weights is not None
         answer = ListedClasses(self.root, weights)
         self._last = state, grad, answer

@@ -69,7 +69,7 @@ class BoundModel(BoundBackground):
     Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept.
     """
 
-    growth = 1
+    state_columns_per_token = 1
 
     def __init__(self, module: ModelBackground) -> None:
         super().__init__(module.class_of, module.num_classes)

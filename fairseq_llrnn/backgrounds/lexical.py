@@ -284,7 +284,7 @@ class LexicalMixture(BoundBackground):
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
 
-    def explicit(self, state: Tensor) -> ExplicitWeights:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights:
         keys, order, offsets = self._by_word
         sentence = state.squeeze(1)
         rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
@@ -347,7 +347,7 @@ class LexicalMixture(BoundBackground):
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self.explicit(state).dense(self.root.word_log_weight)
+        return self.sparse_weights(state).dense(self.root.word_log_weight)
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._log_shares[state.squeeze(1)]

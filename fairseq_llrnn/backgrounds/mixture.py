@@ -94,7 +94,7 @@ class BoundMixture(BoundCombined):
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).any(0)
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
         explicit = self.explicit_of_parts(state)
@@ -237,7 +237,7 @@ def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> Mas
     """A part's masses over the root that all parts have, with entries."""
     masses = part.masses(state)
     if masses.entries is None:
-        weights = part.explicit(state)
+        weights = part.sparse_weights(state)
         assert weights is not None
         masses = ListedClasses(root, weights).masses()
     return masses

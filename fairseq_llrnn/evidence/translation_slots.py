@@ -197,7 +197,7 @@ class Unsupported(nn.Module):
         lost = self.log_factors[words].masked_fill(~known, 0.0)
         lost = lost.masked_fill(lost.isneginf(), 0.0)
         root, state = base.root_log_weights(), base.start(len(words))
-        weights = base.explicit(state) if self.of_root and root is not None else None
+        weights = base.sparse_weights(state) if self.of_root and root is not None else None
         if weights is None or root is None:
             return -lost
         rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))

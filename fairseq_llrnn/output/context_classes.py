@@ -99,7 +99,7 @@ class ClassTable:
         """contexts: (M,). below: (M, …) states of the background below, `base`."""
         self.base, self.source, self.contexts, self.below = base, source, contexts, below
         unk, self.width, words = source.unk, source.width, source.words(contexts)
-        knows = base.knows(words, below)
+        knows = base.in_vocabulary(words, below)
         self.words = words if unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
         self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
         self.words_below = self.words.masked_fill(~self.moved, unk or 0)  # these, and some word for the others
@@ -206,7 +206,7 @@ class ContextClasses(BoundBackground):
         self.num_below = base.num_classes  # C
         self.by_context = base.constant and not source.changes  # whether the context decides all but what was said
         self.constant = self.by_context
-        self.growth = base.growth
+        self.state_columns_per_token = base.state_columns_per_token
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
         self._remaining: int | None = None
@@ -340,7 +340,7 @@ class ContextClasses(BoundBackground):
         return self.at(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
-        if self.growth:
+        if self.state_columns_per_token:
             return state[:, self.state_columns :]
         if self._base_shape is None:
             self._base_shape = self.base.start(self.source.rows).shape[1:]
@@ -357,7 +357,9 @@ class ContextClasses(BoundBackground):
             words = here.pick(here.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
-            words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
+            words = (
+                words if self.source.unk is not None else words.masked_fill(~self.base.in_vocabulary(words), NO_WORD)
+            )
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
         return same.long().argmax(-1), same.any(-1)
 
@@ -365,11 +367,11 @@ class ContextClasses(BoundBackground):
         """The tokens (N, …) as the background below knows them."""
         if self.source.unk is None:
             return tokens
-        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+        is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return tokens.masked_fill(~is_below, self.source.unk)
 
-    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return is_below if self.source.unk is None else is_below | self._which(tokens, state)[1]
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -407,7 +409,7 @@ class ContextClasses(BoundBackground):
         if self.source.unk is None:
             return column
         which, is_context = self._which(tokens, state)
-        return torch.where(is_context & ~self.base.knows(tokens, below), self.base.num_columns + which, column)
+        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + which, column)
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
@@ -621,9 +623,7 @@ def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
         background = background.base
 
 
-def layers_of(
-    background: BoundBackground, states: Tensor, shape: Sequence[int]
-) -> list[tuple[ContextClasses, Tensor]]:
+def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
     """The context classes in front of a background, the innermost first, each with its own columns of the states.
 
     Args:

@@ -168,7 +168,7 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
         assert torch.equal(bound.readable(tokens, bound.start(B)), bound.readable(tokens))
         assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
         assert bound.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
-        assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
+        assert bound.in_vocabulary(tokens).tolist()[1] == [True, True, False] and not bound.in_vocabulary(tokens)[0, 0]
     read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
 
