@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, Masses, log_shares
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, log_shares
 
 
 def to_autocast(hidden: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class _ClassScore(torch.autograd.Function):
         rows: Tensor,
         bias: Tensor,
         target: Tensor,
-        masses: Masses,
+        class_weights: ClassWeights,
         added: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
@@ -72,8 +72,8 @@ class _ClassScore(torch.autograd.Function):
             # in half precision the products are, the sums over classes are not: log_partition is float32
             scores = (hidden @ rows.T).to(bias.dtype)
             scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
-        if masses.entries is not None:
-            scores = masses.correct(scores)
+        if class_weights.entries is not None:
+            scores = class_weights.apply_sparse_updates_(scores)
         top = scores.amax(dim=1)
         nothing, of_target = top.isneginf(), target.unsqueeze(1)
         log_prob = scores.gather(1, of_target).squeeze(1) - top.masked_fill(nothing, 0.0)
@@ -86,7 +86,9 @@ class _ClassScore(torch.autograd.Function):
         difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - 1.0)
         ctx.save_for_backward(hidden, rows, target, difference)
         ctx.groups = None if bias.dim() == 1 else len(bias)
-        ctx.places = None if masses.entries is None else (masses.entries.rows, masses.entries.classes)
+        ctx.places = (
+            None if class_weights.entries is None else (class_weights.entries.rows, class_weights.entries.classes)
+        )
         return log_prob + log_largest, top - log_largest
 
     @staticmethod
@@ -125,7 +127,7 @@ def log_linear_nll(
     hidden: Tensor,
     targets: Tensor,
     rows: Tensor,
-    log_mass: Tensor | Masses,
+    log_mass: Tensor | ClassWeights,
     log_share: Tensor | None = None,
     bias: Tensor | None = None,
     slot_scores: Tensor | None = None,
@@ -136,22 +138,26 @@ def log_linear_nll(
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
         rows: E, (S, H).
         log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or masses
-            of N rows with entries (backgrounds/masses.py). −inf forbids a class.
+            of N rows with entries (backgrounds/class_weights.py). −inf forbids a class.
         log_share: log b − log B of the target words, (N,); None where classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
     """
     hidden = to_autocast(hidden)
-    masses = log_mass if isinstance(log_mass, Masses) else Masses(torch.atleast_2d(log_mass), len(hidden))
+    class_weights = (
+        log_mass if isinstance(log_mass, ClassWeights) else ClassWeights(torch.atleast_2d(log_mass), len(hidden))
+    )
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
-    shared = masses.shared.to(dtype) if bias is None else masses.shared.to(dtype) + bias
+    shared = class_weights.shared.to(dtype) if bias is None else class_weights.shared.to(dtype) + bias
     shared = shared.squeeze(0) if len(shared) == 1 else shared
     slot = targets - len(rows)
     classes = targets if slot_scores is None else targets.masked_fill(slot >= 0, 0)
-    added = None if masses.entries is None else masses.entries.added
+    added = None if class_weights.entries is None else class_weights.entries.added
     with outside_autocast(hidden):
-        log_prob, log_partition = _ClassScore.apply(hidden, rows.to(hidden.dtype), shared, classes, masses, added)
+        log_prob, log_partition = _ClassScore.apply(
+            hidden, rows.to(hidden.dtype), shared, classes, class_weights, added
+        )
     if slot_scores is not None:
-        beside = masses.without_constant(slot_scores).to(dtype)
+        beside = class_weights.without_constant(slot_scores).to(dtype)
         shares = log_shares(torch.cat([log_partition.unsqueeze(1), beside], dim=1))  # shape: (N, 1 + J)
         of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
         log_prob = torch.where(slot >= 0, of_slot, log_prob + shares[:, 0])

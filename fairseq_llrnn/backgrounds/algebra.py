@@ -37,8 +37,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, side_by_side
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
@@ -93,12 +93,14 @@ class BoundCombined(BoundExplicit):
                 "around a product or mixture, not into it"
             )
         self.lists_all = module.lists_all
-        self.constant = all(part.constant for part in parts)  # a source may bring a context in
+        self.is_context_independent = all(
+            part.is_context_independent for part in parts
+        )  # a source may bring a context in
         self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
         states = [part.start(rows) for part in parts]
         self._forms = [(state.shape[1:], state.dtype) for state in states]  # of the parts' states: shape after N, type
-        self.sparse = self.root is not None and not self.constant
+        self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
         """This background with other parts; itself if they are the same."""

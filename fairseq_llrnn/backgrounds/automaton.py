@@ -20,8 +20,8 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdates, log_difference
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
@@ -76,7 +76,7 @@ class BoundAutomaton(BoundBackground):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self.masses(state).dense()
+        return self.class_weights(state).dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.tables.mass(state.squeeze(1), classes)
@@ -84,17 +84,17 @@ class BoundAutomaton(BoundBackground):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self._share(state.squeeze(1), tokens)
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         tables, states = self.tables, state.squeeze(1)
         rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
-        of_rows = Entries(
+        of_rows = SparseUpdates(
             rows=rows,
             classes=tables.entry_classes[entries],
             added=tables.added[entries],
-            only=None if tables.all_rooted else ~tables.rooted[states],
+            sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
             constant=tables.costs[states, -1],
         )
-        return Masses(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
+        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
 
     # ---- words that it lists ----------------------------------------------------------------------------------------
 

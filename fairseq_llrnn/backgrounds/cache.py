@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, class_log_sums, log_odds
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, class_log_sums, log_odds
 
 NO_WORD = -1  # a place of the cache that is empty yet
 LARGEST = 100_000  # words of a cache: every hypothesis carries so many ids

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, log_difference, row_numbers
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, log_difference, row_numbers
 
 
 class ExplicitBackground(Background):
@@ -37,7 +37,7 @@ class BoundExplicit(BoundBackground):
 
     def __init__(self, module: ExplicitBackground) -> None:
         super().__init__(module.class_of, module.num_classes)
-        self.module, self.root, self.constant = module, module.root, module.constant
+        self.module, self.root, self.is_context_independent = module, module.root, module.is_context_independent
         self.sparse = self.root is not None
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
         self._last: tuple[Tensor, bool, ListedClasses] | None = None  # of the last states; whether with gradients
@@ -76,13 +76,13 @@ class BoundExplicit(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         listed = self.listed(state) if self.sparse else None
-        return super().masses(state) if listed is None else listed.masses()
+        return super().class_weights(state) if listed is None else listed.class_weights()
 
     def log_mass(self, state: Tensor) -> Tensor:
         listed = self.listed(state)
-        return super().log_mass(state) if listed is None else listed.masses().dense()
+        return super().log_mass(state) if listed is None else listed.class_weights().dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         listed = self.listed(state)
@@ -122,7 +122,7 @@ class BoundExplicit(BoundBackground):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
-        if self.constant and self.remaining is None:  # neighbours in a batch have the same state
+        if self.is_context_independent and self.remaining is None:  # neighbours in a batch have the same state
             some, which = state[:1], torch.zeros_like(rows)
             if state.numel():
                 some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)

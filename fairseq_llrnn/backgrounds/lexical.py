@@ -40,7 +40,7 @@ from torch.nn import functional
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, expanded, log_odds, runs
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, expanded, log_odds, runs
 from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -186,7 +186,7 @@ class LexicalMixture(BoundBackground):
     Behind the E entries stands one without meaning, so that what is looked up and not found may point there.
     """
 
-    constant = True
+    is_context_independent = True
 
     def __init__(
         self,
@@ -233,8 +233,8 @@ class LexicalMixture(BoundBackground):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
 
-    def masses(self, state: Tensor) -> Masses:
-        return Masses(self.class_log_mass.index_select(0, runs(state.squeeze(1))), len(state))
+    def class_weights(self, state: Tensor) -> ClassWeights:
+        return ClassWeights(self.class_log_mass.index_select(0, runs(state.squeeze(1))), len(state))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))

@@ -42,8 +42,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BySource
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
+from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.masses import expanded
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, slots_of

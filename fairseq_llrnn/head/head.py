@@ -12,13 +12,13 @@ are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 `loss` and `log_probs` are made of three steps, which a training loop can also call itself: `bind` (what is known
 before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
 
-    background.teacher_forced(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
+    background.teacher_forced(previous) ->  states and class weights, log B_K(σ)     backgrounds/class_weights.py
     normaliser.over(…), source.rows(…)  ->  rows E of signatures, and of classes of the context
     normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
 
 What is not the same for all models is given when the head is made: how the network reads (`embedding`), how log Z is
 summed (`normaliser`, output/normalisers.py), which classes a context has beside the signatures (`classes`,
-output/class_source.py), and what the network makes of the masses (`masses`).
+output/class_source.py), and what the network makes of the masses (`class_weights`).
 
 In training mode (`head.train()`), what a background was estimated from is left out: n-grams are cross-fitted, lexical
 translations leave the sentence at hand out.
@@ -37,8 +37,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums, each_row
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
@@ -74,7 +74,7 @@ class MassChange(Protocol):
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
 
-    def applied(self, masses: Masses, hidden: Tensor) -> Masses:
+    def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
         """The masses of N positions with these hidden states, (N, H)."""
         ...
 
@@ -100,7 +100,7 @@ class LogLinearHead(nn.Module):
         embedding: Callable[[LogLinearHead], nn.Module] | None = None,
         source_size: int | None = None,
         classes: Sequence[ClassSourceOf] = (),
-        masses: Callable[[LogLinearHead], MassChange] | None = None,
+        class_weights: Callable[[LogLinearHead], MassChange] | None = None,
         normaliser: NormaliserOf = Exact,
         initial_scale: float | None = 1.0,
     ) -> None:
@@ -131,7 +131,7 @@ class LogLinearHead(nn.Module):
                 f"LogLinearHead: initial_scale {initial_scale}: expected a number of at least 0, or None; the default, "
                 "1.0, is for layer-normalised hidden states"
             )
-        for option, maker in (("embedding", embedding), ("masses", masses), ("normaliser", normaliser)):
+        for option, maker in (("embedding", embedding), ("class_weights", class_weights), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
                     f"LogLinearHead: {option}: expected what makes a module for this head, such as FeatureInput(D) for "
@@ -148,17 +148,17 @@ class LogLinearHead(nn.Module):
         if embedding is not None:
             self._keep("embedding", embedding(self))
         self._arguments: dict[str, Any] = {
-            "embedding": embedding, "source_size": source_size, "classes": classes, "masses": masses,
+            "embedding": embedding, "source_size": source_size, "classes": classes, "class_weights": class_weights,
             "initial_scale": initial_scale,
         }  # fmt: skip
         with torch.device("cpu"):  # what is not drawn is computed, also if parameters are made on the meta device
-            self._make_parts(classes, masses, normaliser)
+            self._make_parts(classes, class_weights, normaliser)
         self.register_load_state_dict_post_hook(_rebuild_lost)
 
     def _make_parts(
         self,
         classes: Sequence[ClassSourceOf],
-        masses: Callable[[LogLinearHead], MassChange] | None,
+        class_weights: Callable[[LogLinearHead], MassChange] | None,
         normaliser: NormaliserOf,
     ) -> None:
         prior = self.prior
@@ -170,8 +170,8 @@ class LogLinearHead(nn.Module):
         if self.embedding is not None and not self.brings_strings:
             self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
         self.change: MassChange | None = None
-        if masses is not None:
-            self._keep("change", masses(self))
+        if class_weights is not None:
+            self._keep("change", class_weights(self))
         self.normaliser: Normaliser
         self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
@@ -293,9 +293,9 @@ class LogLinearHead(nn.Module):
             states_of = None if source_states is None else source_states[sentences]
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
-            states, masses = background.teacher_forced(condition.previous[sentences])
+            states, class_weights = background.teacher_forced(condition.previous[sentences])
             rows = self._rows(background, states_of, shared)
-            arguments = hidden[sentences], background, states, masses, rows
+            arguments = hidden[sentences], background, states, class_weights, rows
             return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
@@ -363,7 +363,13 @@ class LogLinearHead(nn.Module):
         return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(
-        self, hidden: Tensor, background: BoundBackground, states: Tensor, masses: Masses, rows: Rows, **more: Any
+        self,
+        hidden: Tensor,
+        background: BoundBackground,
+        states: Tensor,
+        class_weights: ClassWeights,
+        rows: Rows,
+        **more: Any,
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         has_layers = isinstance(background, ContextClasses)
@@ -373,7 +379,7 @@ class LogLinearHead(nn.Module):
             if source.num_columns:
                 hidden = source.widen(hidden, Place(layer, columns, rows, []))
         if self.change is not None:
-            masses = self.change.applied(masses, hidden.flatten(0, 1))
+            class_weights = self.change.applied(class_weights, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
         for layer, columns in layers:
             if layer.source.width:
@@ -382,19 +388,21 @@ class LogLinearHead(nn.Module):
                 pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
-        of_slots = [each_row(masses.of_classes_in(slice(static, None)).shared, masses.num_rows)] if scores else []
+        of_slots = []
+        if scores:
+            of_slots = [each_row(class_weights.of_classes_in(slice(static, None)).shared, class_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
-                place = states.new_full((masses.num_rows,), source.replaces, dtype=torch.int64)
-                of_slots.append(masses.of_classes(place).unsqueeze(1))
+                place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
+                of_slots.append(class_weights.of_classes(place).unsqueeze(1))
         slots = None
         if scores:
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, background, states, masses, rows, slots, kept, **more)
+        return Batch(hidden, background, states, class_weights, rows, slots, kept, **more)
 
     # ---- what the network reads -------------------------------------------------------------------------------------
 
@@ -428,12 +436,13 @@ class LogLinearHead(nn.Module):
     @by_parts
     def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
-        words, masses, static = self.for_background(targets).flatten(), batch.masses, self.output.rows.num_rows
-        if masses.shared.size(1) > static:
-            masses = masses.of_classes_in(slice(static))
+        words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
+        class_weights = batch.class_weights
+        if class_weights.shared.size(1) > static:
+            class_weights = class_weights.of_classes_in(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
-        log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, masses, share, batch.slots)
+        log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots)
         for source in self.sources:
             log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
         return log_prob.view(targets.shape)
@@ -473,7 +482,7 @@ class LogLinearHead(nn.Module):
     def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
         """E_q[log b] − log b(target), q alike for the words of a signature that may come: (B, T) float64."""
         background, states = batch.background, batch.states
-        if background.constant:  # one state for each sentence
+        if background.is_context_independent:  # one state for each sentence
             states = states[:: targets.size(1)]
         many, total = background.log_share_sums(states)
         share = (total / many.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
@@ -482,7 +491,7 @@ class LogLinearHead(nn.Module):
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
         words = self.for_background(targets).flatten()
         of_target = background.log_share(batch.states, words)
-        of_target = of_target + batch.masses.of_classes(background.classes(batch.states, words))
+        of_target = of_target + batch.class_weights.of_classes(background.classes(batch.states, words))
         return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
     @by_parts
@@ -638,7 +647,7 @@ class LogLinearHead(nn.Module):
         self._check(hidden, **({} if previous is None else {"previous": previous}))
         begins = torch.full(hidden.shape[:2], self.eos, device=hidden.device) if previous is None else previous
         condition = self.bind(begins, source)
-        constant = all(background.constant for _, background in condition.backgrounds)  # sources may bring a context in
+        constant = all(background.is_context_independent for _, background in condition.backgrounds)
         if previous is None and (self.reads_context or not constant):
             raise DataError(
                 "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the background "
@@ -650,7 +659,7 @@ class LogLinearHead(nn.Module):
     def reads_context(self) -> bool:
         """Whether background or classes depend on the text so far."""
         binds = [type(source).bind is not ClassSource.bind for source in self.sources]
-        return not self.background.bind().constant or any(binds)
+        return not self.background.bind().is_context_independent or any(binds)
 
     def explain(
         self,
@@ -679,16 +688,16 @@ class LogLinearHead(nn.Module):
         """As `explain`, of a batch of one sentence that the network has read."""
         from fairseq_llrnn.explain.explanation import explain
 
-        arguments, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
+        arguments, class_weights = self.normaliser.explained(batch, tokens), batch.log_mass[0]
         if self.change is not None:
-            before = batch.background.masses(batch.states).dense()
-            arguments["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
+            before = batch.background.class_weights(batch.states).dense()
+            arguments["powered"] = (class_weights - before).masked_fill(before.isneginf(), 0.0)
             arguments["scores"] = arguments["scores"] + arguments["powered"]
-            masses = before
+            class_weights = before
         for source in self.sources:
             arguments |= source.explained(batch, arguments)
         of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*of_batch, log_masses=masses, top=top, **arguments))
+        return list(explain(*of_batch, log_masses=class_weights, top=top, **arguments))
 
     def _check(self, hidden: Tensor, **of_positions: Tensor) -> None:
         """Raise DataError for hidden states, or tokens, by what they are called, that are not what they should be."""

@@ -96,8 +96,8 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
     hidden = to_autocast(hidden)
     with outside_autocast(hidden):
         background = state.reachable.with_hidden(hidden)
-        masses = background.masses(state.states)
-        parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
+        class_weights = background.class_weights(state.states)
+        parts = hidden.unsqueeze(1), background, state.states, class_weights, state.rows
         return head._scored(*parts, pinned=state.pinned)
 
 

@@ -30,8 +30,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import each_row, log_difference, runs, same_tensor
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import each_row, log_difference, runs, same_tensor
 
 NO_WORD = -1  # fills up contexts with fewer than J context classes
 
@@ -117,7 +117,7 @@ class ClassTable:
     def share_below(self) -> Tensor:
         """The log share below of each word that moved, −inf for others: (M, J)."""
         base = self.base
-        if base.constant or isinstance(base, ContextClasses):
+        if base.is_context_independent or isinstance(base, ContextClasses):
             share = shares_of(base, self.below, self.words_below)
         else:  # each of the states is looked up once, not once for each of its J words
             rows = torch.arange(len(self.below), device=self.below.device).repeat_interleave(self.width)
@@ -183,7 +183,7 @@ class Here:
 
     @cached_property
     def groups(self) -> Tensor | None:
-        """One row for each group of equal neighbours, as `runs` of backgrounds/masses.py: (G,)."""
+        """One row for each group of equal neighbours, as `runs` of backgrounds/class_weights.py: (G,)."""
         return None if self.rows is None else runs(self.rows)
 
     def pick_groups(self, values: Tensor) -> Tensor:
@@ -204,8 +204,9 @@ class ContextClasses(BoundBackground):
         super().__init__(base.class_of, base.num_classes)
         self.source = source
         self.num_below = base.num_classes  # C
-        self.by_context = base.constant and not source.changes  # whether the context decides all but what was said
-        self.constant = self.by_context
+        # without changes of the source, the context decides all but what its words add
+        self.by_context = base.is_context_independent and not source.changes
+        self.is_context_independent = self.by_context
         self.state_columns_per_token = base.state_columns_per_token
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
@@ -275,12 +276,12 @@ class ContextClasses(BoundBackground):
         return columns if self.by_context else self._joined(columns, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        if self.constant:
+        if self.is_context_independent:
             return state
         if self.by_context:
             return self._columns_after(state, tokens)
         below = self.below(state)
-        if not self.base.constant:
+        if not self.base.is_context_independent:
             below = self.base.advance(below, self._as_below(tokens, state))
         columns = self._columns_after(state, tokens)
         self._grow()
@@ -439,20 +440,21 @@ class ContextClasses(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.source.width:
-            return self.base.masses(self.below(state))
+            return self.base.class_weights(self.below(state))
         here = self.at(state)
-        return Masses(here.pick_groups(here.table.log_mass), len(state))
+        return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
         states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
-        if self.constant:
+        if self.is_context_independent:
             return super().teacher_forced(previous)
-        if self.source.width or not self.base.constant:
-            return states, Masses(self.log_mass(states), len(states))
-        masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
-        return states, masses.repeated(previous.size(1))
+        if self.source.width or not self.base.is_context_independent:
+            return states, ClassWeights(self.log_mass(states), len(states))
+        # one row for a sentence, though its contexts differ
+        class_weights = self.base.class_weights(self.base.start(len(previous)))
+        return states, class_weights.repeated(previous.size(1))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.masses import expanded
+from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.features.feature_table import FeatureTable
 
 AT_ONCE = 1 << 26  # numbers of a temporary tensor: 256 MB in float32

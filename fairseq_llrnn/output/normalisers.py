@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses, in_groups, log_shares
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import (
@@ -56,7 +56,7 @@ class SlotScores:
         return classes.masked_fill(classes == self.replaced, static + self.scores.size(-1) - 1)
 
 
-def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
+def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
     """log p(σ | K) for every signature: scores (…, S) -> (…, S); −inf where nothing is possible.
 
     Args:
@@ -200,7 +200,12 @@ class Normalised(Protocol):
     """p(σ | K) of a batch or a search."""
 
     def log_prob(
-        self, hidden: Tensor, classes: Tensor, masses: Masses, log_share: Tensor, slots: SlotScores | None = None
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        class_weights: ClassWeights,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
     ) -> Tensor:
         """log p(target | K) at every position, for training: (N,) float32 (float64 for float64 parameters).
 
@@ -222,7 +227,7 @@ class Normalised(Protocol):
         ...
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
         """p(σ | K): hidden (N, H'), masses of N rows and S + J classes.
 
@@ -333,13 +338,13 @@ class ExactRows:
         self,
         hidden: Tensor,
         classes: Tensor,
-        masses: Masses | Tensor,
+        class_weights: ClassWeights | Tensor,
         log_share: Tensor | None,
         slots: SlotScores | None = None,
     ) -> Tensor:
         rows, bias = self.composed
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
-        return -log_linear_nll(hidden, classes, rows, masses, log_share, bias, of_slots)
+        return -log_linear_nll(hidden, classes, rows, class_weights, log_share, bias, of_slots)
 
     def smoothing_gain(
         self,
@@ -380,8 +385,8 @@ class ExactRows:
         return torch.cat([scores, context[:, :-1]], dim=-1) if context.size(1) > 1 else scores
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
         scores = self.scores(hidden, slots)
         scores = scores if isinstance(temperature, float) and temperature == 1.0 else scores / temperature
-        return Distribution(class_log_probs(scores, masses))
+        return Distribution(class_log_probs(scores, class_weights))

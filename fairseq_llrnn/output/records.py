@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, each_row
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
@@ -59,7 +59,7 @@ class Batch:
     hidden: Tensor  # (B, T, H')
     background: BoundBackground  # of these sentences and hidden states
     states: Tensor  # (N, …), of the background, before each position
-    masses: Masses  # log B of all classes, S + J, in N rows
+    class_weights: ClassWeights  # log B of all classes, S + J, in N rows
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of what has no row among the signatures
     kept: Mapping[str, Tensor]  # (B, T, …) what sources of classes need again, by their names
@@ -83,9 +83,9 @@ class Batch:
     @property
     def log_mass(self) -> Tensor:
         """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
-        if self.masses.entries is not None:
-            return self.masses.dense().view(*self.hidden.shape[:2], -1)
-        shared, batch = self.masses.shared, len(self.hidden)
+        if self.class_weights.entries is not None:
+            return self.class_weights.dense().view(*self.hidden.shape[:2], -1)
+        shared, batch = self.class_weights.shared, len(self.hidden)
         if 1 < len(shared) < batch:
             shared = each_row(shared, batch)
         return shared.view(batch if len(shared) > 1 else 1, max(1, len(shared) // batch), -1)
@@ -93,7 +93,9 @@ class Batch:
     @cached_property
     def classes(self) -> Distribution:
         """p(σ | K)."""
-        return self.rows.classes.distribution(self.hidden.flatten(0, 1), self.slots, self.masses, self.temperature)
+        return self.rows.classes.distribution(
+            self.hidden.flatten(0, 1), self.slots, self.class_weights, self.temperature
+        )
 
     def tempered(self, temperature: float) -> Batch:
         """The same with aᵀφ divided by a temperature. Raises OptionError for one that is not in SCORE_TEMPERATURES."""
@@ -189,7 +191,9 @@ def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tens
 
 def spans(previous: Tensor, background: BoundBackground) -> list[slice]:
     """The sentences of a batch (B, T) that are looked at together, where no gradient is asked for; one at least."""
-    width = background.num_classes if background.sparse or background.constant else len(background.class_of)
+    width = (
+        background.num_classes if background.sparse or background.is_context_independent else len(background.class_of)
+    )
     many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
     if at_once >= many:
         return [slice(None)]

@@ -278,7 +278,7 @@ def test_a_source_may_bring_a_context_into_a_part() -> None:
     made = BySource(static, lambda base, source: ATOMS["cache"]().bind())
     others = Product([made, static]), Mixture([made, static], [1, 2], "fixed"), Tempered(made, 2.0)
     for background in (made, *others):
-        assert background.bind().constant and not bound(background).constant
+        assert background.bind().is_context_independent and not bound(background).is_context_independent
         check_background(background, source=SOURCE)
 
 

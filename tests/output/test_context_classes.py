@@ -178,14 +178,14 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
     """No reference from a background's module, and no cycle that only the garbage collector ends."""
     module = base(kind)
     bound, previous = make(sources, module), some_history(4)
-    states, masses = bound.teacher_forced(previous)
+    states, class_weights = bound.teacher_forced(previous)
     bound.log_share(states, previous.flatten()), bound.best_share(states)
     limited = bound.with_max_length(2)
     limited.best_members(states, torch.zeros(len(states), 1, dtype=torch.long), 2)
     objects = [weakref.ref(each) for each in (bound, limited, bound.at(states).table)]
     gc.disable()
     try:
-        del bound, limited, states, masses
+        del bound, limited, states, class_weights
         assert [each() for each in objects] == [None] * len(objects)
     finally:
         gc.enable()

@@ -13,7 +13,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, build, evaluated, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.generator import (
     AligningColumnGenerator,
@@ -264,8 +264,10 @@ def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) 
         setting = randomised([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
         background = setting.model.decoder.head.background
         if not sparse:
-            masses = background.masses
-            background.masses = lambda state, masses=masses: Masses(masses(state).dense(), len(state))
+            class_weights = background.class_weights
+            background.class_weights = lambda state, class_weights=class_weights: ClassWeights(
+                class_weights(state).dense(), len(state)
+            )
         sample = batch(setting.task.dictionary, ["le chat voit la mer", "la mer"])
         loss, _, _ = setting.criterion(setting.model, sample)
         loss.backward()

@@ -21,12 +21,12 @@ class Makes(Extension):
         return dict(self.parts)
 
     def source_embedding(self, args: Any, task: Any, size: int) -> nn.Module | None:
-        return self.parts.get("masses")
+        return self.parts.get("class_weights")
 
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
-    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], masses=nn.Identity())]
+    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], class_weights=nn.Identity())]
     for module in (extensions, options):
         monkeypatch.setattr(module, "EXTENSIONS", mine)
     return mine
@@ -46,9 +46,9 @@ def test_options_are_given_that_differ_from_their_defaults() -> None:
 
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
     found = of_heads(Namespace(), None)
-    assert found["classes"] == [1, 2] and isinstance(found["masses"], nn.Identity)
-    assert options.source_embedding(Namespace(), None, 4) is found["masses"]
-    two.append(Makes(masses=nn.Identity()))
+    assert found["classes"] == [1, 2] and isinstance(found["class_weights"], nn.Identity)
+    assert options.source_embedding(Namespace(), None, 4) is found["class_weights"]
+    two.append(Makes(class_weights=nn.Identity()))
     with pytest.raises(OptionError, match="one makes the masses of a model, found several that do; leave one"):
         of_heads(Namespace(), None)
     with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):

@@ -214,7 +214,7 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
 
     with torch.no_grad():
         background, end = prior.background(has_source=False).bind(), prior.index(EOS)
-        if background.constant:
+        if background.is_context_independent:
             return {}
         state = background.start(1)
         shortest = int(background.steps_to_end(state)[0])

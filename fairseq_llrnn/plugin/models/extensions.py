@@ -70,7 +70,7 @@ class Extension:
     modules: ClassVar[Mapping[str, str]] = {}
 
     def of_head(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `masses`, …
+        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `class_weights`, …
 
         Args:
             task: with its `prior`. beside: the width of the context and state that the model can hand over beside the

@@ -190,8 +190,8 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
-        refuse_two(arguments, {"masses": learned_temperature})
-        arguments["masses"] = learned_temperature
+        refuse_two(arguments, {"class_weights": learned_temperature})
+        arguments["class_weights"] = learned_temperature
     return arguments
 
 

@@ -78,19 +78,19 @@ class TreeOptions:
         if self.reassign_epochs is not None and not self.reassign_epochs >= 0:
             raise OptionError(f"--tree-reassign-epochs {self.reassign_epochs}: expected a number of at least 0")
 
-    def build(self, masses: np.ndarray) -> Tree:
+    def build(self, class_weights: np.ndarray) -> Tree:
         """The tree for leaves of these masses, (S,).
 
         Raises:
             OptionError: sizes in which there is no room, or that no tree can have.
         """
-        leaves = len(masses)
+        leaves = len(class_weights)
         if self.kind == CLUSTERS:
-            return cluster_tree(masses, self.clusters)
+            return cluster_tree(class_weights, self.clusters)
         arity, depth = self.sizes(leaves)
         assert depth is not None
         if self.kind == HUFFMAN:
-            return huffman_tree(masses, arity)
+            return huffman_tree(class_weights, arity)
         return random_tree(leaves, arity, depth, self.seed)
 
     def sizes(self, leaves: int) -> tuple[int, int | None]:

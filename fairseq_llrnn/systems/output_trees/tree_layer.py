@@ -32,7 +32,7 @@ class Kept:
 
     log_mass: Tensor  # (1, S)
     version: int
-    masses: Tensor  # (1, I + S)
+    class_weights: Tensor  # (1, I + S)
 
     def of(self, log_mass: Tensor) -> bool:
         """Whether they are those of this tensor, (1, S): the same memory, not written since."""

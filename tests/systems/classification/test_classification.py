@@ -74,7 +74,7 @@ def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arc
     loss, size, log = setting.criterion(setting.model, sample)
     head, total, pairs = setting.model.decoder.head, 0.0, 0
     phi = head.output.rows.dense()[head.output.class_of].double()  # shape: (V, F)
-    masses = torch.from_numpy(setting.task.prior.log_weights.copy())
+    class_weights = torch.from_numpy(setting.task.prior.log_weights.copy())
     for i, (text, gold) in enumerate(zip(labels.lines("valid", "text"), labels.lines("valid", "labels"), strict=True)):
         tokens = setting.task.source_dictionary.encode_line(text, add_if_not_exist=False).long().unsqueeze(0)
         assert torch.equal(tokens[0], dataset[i]["source"].long())
@@ -82,7 +82,7 @@ def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arc
         if arch == "llrnn_bag":
             table = setting.model.encoder.network.embedding.weight
             torch.testing.assert_close(vector, table[tokens[0]].mean(0))
-        scores = phi @ (head.output.weight @ vector + head.output.bias) + masses
+        scores = phi @ (head.output.weight @ vector + head.output.bias) + class_weights
         log_p = scores - scores.logsumexp(0)
         for label in gold.split():
             index = setting.task.target_dictionary.index(label)

@@ -132,9 +132,9 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, d
     assert all(0 < float(share) <= 1 for share in moved)
     weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
     prior = Prior.load(world.prior("prior"))
-    masses = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
+    class_weights = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
     first = TreeOptions("learned", arity=4, depth=0 if depth else None)
-    begun = TreeLearner.start(masses, *first.sizes(len(masses)))
+    begun = TreeLearner.start(class_weights, *first.sizes(len(class_weights)))
     assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
     assert weights["decoder.head.tree.learner.counts"].sum() > 0
 

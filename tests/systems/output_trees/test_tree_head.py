@@ -58,14 +58,14 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     own, own_bias = head.tree.internal_rows((rows, bias))
     rows, bias = torch.cat([own, rows]), torch.cat([own_bias, bias])
     scores = (hidden @ rows.T + bias) / temperature  # shape: (B, T, I + S)
-    masses = batch.log_mass.expand(B, T, -1)
+    class_weights = batch.log_mass.expand(B, T, -1)
     opened = None
     words = head.find(OpenWords)
     if words is not None:  # <unk> hangs below the root, with a score of its own
         opened = words.mixture.scores(hidden, words.mixture.composed(head.output.weight, head.output.bias))
-        opened = opened.logsumexp(-1) / temperature + masses[..., head.replaced]
-        masses = masses.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
-    masses = masses.clamp_min(-1e4)  # as good as nothing, but with gradients
+        opened = opened.logsumexp(-1) / temperature + class_weights[..., head.replaced]
+        class_weights = class_weights.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
+    class_weights = class_weights.clamp_min(-1e4)  # as good as nothing, but with gradients
 
     def below(node: int) -> list[int]:
         if node >= tree.internal:
@@ -75,7 +75,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     log_p = {0: torch.zeros(B, T, dtype=torch.float64)}
     for node in range(tree.internal):
         children = np.flatnonzero(tree.parent == node).tolist()
-        terms = [scores[..., child] + masses[..., below(child)].logsumexp(-1) for child in children]
+        terms = [scores[..., child] + class_weights[..., below(child)].logsumexp(-1) for child in children]
         if node == 0 and opened is not None:
             terms.append(opened)
         each = torch.stack(terms, -1)
@@ -218,8 +218,8 @@ def test_a_learned_tree_is_no_deeper_than_its_classes_need() -> None:
 
 def test_half_precision_keeps_the_digits_of_masses() -> None:
     head = make_head(tree=TreeOptions("huffman", arity=2))
-    masses = head.tree.log_mass.clone()
-    assert torch.equal(head.half().tree.log_mass, masses)
+    class_weights = head.tree.log_mass.clone()
+    assert torch.equal(head.half().tree.log_mass, class_weights)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_the_adaptor_penalty_has_no_meaning() -> None:
 @pytest.mark.parametrize("learn_temperature", [False, True])
 @pytest.mark.parametrize("prior", ["n-grams", "open n-grams"])
 def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
-    head = make_head(PRIORS[prior](), masses=learned_temperature if learn_temperature else None)
+    head = make_head(PRIORS[prior](), class_weights=learned_temperature if learn_temperature else None)
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))

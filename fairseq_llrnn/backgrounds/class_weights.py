@@ -2,10 +2,10 @@
 
 Sizes: N rows (states), G groups of rows, V words, S classes, E entries, C classes of which each row has its own masses.
 All weights are natural logarithms, and sums of them are finite in value and gradient as far as the sum is: −inf is no
-weight. `Masses` are
+weight. `ClassWeights` are
 
     log B(n, σ)  =  of_groups(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
-    log B(n, σ)  =  −∞     where row n is in `only` and has no entry at σ
+    log B(n, σ)  =  −∞     where row n is in `sparse_row_mask` and has no entry at σ
     log B(n, σ)  =  of_rows(n, σ), where σ is one of these classes
 
 A background that is the same everywhere has one group, one that is the same in a sentence has a group for each (in
@@ -85,22 +85,22 @@ def log_sum(terms: Tensor) -> Tensor:
     return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
 
 
-def log_difference(weights: Tensor, masses: Tensor) -> Tensor:
+def log_difference(weights: Tensor, class_weights: Tensor) -> Tensor:
     """The log shares of weights in masses, at most 0; −inf for a word without weight."""
-    return (weights - masses).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+    return (weights - class_weights).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 
 NEGATIVE_INFINITY = float("-inf")
 
 
 @dataclass(frozen=True)
-class Entries:
+class SparseUpdates:
     """What the rows have besides (module docstring); then there is one group."""
 
     rows: Tensor  # (E,) int64
     classes: Tensor  # (E,) int64
     added: Tensor  # (E,) entries of the same place add up; −inf forbids
-    only: Tensor | None  # (N,) bool: rows in which a class without an entry is forbidden; None: no row
+    sparse_row_mask: Tensor | None  # (N,) bool: rows in which a class without an entry is forbidden; None: no row
     constant: Tensor  # (N,) what all classes of the row have besides; it cancels in p unless there are slots
 
 
@@ -133,17 +133,17 @@ class OfRows:
     """Log masses that each row has for itself: of a few classes before `tail`, then of all from there on."""
 
     classes: Tensor  # (C,) int64
-    masses: Tensor  # (N, C)
+    class_weights: Tensor  # (N, C)
     tail: int
 
 
 @dataclass(frozen=True)
-class Masses:
+class ClassWeights:
     """Log masses of N rows."""
 
     of_groups: Tensor  # (G, S), of which row g serves the N/G rows from g·N/G on; finite at every class with an entry
     num_rows: int  # N
-    entries: Entries | None = None
+    entries: SparseUpdates | None = None
     of_rows: OfRows | None = None  # in the place of those of the groups; only without entries
 
     @property
@@ -151,41 +151,43 @@ class Masses:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
         if self.of_rows is None:
             return self.of_groups
-        return each_row(self.of_groups, self.num_rows).index_copy(1, self.of_rows.classes, self.of_rows.masses)
+        return each_row(self.of_groups, self.num_rows).index_copy(1, self.of_rows.classes, self.of_rows.class_weights)
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Scores (N, S) and the masses but for `constant`; the scores change."""
         each, shared = in_groups(scores, self.of_groups.to(scores.dtype))
         if self.of_rows is None:
             each.add_(shared)
-            return self.correct(scores)
-        of_tail = scores.index_select(1, self.of_rows.classes) + self.of_rows.masses.to(scores.dtype)
+            return self.apply_sparse_updates_(scores)
+        of_tail = scores.index_select(1, self.of_rows.classes) + self.of_rows.class_weights.to(scores.dtype)
         each.add_(shared)
         return scores.index_copy_(1, self.of_rows.classes, of_tail)
 
     @classmethod
-    def of(cls, log_mass: Tensor | Masses, num_rows: int) -> Masses:
+    def of(cls, log_mass: Tensor | ClassWeights, num_rows: int) -> ClassWeights:
         """Masses, or those of a tensor (G, S) or (S,), of N rows."""
-        return log_mass if isinstance(log_mass, Masses) else cls(torch.atleast_2d(log_mass), num_rows)
+        return log_mass if isinstance(log_mass, ClassWeights) else cls(torch.atleast_2d(log_mass), num_rows)
 
-    def of_classes_in(self, some: slice) -> Masses:
+    def of_classes_in(self, some: slice) -> ClassWeights:
         """Some classes; where there are entries, all of them that have one."""
         of_rows = self.of_rows
         if of_rows is not None and some == slice(of_rows.tail, None):
-            return Masses(of_rows.masses[:, of_rows.tail - self.of_groups.size(1) :], self.num_rows)
+            return ClassWeights(of_rows.class_weights[:, of_rows.tail - self.of_groups.size(1) :], self.num_rows)
         return replace(self, of_groups=self.shared[:, some], of_rows=None)
 
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""
         if self.entries is None:
             return each_row(self.shared, self.num_rows)
-        return self.correct(each_row(self.shared, self.num_rows).clone()) + self.entries.constant.unsqueeze(1)
+        return self.apply_sparse_updates_(
+            each_row(self.shared, self.num_rows).clone()
+        ) + self.entries.constant.unsqueeze(1)
 
-    def correct(self, scores: Tensor) -> Tensor:
+    def apply_sparse_updates_(self, scores: Tensor) -> Tensor:
         """Change scores (N, S) that hold `shared` into ones that hold the masses but for `constant`, in place."""
         if self.entries is None:
             return scores
-        rows, only = self.entries.rows, self.entries.only
+        rows, only = self.entries.rows, self.entries.sparse_row_mask
         flat = rows * scores.size(1) + self.entries.classes  # shape: (E,)
         if only is not None:
             # the entries of these rows are kept aside, for −inf takes nothing away again
@@ -198,32 +200,32 @@ class Masses:
         scores.view(-1).index_add_(0, flat, self.entries.added.to(scores.dtype))
         return scores
 
-    def select(self, rows: Tensor) -> Masses:
+    def select(self, rows: Tensor) -> ClassWeights:
         """Some rows, (M,), each once."""
         if self.entries is None:
             each = each_row(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
-            return Masses(each, len(rows))
+            return ClassWeights(each, len(rows))
         entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
         number[rows] = torch.arange(len(rows), device=rows.device)
         here = number[entries.rows] >= 0
-        only = None if entries.only is None else entries.only[rows]
+        only = None if entries.sparse_row_mask is None else entries.sparse_row_mask[rows]
         moved, classes, added = number[entries.rows][here], entries.classes[here], entries.added[here]
-        return Masses(self.shared, len(rows), Entries(moved, classes, added, only, entries.constant[rows]))
+        return ClassWeights(self.shared, len(rows), SparseUpdates(moved, classes, added, only, entries.constant[rows]))
 
-    def repeated(self, times: int) -> Masses:
+    def repeated(self, times: int) -> ClassWeights:
         """Each row as often, one behind the other: N · times rows."""
         if self.entries is None:
-            return Masses(self.shared, self.num_rows * times)
+            return ClassWeights(self.shared, self.num_rows * times)
         entries, copies = self.entries, torch.arange(times, device=self.shared.device)
-        more = Entries(
+        more = SparseUpdates(
             (entries.rows.unsqueeze(1) * times + copies).flatten(),
             entries.classes.repeat_interleave(times),
             entries.added.repeat_interleave(times),
-            None if entries.only is None else entries.only.repeat_interleave(times),
+            None if entries.sparse_row_mask is None else entries.sparse_row_mask.repeat_interleave(times),
             entries.constant.repeat_interleave(times),
         )
-        return Masses(self.shared, self.num_rows * times, more)
+        return ClassWeights(self.shared, self.num_rows * times, more)
 
     def of_classes(self, classes: Tensor) -> Tensor:
         """The log mass of one class in each row: (N,) -> (N,)."""
@@ -234,12 +236,12 @@ class Masses:
         rows = self.entries.rows[here]
         mass = self.shared[0, classes] + self.entries.constant
         mass = mass.index_add(0, rows, self.entries.added[here].to(mass.dtype))
-        if self.entries.only is None:
+        if self.entries.sparse_row_mask is None:
             return mass
-        return mass.masked_fill(self.entries.only.index_fill(0, rows, False), NEGATIVE_INFINITY)
+        return mass.masked_fill(self.entries.sparse_row_mask.index_fill(0, rows, False), NEGATIVE_INFINITY)
 
     def without_constant(self, scores: Tensor) -> Tensor:
-        """Scores (N, …) of what stands beside the classes, less the `constant` that `correct` leaves out."""
+        """Subtract `constant`, which `apply_sparse_updates_` leaves out, from scores (N, …) of slots."""
         return scores if self.entries is None else scores - self.entries.constant.to(scores.dtype).unsqueeze(1)
 
 
