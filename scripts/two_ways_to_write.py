@@ -39,7 +39,7 @@ def measure(path: str, source: str, target: str) -> str:
         raise DataError(f"{target}: expected strings of several pieces that the source offers, found none")
     sources, targets = map(list, zip(*pairs, strict=True))
     slots = scorer.score(sources, targets)
-    task.as_written = lambda _, tokens: tokens
+    task.retokenize = lambda _, tokens: tokens
     pieces = scorer.score(sources, targets)
     shares = [1 / (1 + math.exp(min(s - p, 700.0))) for s, p in zip(slots, pieces, strict=True)]
     rows = [

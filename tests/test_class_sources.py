@@ -126,7 +126,7 @@ def test_marks_of_what_is_asked_for_come_to_evidence_alone(dates: ModuleType, be
             read.append(int(source.max()))
             return background
 
-        def written(self, source: Tensor, target: Tensor) -> Tensor:
+        def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
             return self.bind(target, source)  # type: ignore[arg-type, return-value]
 
     head = LogLinearHead(prior, H, source_size=E, classes=[lambda head: Reader()]).double().eval()

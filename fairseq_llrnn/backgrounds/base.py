@@ -157,7 +157,7 @@ class BoundBackground:
         some = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
         return some.masked_fill(sizes != 1, -1)
 
-    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
         return tokens
 

@@ -34,7 +34,7 @@ class SentenceSlot:
     word: int
     row: int
     unknown: bool  # a word that a network does not know
-    read_as: int  # the target id that it reads in its place
+    input_id: int  # the target id that it reads in its place
     names_unknown: bool  # a string that no dictionary has
     places: tuple[int, ...]
     log_part: float  # of the weight ε, as a logarithm
@@ -93,16 +93,16 @@ def sentence_slots(
         if o.word not in grouped
     ]
     slot_of = {
-        word: (row, read_as)
+        word: (row, input_id)
         for one in asked
-        for word, row, read_as in zip(one.group.words, one.group.rows, one.group.read_as, strict=True)
+        for word, row, input_id in zip(one.group.words, one.group.rows, one.group.input_ids, strict=True)
     }
     for word, groups in grouped.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
         log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
-        row, read_as = slot_of[word]
+        row, input_id = slot_of[word]
         unknown = word >= target.num_words
-        slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
+        slots.append(SentenceSlot(word, row, unknown, input_id, False, tuple(places), log_weight, 0, tuple(groups)))
     beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in grouped}
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 

@@ -63,9 +63,9 @@ class PieceTable(EvidenceTable):
             self._offers[tokens] = self._offered_by(evidence)
         return self._offers[tokens]
 
-    def written(self, string: str) -> str:
+    def token_string(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))
 
     def unknown_features(self, string: str) -> dict[str, float]:
-        place = self.convention.position(self.written(string))
+        place = self.convention.position(self.token_string(string))
         return super().unknown_features(string) | ({place: 1.0} if place in self._feature else {})

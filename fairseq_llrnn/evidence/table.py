@@ -111,7 +111,7 @@ class Group:
     name: str
     words: tuple[int, ...]  # target ids, different ones
     rows: tuple[int, ...]  # of EvidenceTable.rows
-    read_as: tuple[int, ...]  # target ids: what a network reads in their place
+    input_ids: tuple[int, ...]  # target ids: what a network reads in their place
     must: bool
     beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell some of the strings, with their rows
 
@@ -328,7 +328,7 @@ class EvidenceTable:
         offers = []
         for i, string in enumerate(() if evidence is None else evidence.words):
             assert evidence is not None
-            target = self.target.index(self.written(string))
+            target = self.target.index(self.token_string(string))
             is_unknown = target >= self.target.num_words if unknown is None else unknown
             row = self._row(string, evidence, is_unknown, first=i == 0)
             names_unknown = is_unknown and (is_alias or target >= self.target.num_words)
@@ -337,7 +337,7 @@ class EvidenceTable:
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
         """The number of the slot's feature row, a new one if no slot had it before."""
-        target = self.target.word_index.get(self.written(string))
+        target = self.target.word_index.get(self.token_string(string))
         features = self.unknown_features(string) if target is None or unknown else self.output.features_of(target)
         features[FEATURES[evidence.kind]] = 1.0
         if unknown:
@@ -355,7 +355,7 @@ class EvidenceTable:
             self.rows.append(row)
         return number
 
-    def written(self, string: str) -> str:
+    def token_string(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""
         return string
 

@@ -145,7 +145,7 @@ class TranslationSlots(nn.Module):
             slots,
             words=placed(slots.words, NO_WORD, word),
             unknown=placed(slots.unknown, False, False),
-            read_as=placed(slots.read_as, NO_WORD, word),
+            input_ids=placed(slots.input_ids, NO_WORD, word),
             names_unknown=placed(slots.names_unknown, False, False),
             log_part=placed(slots.log_part, NEGATIVE_INFINITY, NEGATIVE_INFINITY),
             count=slots.count + torch.bincount(sentence, minlength=batch),

@@ -89,7 +89,8 @@ class LogLinearHead(nn.Module):
     prior_fingerprint: Tensor
     log_sizes: Tensor  # (S,)
 
-    start, advance, step, top_k, readable = search.start, search.advance, search.step, search.top_k, search.readable
+    start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
+    to_input_ids = search.to_input_ids
     encode, encode_source, decode, previous = inputs.encode, inputs.encode_source, inputs.decode, inputs.previous
 
     def __init__(
@@ -168,7 +169,7 @@ class LogLinearHead(nn.Module):
         self.brings_strings = self.source_size is not None and prior.brings_strings
         self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
         if self.embedding is not None and not self.brings_strings:
-            self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
+            self.embedding.input_id_of = next((source.input_id_of for source in self.sources if source.opens), None)
         self.change: MassChange | None = None
         if class_weights is not None:
             self._keep("change", class_weights(self))
@@ -257,14 +258,14 @@ class LogLinearHead(nn.Module):
                 words = previous[rows] if text is None else text[rows]
                 left_out = self.for_background(words)
                 for each in self.sources:
-                    left_out = each.in_text(words, left_out)
+                    left_out = each.restore_original_tokens(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
         if self.brings_strings:
-            read = torch.cat([background.readable(tokens[rows], None) for rows, background in backgrounds])
+            read = torch.cat([background.to_input_ids(tokens[rows], None) for rows, background in backgrounds])
         if self.embedding is not None:
-            read = self.embedding.readable(previous, read)
+            read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)
 
     def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:

@@ -106,7 +106,7 @@ def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = No
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
             for each in head.sources:
-                row = each.written(of_source if each.reads_marks else plain(of_source), row)
+                row = each.retokenize_target(of_source if each.reads_marks else plain(of_source), row)
             rows.append(row)
         tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
         tokens = tokens[:, tokens.ne(head.pad).any(0)]
@@ -167,11 +167,11 @@ class InputEmbedding(Protocol):
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     embedding_dim: int  # D
     sparse_gradients: bool
-    read_as: ReadAs | None  # what tells strings outside the dictionary apart by their features
+    input_id_of: ReadAs | None  # what tells strings outside the dictionary apart by their features
 
     def kept_rows(self) -> Tensor | None: ...
 
-    def readable(self, tokens: Tensor, read: Tensor) -> Tensor: ...
+    def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor: ...
 
     def __call__(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor: ...
 
@@ -182,7 +182,7 @@ class WordFeatures(FeatureEmbedding):
     """Embeds tokens by their features ψ; strings outside the dictionary as what they look like, or as `<unk>`."""
 
     name = "embedding"
-    read_as: ReadAs | None = None  # of a source of classes that tells strings apart by their features
+    input_id_of: ReadAs | None = None  # of a source of classes that tells strings apart by their features
 
     def __init__(
         self, prior: Prior, size: int, weight: torch.nn.Parameter | None = None, row_rms: float | None = None
@@ -190,7 +190,7 @@ class WordFeatures(FeatureEmbedding):
         """size: D. weight: (G, D), shared with another layer. row_rms: of FeatureInput."""
         read = prior.input
         for part in prior.parts:
-            read = part.readable(read)
+            read = part.input_signatures(read)
         super().__init__(read.features, torch.from_numpy(read.class_of.copy()), size, weight, row_rms)
         self.embedding_dim = size  # torch's name
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
@@ -200,13 +200,13 @@ class WordFeatures(FeatureEmbedding):
         none = self.sparse_gradients and torch.is_grad_enabled()
         return None if none else self.rows.compose(self.weight)
 
-    def readable(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor:
         """The tokens as `forward` can read them; read: with <unk> for strings outside the dictionary."""
-        return read if self.read_as is None else self.read_as(tokens, read)
+        return read if self.input_id_of is None else self.input_id_of(tokens, read)
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """(…,) -> (…, D); table: of `kept_rows`, to use again."""
-        vocabulary_size = self.num_words if self.read_as is None else self.class_of.numel()
+        vocabulary_size = self.num_words if self.input_id_of is None else self.class_of.numel()
         vectors: Tensor = super().forward(tokens.masked_fill(tokens >= vocabulary_size, self.unk), table)
         return vectors
 

@@ -134,7 +134,7 @@ def top_k(
     return head.step(hidden, state).tempered(temperature).top_k(k)
 
 
-def readable(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
+def to_input_ids(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
     """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
-    read = state.background.readable(head.for_background(tokens), state.states)
-    return read if head.embedding is None else head.embedding.readable(tokens, read)
+    read = state.background.to_input_ids(head.for_background(tokens), state.states)
+    return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

@@ -151,10 +151,10 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         if encoder_outputs is None:
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
-        in_text = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
-        condition = head.bind(previous, input_ids, in_text) if state is None else None
+        restore_original_tokens = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
+        condition = head.bind(previous, input_ids, restore_original_tokens) if state is None else None
         decoded = self.model.decoder(
-            input_ids=previous if condition is None else condition.readable,
+            input_ids=previous if condition is None else condition.input_ids,
             encoder_hidden_states=read,
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
@@ -236,7 +236,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         search: Search = kwargs.pop("search")
         state = search.state(input_ids, kwargs.pop("source"), kwargs["encoder_outputs"][0])
         inputs: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, **kwargs)
-        inputs["decoder_input_ids"] = self.head.readable(inputs["decoder_input_ids"], state)
+        inputs["decoder_input_ids"] = self.head.to_input_ids(inputs["decoder_input_ids"], state)
         return {**inputs, "state": state, "ended": (input_ids[:, 1:] == self.head.eos).any(1)}
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:

@@ -99,15 +99,15 @@ class ClassSource(nn.Module):
         """The background of a batch with the classes in front of it; source: (B, L)."""
         return background
 
-    def in_text(self, tokens: Tensor, text: Tensor) -> Tensor:
+    def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
         """`text` (B, T) as in the text that the background was estimated from; tokens: what training reads."""
         return text
 
-    def read_as(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
         """What a network reads by its features: `read`, with other rows for strings of `tokens` (…,) that it knows."""
         return read
 
-    def written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) with tokens of the source (L,) in the place of what they are written with: (T',)."""
         return target
 

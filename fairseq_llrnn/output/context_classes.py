@@ -86,7 +86,7 @@ class ContextClassSource:
         """Whether the word of each context class is unknown to a network: (…,) -> (…, J) bool."""
         raise NotImplementedError
 
-    def read_as(self, contexts: Tensor) -> Tensor:
+    def input_id_of(self, contexts: Tensor) -> Tensor:
         """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
         assert self.unk is not None
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
@@ -137,15 +137,15 @@ class ClassTable:
         return torch.logaddexp(source.log_added(self.contexts).to(mass.dtype), mass)
 
     @cached_property
-    def rest(self) -> Tensor:
+    def residual_mass(self) -> Tensor:
         """The log mass of each original class without all words that left it: (M, J)."""
         return self.base.log_mass_without(self.below, self.words_below, self.moved)
 
     @cached_property
-    def gain(self) -> Tensor:
+    def log_renormaliser(self) -> Tensor:
         """How much the log shares grow of the words that stay in the original class; 0 but for the first: (M, J)."""
         before = self.mass_below.gather(1, self.original)
-        return torch.where(self.first & ~self.rest.isneginf(), before - self.rest, 0.0)
+        return torch.where(self.first & ~self.residual_mass.isneginf(), before - self.residual_mass, 0.0)
 
     @cached_property
     def log_mass(self) -> Tensor:
@@ -157,7 +157,7 @@ class ClassTable:
         # what is left of a class is written once, or it would have its gradient twice
         own = base.num_classes + torch.arange(self.width, device=mass.device)
         place = torch.where(self.first, self.original, own)
-        return mass.scatter_(1, place, torch.where(self.first, self.rest, self.mass))
+        return mass.scatter_(1, place, torch.where(self.first, self.residual_mass, self.mass))
 
     @cached_property
     def sorted_words(self) -> Tensor:
@@ -388,13 +388,13 @@ class ContextClasses(BoundBackground):
         words = here.pick(here.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
-    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        read = self.base.readable(self._as_below(tokens, state), None if state is None else self.below(state))
+    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None:
             return read
         which, is_context = self._which(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
-        in_place = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
+        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, which)
         return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
@@ -490,7 +490,7 @@ class ContextClasses(BoundBackground):
         gone = ~share.isneginf()
         many = many.scatter_add(1, original, -gone.to(many.dtype))
         total = total.scatter_add(1, original, -share.masked_fill(~gone, 0.0))
-        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.gain))
+        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.log_renormaliser))
         alone = self.source.width  # each context class has one member, whose share is 1
         return functional.pad(many, (0, alone), value=1.0), functional.pad(total, (0, alone))
 
@@ -608,14 +608,15 @@ class ContextClasses(BoundBackground):
         """Values of the columns below (N, K), with the gain of the words that stay."""
         here = self.at(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        lift = lift.scatter_add(1, here.pick(here.table.original), here.pick(here.table.gain).to(of_words.dtype))
+        renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
+        lift = lift.scatter_add(1, here.pick(here.table.original), renormaliser)
         return of_words + lift.gather(1, self.base.column_classes(here.below).expand(len(state), -1))
 
 
 def _gain_at(here: Here, classes: Tensor) -> Tensor:
     """How much the log shares grow of the words that stay in classes below: (N, C') -> (N, C')."""
     same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
-    return torch.where(same, here.pick(here.table.gain).unsqueeze(1), 0.0).sum(2)
+    return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
 
 
 def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:

@@ -35,7 +35,7 @@ class Condition:
 
     backgrounds: Sequence[tuple[slice, BoundBackground]]  # of which sentences: all, or some at a time of a large batch
     previous: Tensor  # (B, T) the tokens before each position, as the background knows them
-    readable: Tensor  # (B, T) the same, as a network with a row per word can read them
+    input_ids: Tensor  # (B, T) the same, as a network with a row per word can read them
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,7 @@ class Part:
         """What gives a head rows for classes of this part (output/class_source.py); None: it has no use for it."""
         return None
 
-    def readable(self, signatures: Signatures) -> Signatures:
+    def input_signatures(self, signatures: Signatures) -> Signatures:
         """The input's signatures, with rows for strings outside the dictionary where the part tells such apart."""
         return signatures
 

@@ -192,7 +192,7 @@ def test_the_loss_is_of_the_words_with_and_without_padding_and_smoothing(tmp_pat
         previous = model.head.previous(targets)
         read = model.model.encoder(input_ids=source, attention_mask=(source != 1).long())[0]
         state = model.model.decoder(
-            input_ids=model.head.bind(previous, source).readable, encoder_hidden_states=read,
+            input_ids=model.head.bind(previous, source).input_ids, encoder_hidden_states=read,
             encoder_attention_mask=(source != 1).long(),
         )[0]  # fmt: skip
         expected = hidden_of(state, targets, source=source, source_states=read, label_smoothing=0.1)

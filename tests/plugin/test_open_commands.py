@@ -91,7 +91,7 @@ def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> Non
     names, size = table.vocabulary.names, len(setting.task.dictionary)
     ids = torch.tensor([table.words.index(word) for word in ("roses", "Zoé", "1999", "2016")])
     unknown = torch.full_like(ids, setting.task.dictionary.unk())
-    read = setting.model.decoder.head.open_words.read_as(ids, unknown) - size
+    read = setting.model.decoder.head.open_words.input_id_of(ids, unknown) - size
     looked_like = [names[o] for o in read.tolist()]
     assert looked_like[0].startswith("NOUN") and looked_like[2:] == ["number", "number"]
     # a class is read by its features, as every word is

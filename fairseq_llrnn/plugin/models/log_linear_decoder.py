@@ -165,7 +165,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         source = None if encoder_out is None else encoder_out["src_tokens"][0]
         condition = self.head.bind(prev_output_tokens, source, text)
         with short_products(self, prev_output_tokens) as short:
-            states = self.hidden(condition.readable, encoder_out, None)
+            states = self.hidden(condition.input_ids, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
         source_states = None  # after the network: gradients are summed in this order
         if encoder_out is not None and self.head.sources:
@@ -192,9 +192,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             unread = tokens[:, 1:]
         state = search.state = self.head.advance(state, unread)
         if search.read is None:
-            search.read = self.head.readable(tokens, state)
+            search.read = self.head.to_input_ids(tokens, state)
         else:
-            search.read = torch.cat([search.read, self.head.readable(unread, state)], dim=1)
+            search.read = torch.cat([search.read, self.head.to_input_ids(unread, state)], dim=1)
         states = self.hidden(search.read, encoder_out, incremental_state)
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]

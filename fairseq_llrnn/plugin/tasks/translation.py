@@ -136,9 +136,9 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             data = self.offered.with_text(data, pairs) if training else data
         self.datasets[split] = data
 
-    def as_written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
-        return target if self.offered is None else self.offered.as_written(source, target)
+        return target if self.offered is None else self.offered.retokenize(source, target)
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
         """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""

@@ -69,8 +69,8 @@ class OpenVocabularyPart(Part):
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
 
-    def readable(self, signatures: Signatures) -> Signatures:
-        return self.vocabulary.readable(signatures)
+    def input_signatures(self, signatures: Signatures) -> Signatures:
+        return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]

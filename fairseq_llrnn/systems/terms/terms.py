@@ -186,7 +186,7 @@ class Terms:
         if len(forms) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
         index = self.table.target.word_index  # words of the dictionary go first where there is no room for all
-        in_order = sorted(forms.items(), key=lambda one: self.table.written(one[0]) not in index)
+        in_order = sorted(forms.items(), key=lambda one: self.table.token_string(one[0]) not in index)
         return {entry.target: forms.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
