@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import each_row
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class _Laws:
         _holds("best_members belong to their class", bool(inside.all()))
         numbers = torch.where(nothing, torch.arange(-BEST, 0, device=tokens.device), tokens).sort(dim=2).values
         _holds("best_members are different words", bool((numbers[:, :, 1:] != numbers[:, :, :-1]).all()))
-        best = each_row(background.best_share(self.state), self.rows)
+        best = broadcast_groups(background.best_share(self.state), self.rows)
         _same("best_share is that of the best member", best, values[:, :, 0])
 
     def the_only_member_is_named(self) -> None:
@@ -423,7 +423,7 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         many = background.num_columns
         _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        best_shares = each_row(background.best_share(state), len(state))
+        best_shares = broadcast_groups(background.best_share(state), len(state))
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
             one, seen = state[row : row + 1], set()

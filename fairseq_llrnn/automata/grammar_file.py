@@ -174,7 +174,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             else:
                 count.read += 1
                 rules.append(Alternative(items, math.log(1.0 if weight is None else weight)))
-    symbols.refuse_unknown()
+    symbols.check_known_words()
     count.done()
     if not grammar.rules:
         raise DataError(f"{path}: expected rules `X -> …`, found none; is it the right file?")

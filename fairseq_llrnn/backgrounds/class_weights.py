@@ -104,7 +104,7 @@ class SparseUpdates:
     constant: Tensor  # (N,) what all classes of the row have besides; it cancels in p unless there are slots
 
 
-def each_row(of_groups: Tensor, num_rows: int) -> Tensor:
+def broadcast_groups(of_groups: Tensor, num_rows: int) -> Tensor:
     """What has a row for each group, (G, …), of which row g serves the N/G rows from g·N/G on, for each of N rows."""
     if len(of_groups) in (1, num_rows):
         return of_groups.expand(num_rows, *of_groups.shape[1:])
@@ -122,7 +122,7 @@ def row_numbers(pairs: Tensor) -> Tensor:
     return torch.arange(len(pairs), device=pairs.device).unsqueeze(1).expand_as(pairs)
 
 
-def runs(numbers: Tensor) -> Tensor:
+def compress_runs(numbers: Tensor) -> Tensor:
     """Numbers (N,) of rows -> (G,), if each of these is that of N/G rows one after the other, else the same."""
     once, many = torch.unique_consecutive(numbers, return_counts=True)
     return once if bool((many * len(once) == len(numbers)).all()) else numbers
@@ -151,7 +151,9 @@ class ClassWeights:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
         if self.of_rows is None:
             return self.of_groups
-        return each_row(self.of_groups, self.num_rows).index_copy(1, self.of_rows.classes, self.of_rows.class_weights)
+        return broadcast_groups(self.of_groups, self.num_rows).index_copy(
+            1, self.of_rows.classes, self.of_rows.class_weights
+        )
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Scores (N, S) and the masses but for `constant`; the scores change."""
@@ -178,9 +180,9 @@ class ClassWeights:
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""
         if self.entries is None:
-            return each_row(self.shared, self.num_rows)
+            return broadcast_groups(self.shared, self.num_rows)
         return self.apply_sparse_updates_(
-            each_row(self.shared, self.num_rows).clone()
+            broadcast_groups(self.shared, self.num_rows).clone()
         ) + self.entries.constant.unsqueeze(1)
 
     def apply_sparse_updates_(self, scores: Tensor) -> Tensor:
@@ -203,7 +205,7 @@ class ClassWeights:
     def select(self, rows: Tensor) -> ClassWeights:
         """Some rows, (M,), each once."""
         if self.entries is None:
-            each = each_row(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
+            each = broadcast_groups(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
             return ClassWeights(each, len(rows))
         entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)

@@ -40,7 +40,7 @@ from torch.nn import functional
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, expanded, log_odds, runs
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, compress_runs, expanded, log_odds
 from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -234,7 +234,7 @@ class LexicalMixture(BoundBackground):
         return state
 
     def class_weights(self, state: Tensor) -> ClassWeights:
-        return ClassWeights(self.class_log_mass.index_select(0, runs(state.squeeze(1))), len(state))
+        return ClassWeights(self.class_log_mass.index_select(0, compress_runs(state.squeeze(1))), len(state))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
@@ -314,7 +314,7 @@ class LexicalMixture(BoundBackground):
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
-        return self._best_share.index_select(0, runs(state.squeeze(1)))
+        return self._best_share.index_select(0, compress_runs(state.squeeze(1)))
 
     @cached_property
     def _best_share(self) -> Tensor:

@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OfRows, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OfRows, broadcast_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 
@@ -227,7 +227,7 @@ class CountedSlots(EvidenceMixture):
         best, lost = super().best_share(state), self._lost(state)
         if lost is None:
             return best
-        best = each_row(best, len(state))
+        best = broadcast_groups(best, len(state))
         out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
         return best.masked_fill(out, NEGATIVE_INFINITY)
 

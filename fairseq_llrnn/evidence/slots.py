@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
+from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
@@ -136,7 +136,7 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and groups that are asked for."""
     marked = source.cpu().numpy()
-    kept, asked = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    kept, asked = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
     slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
     many, flat = max(1, *map(len, slots)), [slot for one in slots for slot in one]
     at = [b * many + j for b, one in enumerate(slots) for j in range(len(one))]  # of each, in the batch
@@ -246,6 +246,6 @@ def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tenso
     marked = source.cpu().numpy()[None]
     if table.target_words.convention is None and not (marked >> SHIFT).any():
         return target  # over words, only strings of groups are several tokens
-    [offers], [asked] = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    [offers], [asked] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
     slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
     return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

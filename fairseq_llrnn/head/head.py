@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
-from fairseq_llrnn.backgrounds.class_weights import class_log_sums, each_row
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
@@ -46,20 +46,20 @@ from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head import inputs, search
 from fairseq_llrnn.head.checks import (
     LEAVE_OUT,
+    check_allowed,
     check_fingerprint,
     check_names,
     check_numbers,
     check_rows,
+    check_source_ids,
+    check_token_ids,
     fingerprint_of,
-    refuse_forbidden,
-    refuse_other_numbers,
-    refuse_other_sources,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
-from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
@@ -249,10 +249,10 @@ class LogLinearHead(nn.Module):
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if source is not None and self.brings_strings and not torch.compiler.is_compiling():
-            refuse_other_sources(self.prior, source)
+            check_source_ids(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
-        for rows in [slice(None)] if whole else spans(previous, self.background.bind()):
+        for rows in [slice(None)] if whole else chunk_slices(previous, self.background.bind()):
             left_out = None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
@@ -326,7 +326,7 @@ class LogLinearHead(nn.Module):
             "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
         )
 
-    def _refuse_replaced(self, layer: ContextClasses, states: Tensor) -> None:
+    def _check_replaced(self, layer: ContextClasses, states: Tensor) -> None:
         """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
         if self.replaced is None or layer.source.unk is not None:
             return
@@ -385,13 +385,14 @@ class LogLinearHead(nn.Module):
         for layer, columns in layers:
             if layer.source.width:
                 each = columns if layer.source.changes else columns[:, :1]
-                self._refuse_replaced(layer, each)
+                self._check_replaced(layer, each)
                 pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
-            of_slots = [each_row(class_weights.of_classes_in(slice(static, None)).shared, class_weights.num_rows)]
+            slot_weights = class_weights.of_classes_in(slice(static, None))
+            of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
@@ -434,7 +435,7 @@ class LogLinearHead(nn.Module):
 
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 
-    @by_parts
+    @chunked
     def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
         """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
         words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
@@ -448,7 +449,7 @@ class LogLinearHead(nn.Module):
             log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
         return log_prob.view(targets.shape)
 
-    @by_parts
+    @chunked
     def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
         """What label smoothing adds to these log-probabilities, in units of its ε: (B, T).
 
@@ -495,7 +496,7 @@ class LogLinearHead(nn.Module):
         of_target = of_target + batch.class_weights.of_classes(background.classes(batch.states, words))
         return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
-    @by_parts
+    @chunked
     def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
         """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. What sources of classes add to a is part of it.
 
@@ -515,7 +516,7 @@ class LogLinearHead(nn.Module):
                 norm = torch.linalg.vector_norm(torch.stack([norm, of_source], dim=1), p, -1)
         return norm.view(batch.hidden.shape[:2])
 
-    @by_parts
+    @chunked
     def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
         """For which of the targets (B, T) a string of the source stands, by its place in `sources`, else −1: (B, T).
 
@@ -534,7 +535,7 @@ class LogLinearHead(nn.Module):
                 source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return source_of
 
-    @by_parts
+    @chunked
     def word_log_probs(self, batch: Batch) -> Tensor:
         """log p of all words, and of strings that classes bring: (B, T, V + J₁)."""
         return batch.word_log_probs().view(*batch.hidden.shape[:2], -1)
@@ -611,7 +612,7 @@ class LogLinearHead(nn.Module):
             raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         check_penalty("adaptor_penalty", adaptor_penalty)
         log_prob = self.target_log_probs(batch, targets)
-        refuse_forbidden(self, log_prob, targets, fix=LEAVE_OUT)
+        check_allowed(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
         loss = self.regularised(-log_prob, batch, targets, label_smoothing, adaptor_penalty).masked_fill(~real, 0.0)
         if reduction == "none":
@@ -714,7 +715,7 @@ class LogLinearHead(nn.Module):
                     f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
                     f"them, found {tuple(tokens.shape)}; give one token for each position"
                 )
-        refuse_other_numbers(self, **of_positions)
+        check_token_ids(self, **of_positions)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from torch.utils.data import get_worker_info
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 
@@ -80,7 +80,7 @@ def _sentences(lines: Iterable[str]) -> list[str]:
     return lines
 
 
-def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
+def _check_other_shapes(name: str, tokens: Tensor) -> None:
     if tokens.dim() != 2:
         shape = tuple(tokens.shape)
         raise DataError(f"expected {name} (B, T), found {shape}; for one sentence give {name}.unsqueeze(0)")
@@ -144,8 +144,8 @@ def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
 
     Raises DataError: tokens of another shape, or that are no word's number.
     """
-    _refuse_other_shapes("tokens", tokens)
-    refuse_other_numbers(head, tokens=tokens)
+    _check_other_shapes("tokens", tokens)
+    check_token_ids(head, tokens=tokens)
     return strings(tokens, head.prior.session.target)
 
 
@@ -154,7 +154,7 @@ def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
 
     Raises DataError: targets of another shape.
     """
-    _refuse_other_shapes("targets", targets)
+    _check_other_shapes("targets", targets)
     return torch.cat([torch.full_like(targets[:, :1], head.eos), targets[:, :-1]], dim=1)
 
 

@@ -41,7 +41,7 @@ from transformers.models.marian.modeling_marian import MarianPreTrainedModel
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
@@ -134,7 +134,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         head, targets = self.head, None
         if labels is not None:
             targets = labels.masked_fill(labels == IGNORED, head.pad)
-            refuse_other_numbers(head, labels=targets)
+            check_token_ids(head, labels=targets)
         previous = decoder_input_ids if targets is None else head.previous(targets)
         if previous is None or (input_ids is None and state is None):
             raise DataError(

@@ -179,7 +179,7 @@ ClassSourceOf = Callable[["Head"], ClassSource]
 ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
-def refuse_beside(head: Head, option: str) -> None:
+def check_row_sources(head: Head, option: str) -> None:
     """Raise OptionError where a head has sources that need all rows of an exact normaliser, for this other option."""
     for source in head.sources:
         if source.needs_all_rows:

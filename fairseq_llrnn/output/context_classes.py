@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
-from fairseq_llrnn.backgrounds.class_weights import each_row, log_difference, runs, same_tensor
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
 
 NO_WORD = -1  # fills up contexts with fewer than J context classes
 
@@ -183,8 +183,8 @@ class Here:
 
     @cached_property
     def groups(self) -> Tensor | None:
-        """One row for each group of equal neighbours, as `runs` of backgrounds/class_weights.py: (G,)."""
-        return None if self.rows is None else runs(self.rows)
+        """One row for each group of equal neighbours, as `compress_runs` of backgrounds/class_weights.py: (G,)."""
+        return None if self.rows is None else compress_runs(self.rows)
 
     def pick_groups(self, values: Tensor) -> Tensor:
         """Select a row for each group: (M, …) -> (G, …)."""
@@ -532,7 +532,7 @@ class ContextClasses(BoundBackground):
         if self._best is None or self._best[0] is not table:
             shares, every = self._class_shares(table), Here(table, state, None)
             first = self._staying(every, table.original, 1)[0].squeeze(2)  # shape: (M, J)
-            best = torch.cat([each_row(self._reach.best_share(table.below), len(shares)), shares], dim=1)
+            best = torch.cat([broadcast_groups(self._reach.best_share(table.below), len(shares)), shares], dim=1)
             place = torch.where(table.moved, table.original, self.class_numbers)
             self._best = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
         return here.pick_groups(self._best[1])

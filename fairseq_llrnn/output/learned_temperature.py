@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.output.class_source import Head, check_row_sources
 
 LARGEST = 1e5  # nats
 
@@ -41,7 +41,7 @@ def learned_temperature(head: Head) -> LearnedTemperature:
             f"{OPTION}: expected a prior with n-grams or an automaton, and without evidence; build one with "
             "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
         )
-    refuse_beside(head, OPTION)
+    check_row_sources(head, OPTION)
     return LearnedTemperature(head.hidden_size, head.output.rows.num_rows)
 
 

@@ -33,9 +33,9 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, each_row, log_shares, looked_up
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares, looked_up
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.output.normalisers import (
     Distribution,
     Exact,
@@ -141,7 +141,7 @@ class Sampled:
 
     def __call__(self, head: Head) -> SampledSum:
         """Raises OptionError: classes that need all rows; another normaliser, which needs few of them."""
-        refuse_beside(head, OPTION)
+        check_row_sources(head, OPTION)
         other = head.attached.get("normaliser")
         if other is not None and not isinstance(other, Exact | SampledSum):
             raise OptionError(f"{OPTION}: not supported with {other.option}; leave one of them out")
@@ -219,7 +219,7 @@ def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[T
     """
     some, of_rows = log_mass.shared[:, classes], log_mass.entries
     if of_rows is None:
-        return (some if len(some) == 1 else each_row(some, log_mass.num_rows)), log_mass.of_classes(targets)
+        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.of_classes(targets)
     place, drawn = looked_up(classes, of_rows.classes)
     entries = replace(of_rows, rows=of_rows.rows[drawn], classes=place[drawn], added=of_rows.added[drawn])
     return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)

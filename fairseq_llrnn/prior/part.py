@@ -188,7 +188,7 @@ class Part:
     is_of_features: ClassVar[bool] = False  # whether it only says where features come from
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
-    called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
+    subject: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 

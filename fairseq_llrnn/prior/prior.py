@@ -268,7 +268,7 @@ class Prior:
         """The same for the source words that the prior knows, if it knows any."""
         part = next((part for part in self.parts if part.knows_source), None)
         if part is not None:
-            problem = f"the prior's {part.called} made for another source dictionary than {where}"
+            problem = f"the prior's {part.subject} made for another source dictionary than {where}"
             check_symbols(symbols, self.source_symbols, problem, advice or f"{REBUILD} {part.source_option(where)}")
 
     # ---- on disk ------------------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.features.feature_table import sharing
-from fairseq_llrnn.lexicon.completion import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.lexicon.language_check import is_warning
+from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, Completed
 from fairseq_llrnn.prior.building import BuildResult
 from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior

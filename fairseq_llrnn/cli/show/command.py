@@ -23,7 +23,7 @@ import numpy as np
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.show.text import find, find_word, source_word_text, summary_text, word_text
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return status
     for view in VIEWS:
         beside = {option: getattr(args, option) for option in view.BESIDE}
-        refuse_idle(beside, f"it needs {view.ASKED}, found none; give both")
+        check_unused_options(beside, f"it needs {view.ASKED}, found none; give both")
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")

@@ -190,12 +190,12 @@ def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]
     for extension in EXTENSIONS:
         more = extension.of_head(args, task, beside)
         classes = [*arguments.pop("classes", ()), *more.pop("classes", ())]
-        refuse_two(arguments, more)
+        check_single_maker(arguments, more)
         arguments |= {**more, "classes": classes} if classes else more
     return arguments
 
 
-def refuse_two(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
     """Raise OptionError where two options make the same part of a head."""
     if clash := sorted(arguments.keys() & more.keys()):
         raise OptionError(

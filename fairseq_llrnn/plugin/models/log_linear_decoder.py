@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import ID_MASK
-from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
@@ -255,7 +255,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return result if log_probs else result.exp()
         targets = sample.get("strings", sample["target"])
         of_targets = self.head.target_log_probs(batch, targets)
-        refuse_forbidden(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
+        check_allowed(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
         # of several models the scorer takes the mean of probabilities, and leaves out of a perplexity what is 0 then
         return TargetProbs(of_targets if log_probs else of_targets.double().exp(), sample["target"])
 

@@ -24,10 +24,10 @@ from fairseq_llrnn.plugin.models.extensions import (
     RECURRENT,
     SOURCE,
     check_dropouts,
+    check_single_maker,
     check_sizes,
     input_of,
     of_heads,
-    refuse_two,
     takes,
 )
 from fairseq_llrnn.plugin.names import find_task, name_of_task
@@ -190,7 +190,7 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
-        refuse_two(arguments, {"class_weights": learned_temperature})
+        check_single_maker(arguments, {"class_weights": learned_temperature})
         arguments["class_weights"] = learned_temperature
     return arguments
 

@@ -36,7 +36,7 @@ from fairseq_llrnn.plugin.search.columns import (
     is_ours,
     may_not_end,
 )
-from fairseq_llrnn.plugin.search.length import refuse_no_hypothesis, refuse_unreachable, search_by_length
+from fairseq_llrnn.plugin.search.length import check_hypotheses, check_reachable, search_by_length
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
@@ -209,14 +209,14 @@ class ColumnGenerator(SequenceGenerator):
             constraints = self._background(net_input).column_of(constraints)
         if self.limited:
             longest = self._longest(net_input)
-            refuse_unreachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
+            check_reachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
         self.session.begin(len(net_input["src_tokens"]), longest)
         try:
             hypotheses: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
         except Exhausted:
             hypotheses = [sorted(each, key=lambda h: -h["score"].item()) for each in self.session.finalized]
         if longest is not None:
-            refuse_no_hypothesis(hypotheses, sample, longest)
+            check_hypotheses(hypotheses, sample, longest)
         return hypotheses
 
     def _background(self, net_input: dict[str, Tensor]) -> BoundBackground:

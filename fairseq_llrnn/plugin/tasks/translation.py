@@ -26,9 +26,9 @@ from fairseq_llrnn.plugin.search.length import search_where_there_are_words
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
+    check_evidence_is_used,
     check_evidence_options,
     counted_in_search,
-    refuse_idle_evidence,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -120,7 +120,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             read(split, epoch, combine, **kwargs)
         pairs = self.datasets[split]
         if training:
-            refuse_idle_evidence(self.cfg, self.prior)
+            check_evidence_is_used(self.cfg, self.prior)
             self.check_training_data(split)
         self._warn(split, epoch, training)
         data, opened = pairs, self.prior.open_words

@@ -62,7 +62,7 @@ class EvidencePart(Part):
 
     knows_source = brings_strings = True
     class_name = "slot_rows"
-    called = "evidence was"
+    subject = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Words as UTF-8, one a line."""

@@ -133,7 +133,7 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
     num_nodes = 1
     while len(numbers):
         is_last = sizes <= arity
-        _hang(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
+        attach_children(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
         numbers, begins, sizes = numbers[~is_last], begins[~is_last], sizes[~is_last]
         slots = np.arange(arity)
         parts = sizes[:, None] // arity + (slots < sizes[:, None] % arity)  # (nodes, M)
@@ -148,7 +148,9 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
     return Tree.from_parents(np.concatenate([*parents, leaf_parent]), len(order))
 
 
-def _hang(leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> None:
+def attach_children(
+    leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray
+) -> None:
     """All classes of these nodes become their children."""
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     leaf_parent[order[np.repeat(begins, sizes) + offsets]] = np.repeat(nodes, sizes)

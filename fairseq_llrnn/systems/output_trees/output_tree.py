@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
-from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
+from fairseq_llrnn.output.class_source import Head, check_embedding_size_free
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
 from fairseq_llrnn.systems.output_trees.builders import (
     check_arity,
@@ -70,7 +70,7 @@ class TreeOptions:
             raise OptionError(f"--output-tree {self.kind}: expected one of {', '.join(KINDS)}, or a file with a tree")
         for name, users in USERS.items():
             if self.kind not in users:
-                refuse_idle(
+                check_unused_options(
                     {f"tree_{name}": getattr(self, name)},
                     f"expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of them out",
                 )
@@ -132,7 +132,7 @@ class OutputTree:
 
     def __call__(self, head: Head) -> TreeLayer:
         """Raises OptionError: classes that need all rows; sparse gradients of composed rows."""
-        refuse_beside(head, TreeLayer.option)
+        check_embedding_size_free(head, TreeLayer.option)
         if self.sparse_gradients and self.rows != "free":
             raise OptionError(
                 "--tree-sparse-gradients: expected --output-tree with --tree-rows free, so that an update needs the "

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.model_options import PARTS, need_fairseq
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.show.text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.files.atomic_write import writing
 from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     others = {option: getattr(args, option, None) for option in OTHERS}
-    refuse_idle(others, "it says nothing of --tree; ask one after the other")
+    check_unused_options(others, "it says nothing of --tree; ask one after the other")
     prior_option = getattr(args, "prior", None)  # another view's
     if args.folder is not None and prior_option is not None:
         raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")

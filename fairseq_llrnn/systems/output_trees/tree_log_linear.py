@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, each_row, log_shares
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
@@ -99,7 +99,7 @@ class TreeOutput:
             bias = bias + class_weights[0].to(bias.dtype)[paths.visits.children]
             of_rows = None
         else:
-            of_rows = each_row(class_weights.to(bias.dtype), log_mass.num_rows).contiguous()
+            of_rows = broadcast_groups(class_weights.to(bias.dtype), log_mass.num_rows).contiguous()
         bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
         added, additions = None, None
         if log_mass.entries is not None:

@@ -29,7 +29,13 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates, class_log_sums, each_row, log_sum
+from fairseq_llrnn.backgrounds.class_weights import (
+    ClassWeights,
+    SparseUpdates,
+    broadcast_groups,
+    class_log_sums,
+    log_sum,
+)
 from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
@@ -85,7 +91,7 @@ def entries_of(class_weights: ClassWeights) -> SparseUpdates:
 def dense_masses(layer: TreeLayer, class_weights: ClassWeights, rows: Tensor) -> Tensor:
     """log B of all nodes in some rows, (M,), summed without a difference: (M, I + S), without `constant`."""
     some = class_weights.select(rows)
-    return node_masses(layer, some.apply_sparse_updates_(each_row(some.shared, len(rows)).clone()).double())
+    return node_masses(layer, some.apply_sparse_updates_(broadcast_groups(some.shared, len(rows)).clone()).double())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
@@ -101,7 +101,7 @@ def best_classes(
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
     waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
     waiting[:, 0] = 0.0
-    share = each_row(best_share.to(bias.dtype), many)
+    share = broadcast_groups(best_share.to(bias.dtype), many)
     wide = min(k, layer.internal)
     while True:
         bound, nodes = waiting.topk(wide, dim=1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.files.text_lines import is_blank
-from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles

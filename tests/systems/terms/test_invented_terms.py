@@ -14,9 +14,9 @@ from term_world import FORMS, TermWorld
 from tiny_world import build
 
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms
-from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -40,7 +40,7 @@ def drawn(prior: Prior, forms: dict[str, list[str]], target: str, epochs: int = 
         pairs.epoch = epoch
         source = pairs[0]["source"]
         assert plain(source).tolist() == [4, 5, 8, 2]
-        found.append(asked_groups(evidence_table(prior).groups, source.numpy()[None])[0])
+        found.append(requested_groups(evidence_table(prior).groups, source.numpy()[None])[0])
     return found
 
 
@@ -188,7 +188,7 @@ def asked(target: str) -> list[tuple[list[str], list[str]]]:
     for epoch in range(1, EPOCHS + 1):
         pairs.epoch = epoch
         pair = MergedTargets(pairs, table)[0]
-        terms = asked_groups(table.groups, pair["source"].numpy()[None])[0]
+        terms = requested_groups(table.groups, pair["source"].numpy()[None])[0]
         words = [table.target.symbols[token] for token in pair["target"].tolist()]
         found.append(([one.group.name for one in terms], words))
     return found

@@ -10,7 +10,7 @@ from shell import Result, Shell
 from term_world import FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE, World
 
-from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -108,7 +108,7 @@ def test_training_shows_forms_as_tokens(taught: PieceTerms) -> None:
     table, some = evidence_table(task.prior), 0
     for index in range(len(task.dataset("train"))):
         pair = task.dataset("train")[index]
-        for one in asked_groups(table.groups, pair["source"].numpy()[None])[0]:
+        for one in requested_groups(table.groups, pair["source"].numpy()[None])[0]:
             assert sum(token in one.group.words for token in pair["target"].tolist()) == one.most == 1
             some += any(token >= table.target.num_words for token in pair["target"].tolist())
     assert some > 0

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -67,7 +67,7 @@ def batch(table: EvidenceTable, terms: Terms, lines: list[str], cells: dict[int,
 
 
 def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    found = asked_groups(table.groups, source.numpy())
+    found = requested_groups(table.groups, source.numpy())
     return [[(one.group.name, one.most, one.places) for one in row] for row in found]
 
 
@@ -295,7 +295,7 @@ def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where
     table = evidence_table(replace(TERM_PRIOR))
     terms = Terms(table, known, phrases=PhraseForms(known, {}, lambda: features))
     source = torch.tensor([terms.marked(tokens_of(table, "dog </s>"), [cell]) for cell in ("dog => porte | noun",)])
-    [[term]] = asked_groups(table.groups, source.numpy())
+    [[term]] = requested_groups(table.groups, source.numpy())
     assert [table.target.symbols[word] for word in term.group.words] == ["porte", "portes"]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
 from fairseq_llrnn.files.atomic_write import whole_file, writing
 from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, clean_cells, is_header, iter_lines, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
@@ -148,7 +148,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.prepare is not None:
         idle = {"labels": args.labels, "json": args.json or None, "max_tokens": args.max_tokens}
         idle |= {part: value_of(args, "", part) for part in PARTS}
-        refuse_idle(idle, "it belongs to --path, found --prepare; leave it out")
+        check_unused_options(idle, "it belongs to --path, found --prepare; leave it out")
         if args.k is not None:
             raise OptionError(f"-k {args.k}: it belongs to --path, found --prepare; leave it out")
     args.k = 1 if args.k is None else args.k

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import stdin_lines
 from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, refuse_idle
+from fairseq_llrnn.errors import DataError, check_unused_options
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.markov_field.model import MarkovField
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
 
     if args.per_word:
-        refuse_idle({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
+        check_unused_options({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
     model = MarkovField.load(args.model)
     sentences = [line.split() for line in stdin_lines()]
     if not any(sentences):

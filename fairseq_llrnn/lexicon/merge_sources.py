@@ -16,7 +16,6 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
-from fairseq_llrnn.lexicon.completion import TextWords, complete
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import words_in_both
@@ -27,7 +26,8 @@ from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
 from fairseq_llrnn.lexicon.segments import morpheme_rows
-from fairseq_llrnn.lexicon.table import GUESS, Asked, Row, Table, as_features
+from fairseq_llrnn.lexicon.table import GUESS, ReadRequest, Row, Table, as_features
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
 from fairseq_llrnn.settings import file_of
 
 PYTHON = "python"  # the source of what a program gives
@@ -47,11 +47,11 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     code = None if options.language is None else language_code(options.language)
     table, shown = Table(), [] if text is None else text.shown
     words = None if text is None else list(dict.fromkeys((*text.counts, *text.others)))
-    asked = Asked(options.spelling, words, table.notes, HeldOut() if text is None else text.held_out)
+    request = ReadRequest(options.spelling, words, table.notes, HeldOut() if text is None else text.held_out)
     for name in READERS:
         for place in places(options, name):
             forms = set()
-            for row, count in _rows(name, place, asked):
+            for row, count in _rows(name, place, request):
                 table.add(row, count)
                 if row.is_word:
                     forms.add(row.form)
@@ -98,15 +98,15 @@ def places(options: LexiconOptions, name: str) -> list[str]:
     return [] if value is None or isinstance(value, (Lexicon, Mapping, Table)) else as_paths(value)
 
 
-def _rows(name: str, place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """`--lexicon NAME:FILE` names a reader of another package."""
     theirs, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
     if theirs is None:
-        yield from READERS[name](place, asked)
+        yield from READERS[name](place, request)
         return
-    spelling = asked.spelling
+    spelling = request.spelling
     lexicon: Lexicon = registry.load(theirs)(file, lowercase=spelling.lowercase, language=spelling.rules)
-    asked.notes.update(lexicon.notes)
+    request.notes.update(lexicon.notes)
     for row in _of_mapping(lexicon, place.partition(":")[0]):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
 
