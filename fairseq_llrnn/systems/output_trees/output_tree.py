@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
-from fairseq_llrnn.output.class_source import Head, check_embedding_size_free
+from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
 from fairseq_llrnn.systems.output_trees.builders import (
     check_arity,
@@ -132,7 +132,7 @@ class OutputTree:
 
     def __call__(self, head: Head) -> TreeLayer:
         """Raises OptionError: classes that need all rows; sparse gradients of composed rows."""
-        check_embedding_size_free(head, TreeLayer.option)
+        check_row_sources(head, TreeLayer.option)
         if self.sparse_gradients and self.rows != "free":
             raise OptionError(
                 "--tree-sparse-gradients: expected --output-tree with --tree-rows free, so that an update needs the "
