@@ -238,7 +238,7 @@ class _Laws:
         _close("masses are those of log_mass", class_weights.dense(), self.mass)
         repeated = class_weights.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
-        each = torch.stack([class_weights.of_classes(c) for c in self.each_class.unbind(1)], dim=1)
+        each = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
         _close("masses of one class are an entry of log_mass", each, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:

@@ -100,7 +100,7 @@ def test_log_probs_need_the_text_so_far_where_a_source_does(dates: ModuleType) -
     prior = build(evidence=True)
     evidence_table(prior, once=True)
     head, source, states, target, hidden = make(prior)
-    assert not head.reads_context
+    assert not head.needs_context
     with pytest.raises(DataError, match="expected `previous`, the tokens before each position, since the background"):
         head.log_probs(hidden, source=source, source_states=states)
     assert head.log_probs(hidden, source=source, source_states=states, previous=head.previous(target)).exp().sum() > 0
@@ -225,14 +225,16 @@ def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
         plain.encode_source(SOURCES)
 
     class Mute(dates.Dates):  # type: ignore[name-defined, misc]
-        brings_strings = False
+        has_source_strings = False
 
     mute = LogLinearHead(replace(head.prior, parts=(Mute(0.3),)), H, source_size=E)
     read, written = mute.encode_source(SOURCES), mute.encode(TARGETS)
     with pytest.raises(OptionError, match="the classes of DateClasses bring strings, expected a part of the prior wi"):
         mute.loss(hidden.float(), written, source=read, source_states=torch.zeros(*read.shape, E))
-    with pytest.raises(ValueError, match="part ignorant: brings_strings is True, expected knows_source = True beside"):
-        register_part("ignorant")(type("Ignorant", (extend.Part,), {"brings_strings": True}))
+    with pytest.raises(
+        ValueError, match="part ignorant: has_source_strings is True, expected needs_source = True beside"
+    ):
+        register_part("ignorant")(type("Ignorant", (extend.Part,), {"has_source_strings": True}))
 
 
 def test_the_source_dictionary_is_found_kept_and_compared(dates: ModuleType, tmp_path: Path) -> None:

@@ -62,23 +62,23 @@ class Combined(ExplicitBackground):
     parts: nn.ModuleList
     bound: ClassVar[type[BoundCombined]]
 
-    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, lists_all: bool) -> None:
+    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, is_exhaustive: bool) -> None:
         """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
         super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
-        self.parts, self.lists_all = nn.ModuleList(parts), lists_all
+        self.parts, self.is_exhaustive = nn.ModuleList(parts), is_exhaustive
 
-    def each(self) -> list[Background]:
+    def part_modules(self) -> list[Background]:
         """The parts."""
         return [part for part in self.parts if isinstance(part, Background)]
 
     def gates(self, hidden_size: int) -> None:
-        for part in self.each():
+        for part in self.part_modules():
             part.gates(hidden_size)
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         of_batch = text if source is None else source
         rows = 1 if of_batch is None else len(of_batch)
-        return self.bound(self, [part.bind(source, text) for part in self.each()], rows)
+        return self.bound(self, [part.bind(source, text) for part in self.part_modules()], rows)
 
 
 class BoundCombined(BoundExplicit):
@@ -92,7 +92,7 @@ class BoundCombined(BoundExplicit):
                 f"{type(module).__name__}: a part has classes of its own for this sentence; evidence and open words go "
                 "around a product or mixture, not into it"
             )
-        self.lists_all = module.lists_all
+        self.is_exhaustive = module.is_exhaustive
         self.is_context_independent = all(
             part.is_context_independent for part in parts
         )  # a source may bring a context in
@@ -142,8 +142,8 @@ class BoundCombined(BoundExplicit):
         return all(part.with_max_length(remaining) is part for part in self.parts)
 
     @property
-    def closes(self) -> bool:
-        return any(part.closes for part in self.parts)
+    def has_dead_ends(self) -> bool:
+        return any(part.has_dead_ends for part in self.parts)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class Tempered(Combined):
             raise ValueError(f"temperature {temperature}: expected {temperature_range()}")
         bound = part.bind()
         root = bound.root_log_weights()
-        super().__init__([part], None if root is None else root / temperature, bound.lists_all)
+        super().__init__([part], None if root is None else root / temperature, bound.is_exhaustive)
         self.temperature = temperature
 
 
@@ -240,7 +240,7 @@ class BoundProduct(BoundCombined):
     def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        if self.lists_all:
+        if self.is_exhaustive:
             return self._of_the_closed(self.of_parts(state))
         explicit = self.explicit_of_parts(state)
         roots = [root for part in self.parts if (root := part.root_log_weights()) is not None]
@@ -256,7 +256,7 @@ class BoundProduct(BoundCombined):
 
     def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
         """What the first part allows that lists all of its words, weighed by the others, too."""
-        which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
+        which = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
         part, substate = parts[which]
         weights = part.sparse_weights(substate)
         assert weights is not None
@@ -282,7 +282,7 @@ class Product(Combined):
         """
         check_parts("Product", parts)
         bound = [part.bind() for part in parts]
-        closed = [part for part in bound if part.lists_all and part.root_log_weights() is not None]
+        closed = [part for part in bound if part.is_exhaustive and part.root_log_weights() is not None]
         roots = [part.root_log_weights() for part in (closed[:1] or bound)]
         static_roots = [root for root in roots if root is not None]
         whole = bool(static_roots) and len(static_roots) == len(roots)

@@ -37,7 +37,7 @@ class BoundAutomaton(BoundBackground):
         """sentence_starts: (B, T) the first state of the sentence at each position of a cross-fitted text."""
         super().__init__(tables.class_of, tables.num_classes)
         self.tables, self.root, self.sentence_starts = tables, tables.root, sentence_starts
-        self.lists_all = tables.lists_all
+        self.is_exhaustive = tables.is_exhaustive
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
@@ -87,14 +87,14 @@ class BoundAutomaton(BoundBackground):
     def class_weights(self, state: Tensor) -> ClassWeights:
         tables, states = self.tables, state.squeeze(1)
         rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
-        of_rows = SparseUpdates(
+        own_weights = SparseUpdates(
             rows=rows,
             classes=tables.entry_classes[entries],
             added=tables.added[entries],
             sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
             constant=tables.costs[states, -1],
         )
-        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
+        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), own_weights)
 
     # ---- words that it lists ----------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class BoundAutomaton(BoundBackground):
         return limited
 
     @property
-    def closes(self) -> bool:
+    def has_dead_ends(self) -> bool:
         return not self.tables.all_rooted
 
 
@@ -268,7 +268,7 @@ class AutomatonBackground(AutomatonTables):
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.automaton = automaton  # as given, the cross-fitted models included
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
-        self.lists_all = not bool(self.rooted.any())
+        self.is_exhaustive = not bool(self.rooted.any())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """In training, every sentence of the text is read from the start state of its fold."""

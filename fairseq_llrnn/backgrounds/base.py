@@ -81,7 +81,7 @@ class BoundBackground:
     num_classes: int  # S
     is_context_independent = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with entries
-    lists_all = False  # whether `sparse_weights` lists every word that has weight
+    is_exhaustive = False  # whether `sparse_weights` lists every word that has weight
     state_columns_per_token = 0  # by how many columns a state gets wider with each word
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
@@ -136,7 +136,7 @@ class BoundBackground:
         return self.class_of.new_ones(len(state))
 
     @property
-    def closes(self) -> bool:
+    def has_dead_ends(self) -> bool:
         """Whether it may have no weight until the sentence ends, after a word that it forbids and another one gives."""
         return False
 

@@ -6,7 +6,7 @@ weight. `ClassWeights` are
 
     log B(n, σ)  =  of_groups(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
     log B(n, σ)  =  −∞     where row n is in `sparse_row_mask` and has no entry at σ
-    log B(n, σ)  =  of_rows(n, σ), where σ is one of these classes
+    log B(n, σ)  =  own_weights(n, σ), where σ is one of these classes
 
 A background that is the same everywhere has one group, one that is the same in a sentence has a group for each (in
 a search, of its hypotheses), any other a group for each row. Where what was said changes the masses of the same few
@@ -129,7 +129,7 @@ def compress_runs(numbers: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class OfRows:
+class OwnClassWeights:
     """Log masses that each row has for itself: of a few classes before `tail`, then of all from there on."""
 
     classes: Tensor  # (C,) int64
@@ -144,38 +144,40 @@ class ClassWeights:
     of_groups: Tensor  # (G, S), of which row g serves the N/G rows from g·N/G on; finite at every class with an entry
     num_rows: int  # N
     entries: SparseUpdates | None = None
-    of_rows: OfRows | None = None  # in the place of those of the groups; only without entries
+    own_weights: OwnClassWeights | None = None  # in the place of those of the groups; only without entries
 
     @property
     def shared(self) -> Tensor:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
-        if self.of_rows is None:
+        if self.own_weights is None:
             return self.of_groups
         return broadcast_groups(self.of_groups, self.num_rows).index_copy(
-            1, self.of_rows.classes, self.of_rows.class_weights
+            1, self.own_weights.classes, self.own_weights.class_weights
         )
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Scores (N, S) and the masses but for `constant`; the scores change."""
         each, shared = in_groups(scores, self.of_groups.to(scores.dtype))
-        if self.of_rows is None:
+        if self.own_weights is None:
             each.add_(shared)
             return self.apply_sparse_updates_(scores)
-        of_tail = scores.index_select(1, self.of_rows.classes) + self.of_rows.class_weights.to(scores.dtype)
+        of_tail = scores.index_select(1, self.own_weights.classes) + self.own_weights.class_weights.to(scores.dtype)
         each.add_(shared)
-        return scores.index_copy_(1, self.of_rows.classes, of_tail)
+        return scores.index_copy_(1, self.own_weights.classes, of_tail)
 
     @classmethod
     def of(cls, log_mass: Tensor | ClassWeights, num_rows: int) -> ClassWeights:
         """Masses, or those of a tensor (G, S) or (S,), of N rows."""
         return log_mass if isinstance(log_mass, ClassWeights) else cls(torch.atleast_2d(log_mass), num_rows)
 
-    def of_classes_in(self, some: slice) -> ClassWeights:
+    def select_classes(self, some: slice) -> ClassWeights:
         """Some classes; where there are entries, all of them that have one."""
-        of_rows = self.of_rows
-        if of_rows is not None and some == slice(of_rows.tail, None):
-            return ClassWeights(of_rows.class_weights[:, of_rows.tail - self.of_groups.size(1) :], self.num_rows)
-        return replace(self, of_groups=self.shared[:, some], of_rows=None)
+        own_weights = self.own_weights
+        if own_weights is not None and some == slice(own_weights.tail, None):
+            return ClassWeights(
+                own_weights.class_weights[:, own_weights.tail - self.of_groups.size(1) :], self.num_rows
+            )
+        return replace(self, of_groups=self.shared[:, some], own_weights=None)
 
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""
@@ -229,7 +231,7 @@ class ClassWeights:
         )
         return ClassWeights(self.shared, self.num_rows * times, more)
 
-    def of_classes(self, classes: Tensor) -> Tensor:
+    def for_classes(self, classes: Tensor) -> Tensor:
         """The log mass of one class in each row: (N,) -> (N,)."""
         if self.entries is None:
             groups = torch.arange(self.num_rows, device=classes.device) // max(1, self.num_rows // len(self.shared))
@@ -269,7 +271,7 @@ class ExplicitWeights:
 
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Where the entries of these keys are (any shape), and whether they are."""
-        return looked_up(self.keys, keys)
+        return find_sorted(self.keys, keys)
 
     def at(self, keys: Tensor, root: Tensor) -> Tensor:
         """log b at keys (M,) of `row · V + token`, where log root is (V,): (M,)."""
@@ -305,7 +307,7 @@ class ExplicitWeights:
         changed = self.log_weights.masked_fill(~listed, 0.0) - of_listed * (self.constant[rows] + both[1, tokens])
         return many, total.flatten().index_add(0, place, changed.to(total.dtype)).view_as(many)
 
-    def without(self, keys: Tensor) -> ExplicitWeights:
+    def forbid(self, keys: Tensor) -> ExplicitWeights:
         """These weights where keys (M,), rising, each once, are forbidden."""
         all_keys, (positions, gone) = merged([self.keys, keys])
         weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, positions, self.log_weights)
@@ -313,7 +315,7 @@ class ExplicitWeights:
         return replace(self, keys=all_keys, log_weights=weights)
 
 
-def looked_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+def find_sorted(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """Where in rising keys each wanted one (any shape) stands, and whether it does; some place where it does not."""
     if len(keys) == 0:
         return torch.zeros_like(wanted), torch.zeros_like(wanted, dtype=torch.bool)

@@ -139,7 +139,7 @@ class LexicalBackground(StaticBackground):
         weights = torch.cat([weights, (coverage.unsqueeze(1) * self.kept_weights).flatten()])
         return *_sum_equal(keys, weights), coverage
 
-    def by_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def by_source_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Which place says what of which word, as parts of e: keys sentence · V + word, places in the source, weights.
 
         Words that keep their mass are not among them. A pair of a word and a place may come several times: a place's

@@ -39,8 +39,8 @@ from fairseq_llrnn.backgrounds.class_weights import (
     SparseUpdates,
     class_log_sums,
     expanded,
+    find_sorted,
     log_difference,
-    looked_up,
 )
 from fairseq_llrnn.backgrounds.members import Members, best_of, heaviest
 
@@ -114,7 +114,7 @@ class ListedClasses:
 
     def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The pairs with entries among M pairs, and whether they are: (M,), (M,) bool."""
-        return looked_up(self.keys, rows * self.root.num_classes + classes)
+        return find_sorted(self.keys, rows * self.root.num_classes + classes)
 
     def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
         """log B(n, σ): (M,), (M,) -> (M,)."""

@@ -171,11 +171,11 @@ class BoundMixture(BoundCombined):
 
     def unlimited(self, remaining: int) -> bool:
         # an end is in reach by one of these parts, whatever came before
-        return any(part.with_max_length(remaining) is part and not part.closes for part in self.parts)
+        return any(part.with_max_length(remaining) is part and not part.has_dead_ends for part in self.parts)
 
     @property
-    def closes(self) -> bool:
-        return all(part.closes for part in self.parts)
+    def has_dead_ends(self) -> bool:
+        return all(part.has_dead_ends for part in self.parts)
 
 
 class Mixture(Combined):
@@ -209,7 +209,7 @@ class Mixture(Combined):
         roots = [part.root_log_weights() for part in bound]
         first = roots[0]
         same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
-        super().__init__(parts, first if same else None, all(part.lists_all for part in bound))
+        super().__init__(parts, first if same else None, all(part.is_exhaustive for part in bound))
         self.weighting = weighting
         logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
         self.learn("weight_logits", logits, weighting == "learned")
@@ -288,7 +288,7 @@ def product(parts: Sequence[Background]) -> Background:
         ValueError: as Product.
     """
     check_parts("Product", parts)
-    flat = [each for part in parts for each in (part.each() if isinstance(part, Product) else [part])]
+    flat = [each for part in parts for each in (part.part_modules() if isinstance(part, Product) else [part])]
     static = [part for part in flat if type(part) is StaticBackground]
     others = [part for part in flat if type(part) is not StaticBackground]
     if static:
@@ -322,7 +322,7 @@ def _reweighed(part: Background, log_weights: Tensor) -> Background:
     if isinstance(part, Mixture):
         static = StaticBackground(part.class_of, part.num_classes, log_weights)
         weights = part.weight_logits.detach().double().softmax(0).tolist()
-        return Mixture([product([each, static]) for each in part.each()], weights, part.weighting)
+        return Mixture([product([each, static]) for each in part.part_modules()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
     automaton, factors = part.automaton, log_weights.double().cpu().numpy()
     # an arc on a forbidden word stays: it says where the word leads that another part, or a slot, may give

@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OfRows, broadcast_groups
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 
@@ -202,11 +202,11 @@ class CountedSlots(EvidenceMixture):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.by_context:
             return ClassWeights(self.log_mass(state), len(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         mass = here.pick(here.table.log_mass.index_select(1, self._factored))
         changed = mass + self._log_factors(state).to(mass.dtype)
-        of_rows = OfRows(self._factored, changed, self.num_below)
-        return ClassWeights(here.pick_groups(here.table.log_mass), len(state), of_rows=of_rows)
+        own_weights = OwnClassWeights(self._factored, changed, self.num_below)
+        return ClassWeights(here.pick_groups(here.table.log_mass), len(state), own_weights=own_weights)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)

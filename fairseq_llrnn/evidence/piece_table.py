@@ -36,7 +36,7 @@ class PieceTable(EvidenceTable):
         """What a word of a single piece offers."""
         return self._offers_of_word((index,))
 
-    def some(self, source: np.ndarray) -> np.ndarray:
+    def offers_at(self, source: np.ndarray) -> np.ndarray:
         """At which tokens of the sentences (…, L) a word begins that offers something: bool, the same shape."""
         mask = np.zeros(source.shape, dtype=bool)
         for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(mask), strict=True):

@@ -54,21 +54,21 @@ FEATURES = {  # of every kind that tokens are of, the preferred ones first
 KINDS = tuple(FEATURES)
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
-ASKED: dict[str, AskedKind] = {}  # by name; `features` has them all
+ASKED: dict[str, StringKind] = {}  # by name; `features` has them all
 BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
 
 
 @dataclass(frozen=True)
-class AskedKind:
+class StringKind:
     """A kind of strings that a system asks for."""
 
     feature: str  # of slots that are one of them: `Evidence:…`
     origin: str  # where they come from, for `llrnn show`
 
 
-def register_kind(name: str, kind: AskedKind) -> None:
+def register_kind(name: str, kind: StringKind) -> None:
     """Register a kind. Over pieces, the part then has the words of the target's training text, too."""
     ASKED[name] = kind
 

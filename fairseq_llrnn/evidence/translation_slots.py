@@ -98,7 +98,7 @@ class TranslationSlots(nn.Module):
             source: (B, L), ids of the dictionary. leave_out: (B, T) the text, as in `LexicalBackground.bind`.
         """
         words = len(self.class_of)
-        keys, places, weights = lexicon.by_place(source, leave_out)
+        keys, places, weights = lexicon.by_source_place(source, leave_out)
         taken = slots.words + words * torch.arange(len(source), device=source.device).unsqueeze(1)
         kept = (weights > 0) & ~torch.isin(keys, taken[slots.exist & (slots.words < words)])
         keys, places, weights = keys[kept], places[kept], weights[kept]
@@ -243,7 +243,7 @@ class EvidenceBackground(BySource):
     @property
     def needs_length_limit(self) -> bool:
         """Also if terms are required, or a grammar may forbid some."""
-        return super().needs_length_limit or self.table.groups.required or self.base.bind().closes
+        return super().needs_length_limit or self.table.groups.required or self.base.bind().has_dead_ends
 
     @property
     def _lexicon(self) -> LexicalBackground:

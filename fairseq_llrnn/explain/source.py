@@ -157,7 +157,7 @@ def _log_weights(background: BoundBackground, tokens: Tensor) -> Tensor:
     """log of the normalised background of each token after those before it: (T,) -> (T,)."""
     previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
     states, class_weights = background.teacher_forced(previous)
-    log_weight = class_weights.of_classes(background.class_of[tokens]) + background.log_share(states, tokens)
+    log_weight = class_weights.for_classes(background.class_of[tokens]) + background.log_share(states, tokens)
     return log_weight - class_weights.dense().logsumexp(1)
 
 

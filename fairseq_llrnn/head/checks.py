@@ -170,18 +170,18 @@ def check_source_ids(prior: Prior, source: Tensor) -> None:
         )
 
 
-def check_rows(shape: Sequence[int], named: str, what: str, **of_rows: Tensor | None) -> None:
+def check_rows(shape: Sequence[int], named: str, what: str, **own_weights: Tensor | None) -> None:
     """Raise DataError for an empty batch, or for a tensor that has not one row for each of `what`.
 
     Args:
-        shape: of the batch. named: how messages write what it is, with its shape. of_rows: tensors by their names.
+        shape: of the batch. named: how messages write what it is, with its shape. tensors: tensors by their names.
     """
     if min(shape) < 1:
         raise DataError(
             f"LogLinearHead: expected {named}, of one at least, found {tuple(shape)}; leave empty batches out (an "
             "empty sentence is `</s>` alone)"
         )
-    for name, tensor in of_rows.items():
+    for name, tensor in tensors.items():
         if tensor is not None and len(tensor) != shape[0]:
             raise DataError(
                 f"{name}: expected a row for each of {shape[0]:,} {what}, found {len(tensor):,}; repeat, or choose, "

@@ -166,9 +166,9 @@ class LogLinearHead(nn.Module):
         self.background = prior.background(has_source=self.source_size is not None)
         self.background.gates(self.hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
-        self.brings_strings = self.source_size is not None and prior.brings_strings
+        self.has_source_strings = self.source_size is not None and prior.has_source_strings
         self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
-        if self.embedding is not None and not self.brings_strings:
+        if self.embedding is not None and not self.has_source_strings:
             self.embedding.input_id_of = next((source.input_id_of for source in self.sources if source.opens), None)
         self.change: MassChange | None = None
         if class_weights is not None:
@@ -248,7 +248,7 @@ class LogLinearHead(nn.Module):
             DataError: there is no position, or not one source for each sentence.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
-        if source is not None and self.brings_strings and not torch.compiler.is_compiling():
+        if source is not None and self.has_source_strings and not torch.compiler.is_compiling():
             check_source_ids(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
@@ -262,7 +262,7 @@ class LogLinearHead(nn.Module):
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
-        if self.brings_strings:
+        if self.has_source_strings:
             read = torch.cat([background.to_input_ids(tokens[rows], None) for rows, background in backgrounds])
         if self.embedding is not None:
             read = self.embedding.to_input_ids(previous, read)
@@ -290,7 +290,7 @@ class LogLinearHead(nn.Module):
         check_rows(hidden.shape[:1], "hidden states (B, T, H)", "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
 
-        def of_some(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
+        def make_batch(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
@@ -301,21 +301,21 @@ class LogLinearHead(nn.Module):
 
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
-            first = of_some(sentences, background)
-        first.rest.extend(partial(of_some, *each, first.rows) for each in later)
+            first = make_batch(sentences, background)
+        first.rest.extend(partial(make_batch, *each, first.rows) for each in later)
         return first
 
     def for_background(self, tokens: Tensor) -> Tensor:
         """Tokens as the background knows them: one whose classes bring strings knows these itself."""
-        return tokens if self.brings_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
+        return tokens if self.has_source_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
     def _source_of(self, layer: ContextClasses) -> ClassSource:
         """Raises DataError where there is none, OptionError for strings that no text would have."""
-        if layer.source.unk is not None and not self.brings_strings:
+        if layer.source.unk is not None and not self.has_source_strings:
             raise OptionError(
                 f"LogLinearHead: the classes of {type(layer.source).__name__} bring strings, expected a part of the "
-                "prior with brings_strings = True, which opens the dictionaries for them, and source_size, found none; "
-                "add them"
+                "prior with has_source_strings = True, which opens the dictionaries for them, and source_size, "
+                "found none; add them"
             )
         for source in self.sources:
             if source.kind is not None and isinstance(layer.source, source.kind):
@@ -330,7 +330,7 @@ class LogLinearHead(nn.Module):
         """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        here = layer.at(states.flatten(0, 1))
+        here = layer.context_rows(states.flatten(0, 1))
         if bool((here.pick(here.table.words) == self.unk).any()):
             raise OptionError(
                 f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, in whose place the "
@@ -360,7 +360,7 @@ class LogLinearHead(nn.Module):
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:
-            classes = self.normaliser.over(self.output, weight, self.replaced)
+            classes = self.normaliser.compose_rows(self.output, weight, self.replaced)
         return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(
@@ -391,14 +391,14 @@ class LogLinearHead(nn.Module):
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
-            slot_weights = class_weights.of_classes_in(slice(static, None))
+            slot_weights = class_weights.select_classes(slice(static, None))
             of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
                 place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
-                of_slots.append(class_weights.of_classes(place).unsqueeze(1))
+                of_slots.append(class_weights.for_classes(place).unsqueeze(1))
         slots = None
         if scores:
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
@@ -441,7 +441,7 @@ class LogLinearHead(nn.Module):
         words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
         class_weights = batch.class_weights
         if class_weights.shared.size(1) > static:
-            class_weights = class_weights.of_classes_in(slice(static))
+            class_weights = class_weights.select_classes(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
         log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots)
@@ -472,12 +472,12 @@ class LogLinearHead(nn.Module):
             slots = SlotScores(each[0], each[1], slots.replaced)
         static = batch.log_mass[..., :num_static]
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
-        if self.learns_background:
+        if self.has_learned_background:
             gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
         return gain.masked_fill(nothing, 0.0)
 
     @property
-    def learns_background(self) -> bool:
+    def has_learned_background(self) -> bool:
         """Whether any weight of the background is learned."""
         return self.change is not None or any(each.requires_grad for each in self.background.parameters())
 
@@ -493,7 +493,7 @@ class LogLinearHead(nn.Module):
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
         words = self.for_background(targets).flatten()
         of_target = background.log_share(batch.states, words)
-        of_target = of_target + batch.class_weights.of_classes(background.classes(batch.states, words))
+        of_target = of_target + batch.class_weights.for_classes(background.classes(batch.states, words))
         return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
     @chunked
@@ -650,7 +650,7 @@ class LogLinearHead(nn.Module):
         begins = torch.full(hidden.shape[:2], self.eos, device=hidden.device) if previous is None else previous
         condition = self.bind(begins, source)
         constant = all(background.is_context_independent for _, background in condition.backgrounds)
-        if previous is None and (self.reads_context or not constant):
+        if previous is None and (self.needs_context or not constant):
             raise DataError(
                 "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the background "
                 "depends on them, found None; give it (B, T)"
@@ -658,7 +658,7 @@ class LogLinearHead(nn.Module):
         return self.word_log_probs(self.batch(hidden, condition, source_states))
 
     @property
-    def reads_context(self) -> bool:
+    def needs_context(self) -> bool:
         """Whether background or classes depend on the text so far."""
         binds = [type(source).bind is not ClassSource.bind for source in self.sources]
         return not self.background.bind().is_context_independent or any(binds)

@@ -100,7 +100,7 @@ def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = No
     """
     lines = _sentences(lines)
     words = head.prior.session.target
-    is_open = head.brings_strings or any(each.opens for each in head.sources)
+    is_open = head.has_source_strings or any(each.opens for each in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
         rows = []

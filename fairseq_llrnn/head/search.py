@@ -44,7 +44,7 @@ def start(
     """
     given = {"source": source, "source_states": source_states}
     check_rows((batch_size,), "hypotheses (N,)", "hypotheses", **given)
-    if source is not None and head.brings_strings:
+    if source is not None and head.has_source_strings:
         check_source_ids(head.prior, source)
     sentence, sources = None, source
     if source is not None:

@@ -55,7 +55,7 @@ class Head(Protocol):
     num_words: int  # V
     unk: int  # the token <unk>
     sources: list[ClassSource]
-    brings_strings: bool  # whether the background knows strings of the source, by parts of the prior
+    has_source_strings: bool  # whether the background knows strings of the source, by parts of the prior
     replaced: int | None  # the signature that some source replaces
     attached: dict[str, Any]  # modules that were made for it, by their roles
 

@@ -165,7 +165,7 @@ class ClassTable:
         return self.words.sort(1).values
 
 
-class Here:
+class ContextRows:
     """The context classes in N states: a table, and its row for each state."""
 
     def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
@@ -218,7 +218,7 @@ class ContextClasses(BoundBackground):
         """Stand in front of this background, and forget what followed from another one."""
         self.base = self._reach = base  # `_reach`: what a limit of length leaves of it, for shares
         self._every: ClassTable | None = None  # of all contexts of the batch
-        self._here: Here | None = None  # of the last states
+        self._context_rows: ContextRows | None = None  # of the last states
         self._forget_shares()
 
     def _forget_shares(self) -> None:
@@ -260,14 +260,14 @@ class ContextClasses(BoundBackground):
 
     def _is_limiting(self, remaining: int) -> bool:
         """Whether a limit takes words away that the background below keeps."""
-        return self.source.unk is not None and self.base.closes
+        return self.source.unk is not None and self.base.has_dead_ends
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(self.below(state))
 
     @property
-    def closes(self) -> bool:
-        return self.base.closes
+    def has_dead_ends(self) -> bool:
+        return self.base.has_dead_ends
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -316,9 +316,9 @@ class ContextClasses(BoundBackground):
         """The contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
-    def at(self, state: Tensor) -> Here:
+    def context_rows(self, state: Tensor) -> ContextRows:
         """The context classes in N states; kept for the next call with the same states."""
-        last = self._here
+        last = self._context_rows
         if last is not None and last.table.width == self.source.width:
             if last.state is state:
                 return last
@@ -331,14 +331,15 @@ class ContextClasses(BoundBackground):
                 start = self._start_columns(self.source.rows)
                 below = self.base.start(self.source.rows)
                 self._every = ClassTable(self.base, self.source, self.contexts_of(start), below)
-            self._here = Here(self._every, state, contexts)
+            self._context_rows = ContextRows(self._every, state, contexts)
         else:
-            self._here = Here(ClassTable(self.base, self.source, contexts, self._below_in(state)), state, None)
-        return self._here
+            table = ClassTable(self.base, self.source, contexts, self._below_in(state))
+            self._context_rows = ContextRows(table, state, None)
+        return self._context_rows
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
-        return self.at(state).below if self.by_context else self._below_in(state)
+        return self.context_rows(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
         if self.state_columns_per_token:
@@ -354,7 +355,7 @@ class ContextClasses(BoundBackground):
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            here = self.at(state)
+            here = self.context_rows(state)
             words = here.pick(here.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
@@ -384,7 +385,7 @@ class ContextClasses(BoundBackground):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        here = self.at(state)
+        here = self.context_rows(state)
         words = here.pick(here.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
@@ -401,7 +402,7 @@ class ContextClasses(BoundBackground):
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        here = self.at(state)
+        here = self.context_rows(state)
         return torch.cat([base, here.pick(here.table.words).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -429,7 +430,7 @@ class ContextClasses(BoundBackground):
         """Values of the columns below (N, K), with the values of context classes (N, J) in their words' columns."""
         if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
-        size, here = of_words.size(1), self.at(state)
+        size, here = of_words.size(1), self.context_rows(state)
         # strings have columns of their own after those below, which void places and what they hold fall out of
         more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
         column = self.base.column_of(here.pick(here.table.words_below), here.below)
@@ -443,7 +444,7 @@ class ContextClasses(BoundBackground):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.source.width:
             return self.base.class_weights(self.below(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
 
     def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
@@ -459,7 +460,7 @@ class ContextClasses(BoundBackground):
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         return here.pick(here.table.log_mass)
 
     def _unk_factor(self, state: Tensor) -> Tensor:
@@ -470,7 +471,7 @@ class ContextClasses(BoundBackground):
         """As the interface's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
-        here, (which, is_context) = self.at(state), self._which(words, state)
+        here, (which, is_context) = self.context_rows(state), self._which(words, state)
         others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
         both = torch.cat([here.pick(here.table.words_below), others], dim=1)
         out = torch.cat([here.pick(here.table.moved), taken & ~is_context], dim=1)
@@ -485,7 +486,7 @@ class ContextClasses(BoundBackground):
         if not self.source.width:
             return sums
         many, total = (each.expand(len(state), -1) for each in sums)
-        here = self.at(state)
+        here = self.context_rows(state)
         original, share = here.pick(here.table.original), here.pick(here.table.share_below)
         gone = ~share.isneginf()
         many = many.scatter_add(1, original, -gone.to(many.dtype))
@@ -499,7 +500,7 @@ class ContextClasses(BoundBackground):
         share = self._reach.log_share(below, words_below)
         if not self.source.width:
             return share
-        (which, is_context), here = self._which(tokens, state), self.at(state)
+        (which, is_context), here = self._which(tokens, state), self.context_rows(state)
         alone = here.pick(self._class_shares(here.table)).gather(1, which.unsqueeze(1)).squeeze(1)
         gain = _gain_at(here, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
         return torch.where(is_context, alone, share + gain)
@@ -512,7 +513,7 @@ class ContextClasses(BoundBackground):
 
     def _find_class_shares(self, table: ClassTable) -> Tensor:
         shares = table.mass.masked_fill(~table.mass.isneginf(), 0.0)
-        if self._remaining is None or (self._reach is self.base and not self.base.closes):
+        if self._remaining is None or (self._reach is self.base and not self.base.has_dead_ends):
             return shares
         lost = shares_of(self._reach, table.below, table.words_below).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
@@ -527,10 +528,10 @@ class ContextClasses(BoundBackground):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach.best_share(self.below(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         table = here.table
         if self._best is None or self._best[0] is not table:
-            shares, every = self._class_shares(table), Here(table, state, None)
+            shares, every = self._class_shares(table), ContextRows(table, state, None)
             first = self._staying(every, table.original, 1)[0].squeeze(2)  # shape: (M, J)
             best = torch.cat([broadcast_groups(self._reach.best_share(table.below), len(shares)), shares], dim=1)
             place = torch.where(table.moved, table.original, self.class_numbers)
@@ -540,7 +541,7 @@ class ContextClasses(BoundBackground):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach.best_members(self.below(state), classes, k)
-        here = self.at(state)
+        here = self.context_rows(state)
         if not self.by_context:
             return self._best_members(here, classes, k)
         # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
@@ -549,14 +550,14 @@ class ContextClasses(BoundBackground):
         there = place[pairs]
         if bool((there < 0).any()):
             new = pairs[there < 0].unique()
-            contexts, which = Here(here.table, state, new // self.num_classes), new % self.num_classes
+            contexts, which = ContextRows(here.table, state, new // self.num_classes), new % self.num_classes
             more = [values.squeeze(1) for values in self._best_members(contexts, which.unsqueeze(1), k)]
             place[new] = (len(found[0]) if found else 0) + torch.arange(len(new), device=new.device)
             found = [torch.cat(pair) for pair in zip(found, more, strict=True)] if found else more
             self._ranked[k], there = (place, *found), place[pairs]
         return found[0][there], found[1][there]
 
-    def _best_members(self, here: Here, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _best_members(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         which = (classes - self.num_below).clamp_min(0)
         is_context = classes >= self.num_below
         shares, words = self._staying(here, classes.masked_fill(is_context, 0), k)
@@ -565,7 +566,7 @@ class ContextClasses(BoundBackground):
         shares = torch.where(is_context, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, here: Here, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _staying(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach.best_members(here.below, classes, k + self.source.width)
         gone = here.pick(here.table.sorted_words)
@@ -584,7 +585,7 @@ class ContextClasses(BoundBackground):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        here = self.at(state)
+        here = self.context_rows(state)
         return self._in_columns(weights, here.pick(here.table.mass), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
@@ -592,7 +593,7 @@ class ContextClasses(BoundBackground):
         shares = self._reach.log_shares(self.below(state))
         if not self.source.width:
             return shares
-        here = self.at(state)
+        here = self.context_rows(state)
         return self._in_columns(self._lifted(shares, state), here.pick(self._class_shares(here.table)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
@@ -600,20 +601,20 @@ class ContextClasses(BoundBackground):
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        here = self.at(state)
+        here = self.context_rows(state)
         of_contexts = classes[:, self.num_below :] + here.pick(self._class_shares(here.table)).to(classes.dtype)
         return self._in_columns(self._lifted(words, state), of_contexts, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of the words that stay."""
-        here = self.at(state)
+        here = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
         renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
         lift = lift.scatter_add(1, here.pick(here.table.original), renormaliser)
         return of_words + lift.gather(1, self.base.column_classes(here.below).expand(len(state), -1))
 
 
-def _gain_at(here: Here, classes: Tensor) -> Tensor:
+def _gain_at(here: ContextRows, classes: Tensor) -> Tensor:
     """How much the log shares grow of the words that stay in classes below: (N, C') -> (N, C')."""
     same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
     return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)

@@ -36,7 +36,7 @@ def learned_temperature(head: Head) -> LearnedTemperature:
     Raises:
         OptionError: a prior whose masses are no row with entries, or classes that change with the context.
     """
-    if not head.background.bind().sparse or head.brings_strings:
+    if not head.background.bind().sparse or head.has_source_strings:
         raise OptionError(
             f"{OPTION}: expected a prior with n-grams or an automaton, and without evidence; build one with "
             "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"

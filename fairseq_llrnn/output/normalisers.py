@@ -10,8 +10,8 @@ this is a linear layer, bit for bit.
     Sampled(n)           over a random part of them, in training (sampled.py)
     …                    whatever else a head is made with (`LogLinearHead(normaliser=)`)
 
-A normaliser is a module of the head, made once. For each batch or search it answers `over` with an object whose rows
-are composed: `Normalised`. Who asks does not know which of them answers.
+A normaliser is a module of the head, made once. For each batch or search, `compose_rows` returns an object whose rows
+are composed: `Normalised`. All normalisers have this interface.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ class Normaliser(nn.Module):
     counting = True  # whether what training says of the batch at hand is to count
     sparse_gradients = False  # whether gradients of the weights of features are sparse tensors
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         """Rows for a batch or a search. Made where the parameters are to be seen used.
 
         Args:
@@ -287,7 +287,7 @@ class Normaliser(nn.Module):
         """
         raise NotImplementedError
 
-    def after(self, updates: int, updates_per_epoch: int) -> int | None:
+    def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change, if that is due after so many updates: how many classes have another place then."""
         return None
 
@@ -318,7 +318,7 @@ class Exact(Normaliser):
     def __init__(self, head: Head) -> None:
         super().__init__()
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> ExactRows:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> ExactRows:
         return ExactRows(output, output.composed(weight=weight), replaced)
 
 

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares, looked_up
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, find_sorted, log_shares
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.output.normalisers import (
@@ -157,7 +157,7 @@ class SampledSum(Normaliser):
         super().__init__()
         self.sampler = sampler
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         if self.training:
             return SampledOutput(output, self.sampler.draw(), replaced)
         return ExactRows(output, output.composed(weight=weight), replaced)
@@ -217,9 +217,9 @@ def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[T
 
     log_mass: of N rows. classes: (U,), rising. targets: (N,).
     """
-    some, of_rows = log_mass.shared[:, classes], log_mass.entries
-    if of_rows is None:
-        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.of_classes(targets)
-    place, drawn = looked_up(classes, of_rows.classes)
-    entries = replace(of_rows, rows=of_rows.rows[drawn], classes=place[drawn], added=of_rows.added[drawn])
-    return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)
+    some, own_weights = log_mass.shared[:, classes], log_mass.entries
+    if own_weights is None:
+        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.for_classes(targets)
+    place, drawn = find_sorted(classes, own_weights.classes)
+    entries = replace(own_weights, rows=own_weights.rows[drawn], classes=place[drawn], added=own_weights.added[drawn])
+    return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)

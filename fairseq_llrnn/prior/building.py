@@ -140,8 +140,8 @@ def build(
     check_beside(options.translations, background)
     of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
     asked = evidence is not None or options.translations is not None
-    knows_source = asked or any(one.part.knows_source for _, one in named)
-    if options.source_dictionary is not None and not knows_source:
+    needs_source = asked or any(one.part.needs_source for _, one in named)
+    if options.source_dictionary is not None and not needs_source:
         raise OptionError(
             "source_dictionary: it needs translations, evidence or a background that knows the source; add one of "
             "them, or leave it out"
@@ -157,7 +157,7 @@ def build(
         read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
         options = replace(options, translations=replace(options.translations, data=read))
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
-    source = source_symbols(options, path, asked_by) if knows_source else ()
+    source = source_symbols(options, path, asked_by) if needs_source else ()
     if evidence is not None and evidence.mapping:
         warn_of_forms("evidence.mapping", evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
@@ -240,7 +240,7 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     for part in built:
         if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
             part = replace(part, root=None)
-        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
+        combined = combined.with_part(part, inputs.source_symbols if part.needs_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
         combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))

@@ -346,7 +346,7 @@ def test_a_part_answers_for_its_own_strings() -> None:
     """Whichever part was asked first: a number has one id, and is a string of the parts that say so."""
 
     class Months(Part):
-        kind, knows_source, brings_strings = "months", True, True
+        kind, needs_source, has_source_strings = "months", True, True
 
         def source_index(self, prior: Prior, word: str) -> int | None:
             return prior.session.source.open(word) if word in ("november", "17") else None

@@ -109,7 +109,7 @@ def test_it_is_what_the_rules_say_of_the_words(convention: str, numbers: list[in
         place += len(word)
     assert offered(table, " ".join(pieces)) == expected
     source = encode(table, " ".join(pieces))
-    assert np.flatnonzero(table.some(source)).tolist() == [places[0] for places, _ in expected]
+    assert np.flatnonzero(table.offers_at(source)).tolist() == [places[0] for places, _ in expected]
     assert table.strings(source) == len({string for _, strings in expected for string in strings})
 
 

@@ -97,12 +97,12 @@ def log_p(model: Any, source: Tensor, written: Tensor) -> float:
     words = written[1:]
     words = words[: (words.tolist() + [2]).index(2) + 1].unsqueeze(0)  # without a grammar, some are cut
     prior = model.head.prior
-    if model.head.brings_strings:
+    if model.head.has_source_strings:
         evidence_table(prior).once = True
     try:
         return -model(input_ids=source, labels=words).loss.item() * words.numel()
     finally:
-        if model.head.brings_strings:
+        if model.head.has_source_strings:
             evidence_table(prior).once = False
 
 

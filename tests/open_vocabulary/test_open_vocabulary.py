@@ -287,7 +287,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
     beside, mass = (
         scores.logsumexp(1, keepdim=True),
-        ClassWeights.of(class_weights, N).of_classes(torch.full((N,), UNK))[:, None],
+        ClassWeights.of(class_weights, N).for_classes(torch.full((N,), UNK))[:, None],
     )
     torch.testing.assert_close(mass[:, 0], dense[:, UNK])
     if of_slots is not None:

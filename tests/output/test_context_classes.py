@@ -182,7 +182,7 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
     bound.log_share(states, previous.flatten()), bound.best_share(states)
     limited = bound.with_max_length(2)
     limited.best_members(states, torch.zeros(len(states), 1, dtype=torch.long), 2)
-    objects = [weakref.ref(each) for each in (bound, limited, bound.at(states).table)]
+    objects = [weakref.ref(each) for each in (bound, limited, bound.context_rows(states).table)]
     gc.disable()
     try:
         del bound, limited, states, class_weights

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     for view in views:
         view.opened(loaded)
     source = _source(args, loaded)
-    offered = "" if source is None or not loaded.task.prior.brings_strings else ", nor offered by the source,"
+    offered = "" if source is None or not loaded.task.prior.has_source_strings else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
         read_from = source.words if source else None

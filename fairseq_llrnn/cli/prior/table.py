@@ -42,7 +42,7 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
     if not pairs and not (folder / "train.idx").is_file():
         return shlex.join(["llrnn", "train", "DATA", "--prior", out]) + "   (DATA: made with this --dict)"
     words = ["llrnn", "train", str(folder)]
-    if pairs and pairs[0][0] == language and not prior.of_labels:
+    if pairs and pairs[0][0] == language and not prior.has_labels:
         if not prior.source_symbols:
             return shlex.join([*words, "--prior", "PRIOR", "--source-prior", out]) + "   (PRIOR: that of the target)"
         words += ["--source-lang", pairs[0][1], "--target-lang", language]

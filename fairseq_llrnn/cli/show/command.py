@@ -106,13 +106,13 @@ class PriorView:
         Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
         """
         prior = self.prior
-        if not any(part.knows_source for part in prior.parts):
+        if not any(part.needs_source for part in prior.parts):
             raise OptionError(
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
         index = None
-        if word in prior.source_symbols or not prior.brings_strings:
+        if word in prior.source_symbols or not prior.has_source_strings:
             index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
             word = prior.source_symbols[index]
         return {"source": word, "parts": _facts(part.source_word(prior, word, index) for part in prior.parts)}

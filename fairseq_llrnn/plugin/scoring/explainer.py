@@ -139,7 +139,7 @@ class TranslationExplainer(Explainer):
         dictionary = self.task.target_dictionary
         tokens = self.task.retokenize(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
-        if not prior.brings_strings:
+        if not prior.has_source_strings:
             tokens = with_unk(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it

@@ -116,7 +116,7 @@ class ColumnSearch:
         Raises:
             Exhausted: where there is a limit, and all hypotheses are dead.
         """
-        columns, limited = self.session.under_way, self.session.longest is not None
+        columns, limited = self.session.current, self.session.longest is not None
         if columns.only_end is not None:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
         if limited and scores is not None and isinstance(self.search, LengthConstrainedBeamSearch):  # dead ones end
@@ -148,7 +148,7 @@ class RepeatBlocker(NGramRepeatBlock):
         self.session = session
 
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        columns = self.session.under_way.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
+        columns = self.session.current.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
         return super().forward(columns, lprobs, bsz, beam_size, step)
 
 
@@ -236,7 +236,7 @@ class ColumnGenerator(SequenceGenerator):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As fairseq's, which looks for the words of a forced beginning among the columns."""
         words = prefix_tokens[:, step].repeat_interleave(beam_size)
-        self.session.columns, columns = self.session.under_way.forced(words, lprobs)
+        self.session.columns, columns = self.session.current.forced(words, lprobs)
         in_columns = prefix_tokens.clone()  # what came before is compared with the words written
         in_columns[:, step] = columns[::beam_size]
         return super()._prefix_tokens(step, lprobs, scores, tokens, in_columns, beam_size)

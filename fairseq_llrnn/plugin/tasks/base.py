@@ -144,7 +144,7 @@ class PriorTask(PluginTask):
             yield
         for share in shares:
             is_target = share.dictionary is self.target_dictionary
-            if share.path in self.reported or (is_target and self.prior.of_labels):
+            if share.path in self.reported or (is_target and self.prior.has_labels):
                 continue
             if id(share.dictionary) not in self.reported:
                 check_words(share.dictionary, share.path)
@@ -190,7 +190,7 @@ class PriorTask(PluginTask):
                 "cross_entropy"
             )
         opened = "" if self.prior.open_words is None else "an open vocabulary"
-        strings = "strings of the source (as evidence is)" if self.prior.brings_strings else opened
+        strings = "strings of the source (as evidence is)" if self.prior.has_source_strings else opened
         if strings and is_fairseqs:
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has {strings}, of which no other knows; use "
@@ -253,7 +253,7 @@ class PriorTask(PluginTask):
                 criterion.set_normaliser(head)
             # where batches run out in one of several processes, it gets one of another again, whose gradient is 0
             head.normaliser.counting = not ignore_grad
-            moved = head.normaliser.after(update_num, per_epoch) if head.normaliser.counts else None
+            moved = head.normaliser.update_if_due(update_num, per_epoch) if head.normaliser.counts else None
             if moved is not None:
                 metrics.log_scalar(f"{head.normaliser.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
             for extension in EXTENSIONS:

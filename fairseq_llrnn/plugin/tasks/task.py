@@ -47,7 +47,7 @@ class PluginTask(FairseqTask):
 
     def extend(self, name: str, from_checkpoint: bool) -> None:
         """Open what extensions do in the task of that name."""
-        opened = (one.of_task(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
+        opened = (one.task_extension(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
         self.extensions = tuple(one for one in opened if one is not None)
 
     def extended(

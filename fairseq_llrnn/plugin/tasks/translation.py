@@ -97,7 +97,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             from fairseq_llrnn.plugin.data.invented_evidence import OfferedStrings
 
             task.offered = OfferedStrings(task)
-        if task.prior.brings_strings:
+        if task.prior.has_source_strings:
             session = task.prior.session
             task.src_dict = OpenDictionary(task.source_dictionary, session.source, task.prior.source_index)
             task.tgt_dict = OpenDictionary(task.target_dictionary, session.target)  # what is a class, the source says
@@ -178,7 +178,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
     def build_generator(self, models: list[BaseFairseqModel], *arguments: Any, **named: Any) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""
-        if self.prior.brings_strings and not any(map(has_slots, models)):
+        if self.prior.has_source_strings and not any(map(has_slots, models)):
             raise OptionError(
                 "--path: expected a model that was trained with the prior, found none that knows its strings of the "
                 "source (as evidence is); add one, or translate with --task translation"
@@ -196,7 +196,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """As every task's of ours, but an empty source has an empty translation."""
         whole = super().inference_step
         ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and not self.prior.brings_strings:
+        if not ours and not self.prior.has_source_strings:
             # a table with a row per word has none for strings outside the dictionary
             net_input = sample["net_input"]
             read = with_unk(net_input["src_tokens"], self.source_dictionary)

@@ -60,7 +60,7 @@ class EvidencePart(Part):
     source_vocabulary: frozenset[str] | None = None  # its words, where it is in pieces; else those of its dictionary
     target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
 
-    knows_source = brings_strings = True
+    needs_source = has_source_strings = True
     class_name = "slot_rows"
     subject = "evidence was"
 

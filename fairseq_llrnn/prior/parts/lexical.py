@@ -73,7 +73,7 @@ class LexicalPart(Part):
     source_lemmas: SourceLemmas | None = None  # what rare forms of the source fall back on
 
     is_base = True
-    knows_source = True
+    needs_source = True
     subject = "lexical translations were"
 
     def arrays(self) -> dict[str, np.ndarray]:

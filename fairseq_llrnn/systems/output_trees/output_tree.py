@@ -160,12 +160,12 @@ def flat_tree(leaves: int) -> Tree:
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
 
 
-def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | None:
+def tree_in_checkpoint(saved: object, head_tree: Tree, learned: bool) -> Tree | None:
     """The tree of a checkpoint's weights, checked; None where it has none.
 
     Args:
         saved: its parents, (I + S,); None: nothing.
-        of_head: the tree of the head.
+        head_tree: the tree of the head.
         learned: whether training changes it.
 
     Raises:
@@ -176,15 +176,15 @@ def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | No
     if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
         raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
     try:
-        tree = Tree.from_parents(saved.cpu().numpy(), of_head.leaves)
+        tree = Tree.from_parents(saved.cpu().numpy(), head_tree.leaves)
     except DataError as error:
         raise DataError(f"the checkpoint: {error}") from None
-    same_size = tree.internal == of_head.internal
-    is_same = same_size and (learned or np.array_equal(tree.parent, of_head.parent))
-    if (learned or of_head.internal > 1) and not is_same:
+    same_size = tree.internal == head_tree.internal
+    is_same = same_size and (learned or np.array_equal(tree.parent, head_tree.parent))
+    if (learned or head_tree.internal > 1) and not is_same:
         raise OptionError(
             f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
-            f"{tree.leaves:,} leaves, found another one, of {of_head.internal:,}; give the same kind and sizes, or "
+            f"{tree.leaves:,} leaves, found another one, of {head_tree.internal:,}; give the same kind and sizes, or "
             "train anew in another --save-dir"
         )
     return tree
@@ -213,7 +213,7 @@ class LearnedTreeLayer(TreeLayer):
             real = ~self.log_mass[some.labels].isneginf()
             self.learner.observe(some.labels[real], some.nodes[real], some.probabilities[real])
 
-    def after(self, updates: int, updates_per_epoch: int) -> int | None:
+    def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change the tree if that is due after so many updates: how many signatures move. Again, it does nothing.
 
         Processes that train together all have to call it, and get the same tree.

@@ -85,7 +85,7 @@ class TreeDistribution(Distribution):
         """As of Normalised.distribution."""
         self.output, self.hidden = output, hidden
         self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
-        self.class_weights = _without(class_weights.of_classes_in(slice(self.leaves)), slots)
+        self.class_weights = _without(class_weights.select_classes(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
         self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
 

@@ -280,14 +280,14 @@ def test_what_does_not_fit(
     shell.run("llrnn", "prior", "--dict", labels.data / "dict.labels.txt", "--out", words)
     said = shell.run("fairseq-train", *labels.train_args(), "--expert", "mine.py:Mine", code=None)
     assert said.code == 2 and "unrecognized arguments: --expert mine.py:Mine" in said.err
-    of_labels = labels.train_args()
+    has_labels = labels.train_args()
     for arguments, message in (
-        ([*of_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
-        ([*of_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
-        ([*of_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
+        ([*has_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
+        ([*has_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
+        ([*has_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
         ([*translation.task_args(), "--arch", "llrnn_bag", *TRAINING], "llrnn_bag needs --task llrnn_classification"),
-        ([*of_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
-        ([*of_labels, "--dropout", 1.5], "--dropout 1.5"),
+        ([*has_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
+        ([*has_labels, "--dropout", 1.5], "--dropout 1.5"),
     ):
         with pytest.raises(LLRNNError, match=message):
             build(arguments)

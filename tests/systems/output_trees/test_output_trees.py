@@ -201,7 +201,7 @@ def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> N
     setting.task.batches_per_epoch = 5
     optimizer = build_optimizer(setting.cfg.optimizer, list(setting.model.parameters()))
     layer = setting.model.decoder.head.normaliser
-    with mock.patch.object(type(layer), "after", return_value=None) as after:
+    with mock.patch.object(type(layer), "update_if_due", return_value=None) as after:
         trained_step(setting, optimizer, 0)
     after.assert_called_once_with(0, 3)
 

@@ -178,7 +178,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
             head.loss(hidden, TARGETS)
         before = head.tree.internal_rows(head.output.composed())
         with mock.patch.object(head.tree, "move", wraps=head.tree.move) as moved:
-            head.tree.after(change, 1)
+            head.tree.update_if_due(change, 1)
         origin = torch.from_numpy(moved.call_args.args[1])
         shapes.add(tuple(head.tree.tree.parent))
         torch.testing.assert_close(head.log_probs(hidden, previous=head.previous(TARGETS)), by_definition(head, hidden))
@@ -294,7 +294,7 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     options = TreeOptions("learned", arity=2, reassign=1, reassign_epochs=2)
     head, hidden = make_head(prior, tree=options).train(), hidden_states()
     begun = head.tree.tree
-    assert head.tree.after(0, 3) is None, "nothing was seen"
+    assert head.tree.update_if_due(0, 3) is None, "nothing was seen"
     for _ in range(3):
         head.loss(hidden, TARGETS)
     counts = head.tree.learner.counts
@@ -306,13 +306,13 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     assert torch.equal(again.tree.learner.sums, head.tree.learner.sums)
     head.eval().loss(hidden, TARGETS)
     assert torch.equal(again.tree.learner.counts, counts), "only training counts"
-    moved = head.tree.after(3, 3)
-    assert moved is not None and head.tree.after(3, 3) is None
-    assert again.tree.after(3, 3) == moved
+    moved = head.tree.update_if_due(3, 3)
+    assert moved is not None and head.tree.update_if_due(3, 3) is None
+    assert again.tree.update_if_due(3, 3) == moved
     assert torch.equal(again.tree.parent, head.tree.parent)
     assert moved == 0 or not np.array_equal(head.tree.tree.parent, begun.parent)
     torch.testing.assert_close(again.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
-    assert head.tree.after(9, 3) is None, "the third epoch keeps it"
+    assert head.tree.update_if_due(9, 3) is None, "the third epoch keeps it"
     fixed = make_head(prior, tree=Tree.from_parents(np.array([-1] + [0] * begun.leaves), begun.leaves))
     fixed.load_state_dict(head.state_dict())
     torch.testing.assert_close(fixed.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
@@ -327,7 +327,7 @@ def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     optimizer = torch.optim.Adam(head.parameters(), 0.05)
     before = head.loss(hidden, targets, reduction="none").detach()
     for updates in range(20):
-        head.tree.after(updates, 100)
+        head.tree.update_if_due(updates, 100)
         optimizer.zero_grad()
         head.loss(hidden, targets).backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())

@@ -80,7 +80,7 @@ class OutputTrees(Extension):
     options: ClassVar = {HEAD: TreeConfig}
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
 
-    def of_head(
+    def head_arguments(
         self, args: Namespace | FairseqDataclass, task: Any, beside: int | None = None
     ) -> dict[str, Any]:
         tree = tree_of(args, task.prior)

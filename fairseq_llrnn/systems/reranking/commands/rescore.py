@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
-from fairseq_llrnn.cli.tables import many, note, output_error
+from fairseq_llrnn.cli.tables import note, output_error, plural
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
@@ -185,7 +185,7 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     # fairseq's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
-        note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
+        note(f"goes on after {plural(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
     score_list(job, models, scores)
     note_scores(job, scores)
     return scores

@@ -62,7 +62,7 @@ class TermExtension(Extension):
     options = {"llrnn_translation": TermOptions}
     recorded = {"llrnn_translation": ("term_forms", "source_lexicon")}
 
-    def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
+    def task_extension(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
         check_options(task.cfg, task.prior)
         if not has_terms(task.prior):
             return None

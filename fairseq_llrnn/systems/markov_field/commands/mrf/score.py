@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import stdin_lines
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_unused_options
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if not any(sentences):
         raise DataError("expected a text on stdin, a sentence a line, found no word; give a tokenised text")
     if empty := sum(not sentence for sentence in sentences):
-        note(f"{many(empty, 'line')} without words, which are left out")
+        note(f"{plural(empty, 'line')} without words, which are left out")
     if args.per_word:
         _print_words(model, sentences)
         return 0
