@@ -170,7 +170,7 @@ def check_source_ids(prior: Prior, source: Tensor) -> None:
         )
 
 
-def check_rows(shape: Sequence[int], named: str, what: str, **own_weights: Tensor | None) -> None:
+def check_rows(shape: Sequence[int], named: str, what: str, **tensors: Tensor | None) -> None:
     """Raise DataError for an empty batch, or for a tensor that has not one row for each of `what`.
 
     Args:
