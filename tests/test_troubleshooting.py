@@ -46,4 +46,5 @@ def test_a_quoted_message_is_in_the_source(message: str) -> None:
 
 
 def test_a_message_that_is_not_in_the_source_is_found() -> None:
-    assert missing_parts("expected a blue moon, found …; no such words") == ["expected a blue moon, found", "no such words"]
+    found = missing_parts("expected a blue moon, found …; no such words")
+    assert found == ["expected a blue moon, found", "no such words"]

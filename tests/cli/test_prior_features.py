@@ -1,5 +1,6 @@
 """`llrnn prior`: every option about features does what it says, every error is one line."""
 
+import re
 import shlex
 
 import pytest
@@ -76,7 +77,7 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
     text = corpus.write("few-text.txt", "le la chat chat zut 37 le la\n")
     done = llrnn("prior", "--dict", dictionary, "--count-text", text, "--top-words", 3, "--out", corpus.out)
-    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
+    figures = dict(re.findall(r"^(.+?)  +([\d,.%]+)", done.out, re.MULTILINE))
     assert figures["words that share a signature"] == "2"
     assert figures["… as a share of the text"] == "25.0%"
 
