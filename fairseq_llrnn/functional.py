@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, log_shares
+from fairseq_llrnn.errors import OptionError
 
 
 def to_autocast(hidden: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def outside_autocast(like: Tensor) -> torch.autocast:
 
 
 # Positions × classes of a chunk: on a CPU what stays in its caches, on a GPU what keeps it busy
-CELLS = {"cpu": 1 << 22, "cuda": 1 << 27}
+CPU_CELLS, GPU_CELLS = 1 << 22, 1 << 27
 # Gradients of rows are summed in this unit: a float16 holds sums over many positions, and a power of two rounds nothing
 UNIT = 2.0**8
 
@@ -64,7 +64,7 @@ class _Arguments(NamedTuple):
         """Chunks of whole groups. Their number is a power of two, so that few numbers of chunks are compiled."""
         num_positions, chunks = len(self.hidden), 1
         groups = num_positions if self.bias.dim() == 1 else len(self.bias)
-        at_once = CELLS.get(self.hidden.device.type, CELLS["cuda"])
+        at_once = CPU_CELLS if self.hidden.device.type == "cpu" else GPU_CELLS
         while chunks * at_once < num_positions * len(self.rows) and 2 * chunks <= groups:
             chunks *= 2
         ends = [groups * i // chunks * (num_positions // groups) for i in range(1, chunks)]
@@ -215,9 +215,10 @@ class _Nll(torch.autograd.Function):
         return loss
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
         """weight: (N,), the gradient of the losses."""
+        if torch.is_grad_enabled():
+            raise OptionError("the log-linear loss has no second derivative: leave create_graph=True out")
         factor = None
         if ctx.is_counted:
             is_counted, *found = ctx.saved_tensors
