@@ -89,7 +89,9 @@ def test_many_signatures(corpus: Corpus, llrnn: Llrnn, top: str, signatures: int
     given = "--dict", dictionary, "--count-text", text, "--top-words", top, "--out", corpus.out
     done = llrnn("prior", *given)
     hint = f"hint: {signatures} signatures are more than half of the 16 words; training is faster with a smaller --top-words"
-    assert done.code == 0 and [line for line in done.out.splitlines() if "hint" in line] == ([hint] if signatures else [])
+    assert done.code == 0 and [line for line in done.out.splitlines() if "hint" in line] == (
+        [hint] if signatures else []
+    )
 
 
 def test_shapes(built: Built) -> None:
