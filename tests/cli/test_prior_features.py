@@ -82,6 +82,19 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     assert figures["… as a share of the text"] == "25.0%"
 
 
+@pytest.mark.parametrize("top, signatures", [("2", None), ("6", 11), ("auto", None), ("all", None)])
+def test_many_signatures(corpus: Corpus, llrnn: Llrnn, top: str, signatures: int | None) -> None:
+    """A hint, unless all words were asked for: each of 10 has an identity, the others share what they look like."""
+    dictionary = corpus.write("many.txt", "".join(f"mot{i} 2\n" for i in range(12)))
+    text = corpus.write("many-text.txt", " ".join(f"mot{i}" for i in range(12)) * 2 + "\n")
+    given = "--dict", dictionary, "--count-text", text, "--top-words", top, "--out", corpus.out
+    done = llrnn("prior", *given)
+    hint = f"hint: {signatures} signatures are more than half of the 16 words; training is faster with a smaller --top-words"
+    assert done.code == 0 and [line for line in done.out.splitlines() if "hint" in line] == (
+        [hint] if signatures else []
+    )
+
+
 def test_shapes(built: Built) -> None:
     prior = built("--shapes")
     assert row(prior, "12") == pytest.approx({"NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88})
