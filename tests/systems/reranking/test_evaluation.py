@@ -18,7 +18,6 @@ from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles
-from fairseq_llrnn.systems.reranking.evaluation import evaluate
 from fairseq_llrnn.systems.reranking.metrics import (
     MOST_WORDS,
     corpus_scores,
@@ -310,18 +309,6 @@ def test_pieces_unlike_the_reference() -> None:
     assert "".join(text for text, _ in pieces(long, long)).count("mot") == MOST_WORDS
     assert shortened(long).count("mot") == MOST_WORDS and shortened(long).endswith(" …")
     assert shortened("l&apos; un") == "l' un"
-
-
-def test_all_together() -> None:
-    texts = Texts(["s"] * 60, REFERENCE, {"worse": WORSE, "perfect": REFERENCE})
-    found = evaluate(texts, rule())
-    assert (found.frequency, found.facts, found.agreement, found.reference_agreement) == (None, None, None, None)
-    assert (found.systems, found.sentences, found.reference_words) == (["worse", "perfect"], 60, 60 * 10)
-    assert found.evidence.total == 120 and found.evidence.right == [120, 120]
-    first = found.examples[0]
-    assert len(found.examples) == 30 and first.outputs[1] == [(REFERENCE[first.number - 1], False)]
-    full = evaluate(texts, rule(), counts=Counter(la=3), facts=[[]] * 60, roles={})
-    assert full.frequency is not None and full.facts == [] and full.agreement is not None
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

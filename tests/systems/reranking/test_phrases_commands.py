@@ -44,14 +44,6 @@ def test_every_word_is_translated_by_itself_backwards(
     assert (tmp_path / name).read_bytes()[:2] == (b"\x1f\x8b" if name.endswith(".gz") else pairs[0].line().encode()[:2])
 
 
-def test_fewer_links_make_more_phrases(llrnn: Llrnn, translation: TranslationWorld, tmp_path: Path) -> None:
-    sizes = {
-        method: len(extract(llrnn, translation, tmp_path / method, "--symmetrisation", method))
-        for method in ("intersect", "grow-diag-final-and", "union")
-    }
-    assert sizes["intersect"] >= sizes["grow-diag-final-and"] >= sizes["union"] > 0
-
-
 def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
     source, target, out = (tmp_path / name for name in ("a", "b", "table"))
     source.write_text("x y\n\nx a|b\nx\n", encoding="utf-8")
@@ -66,17 +58,6 @@ def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
         "x y ||| 1 2 ||| 1 1 1 1 ||| 0-0 1-1 ||| 1 1 1\nx ||| 1 ||| 1 1 1 1 ||| 0-0 ||| 2 2 2\n"
         "y ||| 2 ||| 1 1 1 1 ||| 0-0 ||| 1 1 1\n"
     )
-
-
-def test_a_table_on_stdout(llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a").write_text("x y\n", encoding="utf-8")
-    given = ["phrases", "extract", "--bitext", "a", "a", "--aligner", "ibm1", "--out"]
-    assert llrnn(*given, "table").code == 0
-    done = llrnn(*given, "-")
-    assert (done.code, done.out) == (0, (tmp_path / "table").read_text(encoding="utf-8"))
-    assert done.err == "3 phrase pairs of 1 sentence pair, 2 links\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "table"}
 
 
 def test_the_models_column(llrnn: Llrnn, translation: TranslationWorld, model: Path, tmp_path: Path) -> None:
