@@ -49,13 +49,6 @@ def test_round_trip(tmp_path: Path) -> None:
             assert np.array_equal(one.features.values, other.features.values)
 
 
-def test_same_input_same_bytes(tmp_path: Path) -> None:
-    build().save(tmp_path / "one")
-    build().save(tmp_path / "other")
-    assert tree(tmp_path / "one") == tree(tmp_path / "other")
-    assert sorted(tree(tmp_path / "one")) == ["arrays.npz", "dictionary.txt", "prior.json"]
-
-
 def test_fingerprint_knows_the_background() -> None:
     counts = COUNTS.copy()
     counts[8] += 1
