@@ -279,6 +279,22 @@ def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str], monke
     assert "Traceback" in said(apart)
 
 
+@pytest.mark.parametrize(
+    ("found", "fix"),
+    [
+        ("Cannot load model parameters from checkpoint a.pt; please ensure that the architectures match.",
+         "Give --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
+        ("Optimizer does not match; please reset the optimizer (--reset-optimizer). A vs B",
+         "Or give the optimizer of the checkpoint"),
+        ("Criterion does not match; please reset the optimizer (--reset-optimizer). A vs B",
+         "Or give the criterion of the checkpoint"),
+    ],
+)  # fmt: skip
+def test_messages_of_fairseq_about_a_resumed_training_are_one_line(found: str, fix: str) -> None:
+    assert user_errors.what_users_did(AssertionError(found)) == f"{found} {fix}"
+    assert user_errors.what_users_did(AssertionError(f"A bug: {found}")) is None
+
+
 def test_a_training_does_not_go_on_with_another_optimizer(world: World, shell: Shell, tmp_path: Path) -> None:
     begin = ["llrnn", "train", world.data, "--decoder-embed-dim", 8, "--decoder-hidden-size", 8, "--cpu"]
     begin += ["--num-workers", 0, "--save-dir", tmp_path]

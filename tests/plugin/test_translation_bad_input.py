@@ -7,7 +7,7 @@ import pytest
 from evidence_world import EvidenceWorld
 from shell import Result, Shell, assert_says
 from tiny_world import EVERY_SENTENCE
-from translation_world import train_stock_lm
+from translation_world import TranslationWorld, stock_args, train_stock_lm
 
 SKIP = "--skip-invalid-size-inputs-valid-test"
 SKIPPED = "samples have invalid sizes and will be skipped"
@@ -106,6 +106,16 @@ def test_checkpoints_that_do_not_translate(
     for path in (model, f"{evidence_models['lstm']}:{model}"):
         result = generate(shell, evidence, path)
         assert_says(result, "TransformerLanguageModel: expected a model that translates", "is it the right checkpoint")
+
+
+def test_a_mixed_ensemble_with_other_dictionaries(
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], translation: TranslationWorld
+) -> None:
+    place = translation.place / "other"
+    shell.run("fairseq-train", *stock_args(translation.data, place), "--disable-validation", "--max-update", 1)
+    for path in (f"{evidence_models['lstm']}:{place / 'checkpoint_last.pt'}", place / "checkpoint_last.pt"):
+        result = generate(shell, evidence, path)
+        assert_says(result, str(path), "expected weights that fit the data's dictionaries", "size mismatch")
 
 
 @pytest.mark.parametrize("language", ["src", "tgt"])

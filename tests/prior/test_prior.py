@@ -65,7 +65,7 @@ def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None
 def test_other_peoples_directories_are_not_touched(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("…", encoding="utf-8")
-    with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else"):
+    with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else there; give"):
         build().save(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").exists()
     build().save(tmp_path / "prior")

@@ -231,6 +231,34 @@ def test_words_that_the_field_does_not_know(llrnn: Llrnn, field_folder: Path) ->
     assert "--number 0: expected" in llrnn("mrf", "neighbours", "--model", field_folder, "--number", 0, "le")[2]
 
 
+def damaged(folder: Path, place: Path, change: Callable[[dict], None]) -> str:  # type: ignore[type-arg]
+    """A copy whose field.json is changed."""
+    shutil.copytree(folder, place)
+    description = json.loads((place / JSON_FILE).read_text(encoding="utf-8"))
+    change(description)
+    (place / JSON_FILE).write_text(json.dumps(description), encoding="utf-8")
+    return str(place)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(version=9), "expected version 1, found 9"),
+        (lambda d: d.update(kind="tags"), "expected a field of words, found one of 'tags'"),
+        (lambda d: d.update(format="x"), "expected the description of a field, found something else"),
+        (lambda d: d.update(arrays_sha256="0"), "found damage \\(other bytes than were written\\)"),
+        (lambda d: d.update(width=4), "parameter/U: expected float64, 9 × 4, found float64 of the shape \\(9, 3\\)"),
+        (lambda d: d.update(order="two"), "something unsound \\(the order 'two'"),
+        (lambda d: d.pop("form"), "something unsound"),
+        (lambda d: d.update(symbols=["le"] * 9), "something unsound \\(words that come twice"),
+        (lambda d: d.update(form="dense"), "something unsound \\(--form dense"),
+    ],
+)
+def test_a_broken_folder(field_folder: Path, tmp_path: Path, change: Callable[[dict], None], message: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(DataError, match=message):
+        MarkovField.load(damaged(field_folder, tmp_path / "field", change))
+
+
 def test_no_folder_and_cut_files(field_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a field .a folder with field.json., found none; make one with"):
         MarkovField.load(str(tmp_path / "nowhere"))

@@ -339,7 +339,7 @@ def test_terms_behind_a_source_are_no_part_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("source", "a\n", "expected 2 lines, as many as {folder}/reference has, found 1; give files"),
+        ("source", "a\n", "expected 2 lines, as many as {folder}/reference has, found 1; give files of the same"),
         ("system", "a\nb\nc\n", "expected 2 lines, as many as {folder}/reference has, found 3; give files"),
         ("system", "", "expected a sentence a line, found an empty file"),
         ("source", "", "expected a sentence a line, found an empty file"),
