@@ -117,7 +117,7 @@ class LogLinearHead(nn.Module):
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
                 standard deviation s, give 1 / s. 0: the model starts as its background. None: each weight is drawn
-                from U(−0.1, 0.1), which is better for LSTMs (docs/results/initial-scale.md).
+                from U(−0.1, 0.1), which is better for LSTMs (docs/results/small-texts.md).
 
         Raises:
             OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a

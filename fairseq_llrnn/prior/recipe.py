@@ -251,7 +251,7 @@ class Recipe(Settings):
         Option("--background", OF_BACKGROUND, "EXPRESSION"),
         Doc(
             "unigram; uniform; language or language:CODE, the frequencies of words in the texts of others "
-            "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
+            "(docs/guides/features-and-lexicons.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
             "n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular expression or "
             "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a trained "
             "language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "

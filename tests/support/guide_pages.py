@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 SYSTEMS = ROOT / "fairseq_llrnn" / "systems"
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
+CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of\s+(?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
 
 OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
 OF_BITEXT = (
