@@ -50,7 +50,8 @@ def test_features_of_words(built: Built, options: str, word: str, output: str, r
         ("--features POS,Gendre", "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: "
          "Gender, Mood, Number, POS; did you mean 'Gender'?"),
         ("--set patterns=nowhere.toml", "…nowhere.toml: cannot be read…"),
-        ("--set words.lemma_floor=3", "--set words.lemma_floor: it needs words.language; add that"),
+        ("--set words.lemma_floor=3", "--set words.lemma_floor: it needs words.language; add that, or "
+         "leave it out"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(build: Build, options: str, message: str) -> None:

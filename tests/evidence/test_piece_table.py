@@ -131,8 +131,7 @@ def test_a_slot_has_the_features_of_whole_words(prior: Prior) -> None:
     line = "▁4 0 ▁4" if table.convention.mark_begins else "4@@ 0 4"
     names = prior.output.features.names
     rows = [
-        {names[f] for f in table.rows[offers[0].row][0]}
-        for _, _, offers in table.offered(encode(table, line)[None])
+        {names[f] for f in table.rows[offers[0].row][0]} for _, _, offers in table.offered(encode(table, line)[None])
     ]
     place = table.convention.position(table.convention.whole("40"))
     assert rows[0] >= {place, "Shape:Number", "Evidence:Number", "Evidence:Unknown"}

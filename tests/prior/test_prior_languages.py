@@ -40,7 +40,6 @@ def of_words(options: Recipe, **known: object) -> Recipe:
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
 
-
 class _MadeUp:
     codes = {"hu": "hu", "uk": "uk"}
 

@@ -10,6 +10,7 @@ from small_corpus import Done, Llrnn
 
 HERE = __file__
 
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
