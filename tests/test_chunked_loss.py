@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 from example_modules import SCRIPTS, load
-from functorch.compile import make_boxed_func
 from hypothesis import given
 from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 from torch.nn.functional import cross_entropy, linear_cross_entropy
 
 from fairseq_llrnn import functional
