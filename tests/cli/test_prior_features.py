@@ -51,6 +51,8 @@ def test_features_of_words(built: Built, options: str, word: str, output: str, r
         ("--features POS,Gendre", "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: "
          "Gender, Mood, Number, POS; did you mean 'Gender'?"),
         ("--set patterns=nowhere.toml", "…nowhere.toml: cannot be read…"),
+        ("--set words.lemma_floor=3", "--set words.lemma_floor: it needs words.language; add that, or "
+         "leave it out"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(build: Build, options: str, message: str) -> None:
@@ -82,41 +84,12 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     assert figures["… as a share of the text"] == "25.0%"
 
 
-def test_shapes(built: Built) -> None:
-    prior = built("--shapes")
-    assert row(prior, "12") == pytest.approx({"NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88})
-
-
-def test_suffixes(built: Built) -> None:
-    prior = built("--suffixes", 2)  # only `te` is shared: by petite and chatte
-    assert [name for name in prior.output.features.names if name.startswith("Suffix:")] == ["Suffix:te"]
-    assert row(prior, "chatte")["Suffix:te"] == 1
-    # the default floor is beyond a dozen words
-    assert not any(name.startswith("Suffix:") for name in built("--suffixes").output.features.names)
-
-
 def test_patterns(built: Built, corpus: Corpus) -> None:
     patterns = corpus.write("patterns.toml", "[patterns]\ndigits = '\\d+'\nsmall = 'petite?'\n")
     prior = built("--set", f"patterns={patterns}")
     assert row(prior, "12") == {"NOTTOP": 1, "POS:NUM": 1, "Pattern:digits": 1}
     assert row(prior, "petite")["Pattern:small"] == 1
     assert prior.settings["patterns"] == ["digits", "small"]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[patterns]\nodd = '('\n", "pattern 'odd' is no regular expression"),
-        ("[patterns]\nodd = 'q+'\n", "pattern 'odd' ('q+') matches no word of the vocabulary"),
-        ("[patterns\n", "is not TOML"),
-        ("", "expected a table [patterns]"),
-    ],
-)
-def test_patterns_that_cannot_be_used(build: Build, corpus: Corpus, text: str, says: str) -> None:
-    path = corpus.write("patterns.toml", text)
-    error = build("--set", f"patterns={path}").error
-    assert error.startswith(f"{path}: ")
-    assert says in error
 
 
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:

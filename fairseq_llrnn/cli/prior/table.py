@@ -32,6 +32,10 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
         print(f"{name:<{width}}  {value:>10,}  {NOTES.get(name, '')}".rstrip())
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    signatures, words = counts["output signatures"], counts["words"]
+    if 2 * signatures > words and built.prior.settings["top_words"] != "all":  # else it is what was asked for
+        print(f"hint: {signatures:,} signatures are more than half of the {words:,} words; training is faster with a "
+              "smaller --top-words")  # fmt: skip
     completed = built.table.completed
     assert completed is not None  # since it is of a text
     doubtful = any(map(is_warning, built.table.notes))
