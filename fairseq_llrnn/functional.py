@@ -225,8 +225,8 @@ class _Nll(torch.autograd.Function):
             one = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first that counts
             factor = UNIT * torch.where((weight == torch.where(is_counted, one, 0.0)).all(), one, torch.nan)
         else:
-            *saved, difference, slot_difference = ctx.saved_tensors
-            arguments = _Arguments(*saved, ctx.class_weights)
+            hidden, rows, bias, slots, targets, difference, slot_difference = ctx.saved_tensors
+            arguments = _Arguments(hidden, rows, bias, slots, targets, ctx.class_weights)
             with outside_autocast(weight):
                 if difference is None:
                     _, sums, _ = _losses_and_sums(arguments, ctx.slices, ctx.needs, weight)
