@@ -21,7 +21,7 @@ CALQUE = re.compile(r"\b(beside|besides|anew|behind|in the place of|likewise|the
 GROUPS = {  # patterns of the pages, and the most words of one page
     "README": (("README.md",), 900),
     "tutorials": (("docs/tutorials/*.md",), 900),
-    "guides": (("docs/guides/*.md", "docs/concepts.md", "docs/troubleshooting.md", "docs/install.md", "examples/README.md"), 1500),
+    "guides": (("docs/guides/*.md", "docs/[cti]*.md", "examples/README.md"), 1500),
     "design": (("docs/design.md",), 2500),
     "results": (("docs/results/*.md",), 2500),
     "examples and systems": (("examples/*/README.md", "fairseq_llrnn/systems/*/README.md"), 300),
