@@ -133,6 +133,7 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
         if state is None:
             state = index[subset] = result.num_states
             result.num_states += 1
+            budget.check_states(result.num_states)
             waiting.append(subset)
         return state
 

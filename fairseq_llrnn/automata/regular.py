@@ -88,7 +88,8 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
             most = max(parser.repeats, key=num_arcs, default=None)
             raise DataError(
                 f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
-                f"repetitions are written out{'' if most is None else f', {num_arcs(most):,} of {most.name}'}; repeat less"
+                f"repetitions are written out{'' if most is None else f', {num_arcs(most):,} of {most.name}'}; "
+                "repeat less"
             )
         end = add_arcs(node, paths, 0)
     except RecursionError:

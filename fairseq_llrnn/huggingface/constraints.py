@@ -24,17 +24,19 @@ import numpy as np
 
 from fairseq_llrnn.automata.grammar import grammar_automaton
 from fairseq_llrnn.automata.grammar_file import ARROW, parse_grammar
+from fairseq_llrnn.automata.nondeterministic import EMPTY as NOTHING_READ
 from fairseq_llrnn.automata.nondeterministic import Paths, to_automaton
 from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs, num_arcs
 from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
-from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
 
 CharacterSet = tuple[tuple[int, int], ...]  # ranges of code points, both ends included, rising
-LAST = 0x10FFFF
+ByteRanges = tuple[tuple[int, int], ...]  # of the first, second, … byte of a character
+LAST, LAST_WITH_CASE = 0x10FFFF, 0x1FFFF
 SURROGATES = 0xD800, 0xDFFF
 NEWLINE = ((10, 10),)
 ANY_BYTE = Words(tuple(range(BYTES)))
@@ -56,6 +58,7 @@ def byte_automaton(node: Node, meter: Meter) -> ByteAutomaton:
         by_class = _over_classes(node, class_of, {})
         meter.check_memory(BYTES_PER_STEP * num_arcs(by_class))
         paths.finals[add_arcs(by_class, paths, 0)] = 0.0
+        _drop_passages(paths)
     except RecursionError:
         raise DataError(f"{meter.name}: expected fewer groups inside each other; write it with fewer of them") from None
     return _determinized(paths, class_of, meter)
@@ -67,6 +70,31 @@ def _determinized(paths: Paths, class_of: np.ndarray, meter: Meter) -> ByteAutom
     except ValueError as error:
         raise DataError(f"{meter.name}: {error}") from None
     return ByteAutomaton.from_automaton(automaton, class_of, meter)
+
+
+def _drop_passages(paths: Paths) -> None:
+    """Lead arcs past states that only go on to one other state, so that fewer sets of states differ."""
+    going_on: dict[int, list[tuple[int, int]]] = {}
+    for origin, symbol, target, _ in paths.arcs:
+        going_on.setdefault(origin, []).append((symbol, target))
+    passages = {
+        state: arcs[0][1]
+        for state, arcs in going_on.items()
+        if state != 0 and len(arcs) == 1 and arcs[0][0] == NOTHING_READ and state not in paths.finals
+    }
+
+    def behind(state: int) -> int:
+        seen = set()
+        while state in passages and state not in seen:
+            seen.add(state)
+            state = passages[state]
+        return state
+
+    paths.arcs = [
+        (origin, symbol, behind(target), weight)
+        for origin, symbol, target, weight in paths.arcs
+        if origin not in passages
+    ]
 
 
 def _classes(node: Node) -> np.ndarray:
@@ -114,49 +142,38 @@ def literal(text: bytes) -> Node:
 # ---- characters -----------------------------------------------------------------------------------------------------
 
 
+@cache
 def characters(ranges: CharacterSet) -> Node:
     """One character of a set, in UTF-8."""
-    return _characters(ranges)
+    return _ending_alike([sequence for low, high in ranges for sequence in _byte_ranges(low, high)])
 
 
-@cache
-def _characters(ranges: CharacterSet) -> Node:
-    ways: dict[tuple[tuple[int, int], ...], set[int]] = {}  # of the last byte, by what comes before
-    for low, high in ranges:
-        for *before, (first, last) in _byte_ranges(low, high):
-            ways.setdefault(tuple(before), set()).update(range(first, last + 1))
-    by_rest: dict[tuple[Any, ...], set[int]] = {}  # the first bytes with the same continuations
-    tree: dict[int, dict[tuple[tuple[int, int], ...], set[int]]] = {}
-    for before, lasts in ways.items():
-        if not before:
-            by_rest.setdefault((), set()).update(lasts)
-            continue
-        for byte in range(before[0][0], before[0][1] + 1):
-            tree.setdefault(byte, {})[before[1:]] = lasts
-    for byte, rest in tree.items():
-        key = tuple(sorted((middle, tuple(sorted(lasts))) for middle, lasts in rest.items()))
-        by_rest.setdefault(key, set()).add(byte)
+def _ending_alike(sequences: Iterable[ByteRanges]) -> Node:
+    """Any of the sequences of ranges of bytes; those with the same last bytes share these."""
+    lasts: dict[ByteRanges, set[int]] = {}  # by what comes before
+    for *before, (low, high) in sequences:
+        lasts.setdefault(tuple(before), set()).update(range(low, high + 1))
+    alike: dict[tuple[int, ...], list[ByteRanges]] = {}
+    for before_last, last in lasts.items():
+        alike.setdefault(tuple(sorted(last)), []).append(before_last)
     parts: list[Node] = []
-    for key, firsts in by_rest.items():
-        first = Words(tuple(sorted(firsts)))
-        if key == ():
-            parts.append(first)
-            continue
-        rests = [
-            Concatenation((*(Words(tuple(range(a, b + 1))) for a, b in middle), Words(lasts))) for middle, lasts in key
-        ]
-        parts.append(Concatenation((first, rests[0] if len(rests) == 1 else Choice(tuple(rests)))))
+    for symbols, befores in alike.items():
+        if () in befores:
+            parts.append(Words(symbols))
+        longer = [before for before in befores if before]
+        if longer:
+            parts.append(Concatenation((_ending_alike(longer), Words(symbols))))
     return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
 
-def _byte_ranges(low: int, high: int) -> Iterator[list[tuple[int, int]]]:
+def _byte_ranges(low: int, high: int) -> Iterator[ByteRanges]:
     """The UTF-8 of a range of characters, as sequences of ranges of bytes."""
     for first, last in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, LAST)):
         if max(low, first) <= min(high, last):
             yield from _same_length(max(low, first), min(high, last))
 
 
-def _same_length(low: int, high: int) -> Iterator[list[tuple[int, int]]]:
+def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
     length = len(chr(low).encode())
     for bits in (6 * at for at in range(1, length)):
         mask = (1 << bits) - 1
@@ -169,7 +186,7 @@ def _same_length(low: int, high: int) -> Iterator[list[tuple[int, int]]]:
                 yield from _same_length(low, (high & ~mask) - 1)
                 yield from _same_length(high & ~mask, high)
                 return
-    yield list(zip(chr(low).encode(), chr(high).encode(), strict=True))
+    yield tuple(zip(chr(low).encode(), chr(high).encode(), strict=True))
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> CharacterSet:
@@ -189,11 +206,26 @@ def _complement(ranges: CharacterSet) -> CharacterSet:
 
 
 @cache
-def _matched(pattern: str, flags: int) -> CharacterSet:
-    """The characters that a pattern of one character matches."""
+def _category(pattern: str, flags: int) -> CharacterSet:
+    """The characters of \\d, \\w, …"""
     every = "".join(map(chr, range(SURROGATES[0]))) + "".join(map(chr, range(SURROGATES[1] + 1, LAST + 1)))
-    runs = ((m.group()[0], m.group()[-1]) for m in re.finditer(f"{pattern}+", every, flags))
-    return _merged((ord(low), ord(high)) for low, high in runs)
+    runs = (match.group() for match in re.finditer(f"{pattern}+", every, flags))
+    return _merged((ord(run[0]), ord(run[-1])) for run in runs)
+
+
+@cache
+def _cases() -> dict[str, list[int]]:
+    """Characters by what they are when case is ignored, where several are the same."""
+    cases: dict[str, list[int]] = {}
+    for number in range(LAST_WITH_CASE + 1):
+        key = _without_case(chr(number))
+        if key != chr(number):
+            cases.setdefault(key, [ord(key)]).append(number)
+    return cases
+
+
+def _without_case(character: str) -> str:
+    return next((form for form in (character.casefold(), character.lower()) if len(form) == 1), character)
 
 
 # ---- regular expressions --------------------------------------------------------------------------------------------
@@ -202,7 +234,7 @@ CATEGORIES = {
     kinds.CATEGORY_DIGIT: r"\d", kinds.CATEGORY_NOT_DIGIT: r"\D", kinds.CATEGORY_SPACE: r"\s",
     kinds.CATEGORY_NOT_SPACE: r"\S", kinds.CATEGORY_WORD: r"\w", kinds.CATEGORY_NOT_WORD: r"\W",
 }  # fmt: skip
-REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT)
 STARTS = (kinds.AT_BEGINNING, kinds.AT_BEGINNING_STRING)
 ENDS = (kinds.AT_END, kinds.AT_END_STRING)
 
@@ -242,7 +274,7 @@ class _Regex:
 
     def node(self, kind: Any, value: Any, flags: int) -> Node:
         if kind == kinds.LITERAL:
-            return self.of_set(((value, value),), flags)
+            return characters(self.cased(((value, value),), flags))
         if kind == kinds.NOT_LITERAL:
             return characters(_complement(self.cased(((value, value),), flags)))
         if kind == kinds.ANY:
@@ -254,17 +286,13 @@ class _Regex:
         if kind == kinds.SUBPATTERN:
             _, more, fewer, inner = value
             return self.sequence(inner, (flags | more) & ~fewer, outer=False)
-        if kind == kinds.ATOMIC_GROUP:
-            raise self.unsupported("atomic groups")
         if kind in REPEATS:
-            if kind == kinds.POSSESSIVE_REPEAT:
-                raise self.unsupported("possessive repetitions")
             least, most, inner = value
             unlimited = most == kinds.MAXREPEAT
             name = f"{{{least},{'' if unlimited else most}}}"
             return Repeat(self.sequence(inner, flags, outer=False), least, None if unlimited else most, name)
         what = {kinds.AT: "anchors inside the expression and \\b", kinds.GROUPREF: "backreferences"}
-        raise self.unsupported(what.get(kind, "lookaround and conditions"))
+        raise self.unsupported(what.get(kind, "lookaround, conditions, and atomic or possessive parts"))
 
     def listed(self, items: Any, flags: int) -> Node:
         ranges: list[tuple[int, int]] = []
@@ -277,19 +305,18 @@ class _Regex:
             elif kind == kinds.RANGE:
                 ranges.append(value)
             else:
-                ranges += _matched(CATEGORIES[value], flags & re.ASCII)
+                ranges += _category(CATEGORIES[value], flags & re.ASCII)
         found = self.cased(_merged(ranges), flags)
         return characters(_complement(found) if negated else found)
 
-    def of_set(self, ranges: CharacterSet, flags: int) -> Node:
-        return characters(self.cased(ranges, flags))
-
     def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
-        """With the other case of each character, where case is ignored."""
+        """With the other cases of each character, where case is ignored."""
         if not flags & re.IGNORECASE:
             return ranges
-        pieces = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
-        return _matched(f"[{pieces}]", flags & (re.ASCII | re.IGNORECASE))
+        others = (
+            _cases().get(_without_case(chr(number)), ()) for low, high in ranges for number in range(low, high + 1)
+        )
+        return _merged([*ranges, *((number, number) for numbers in others for number in numbers)])
 
     def unsupported(self, what: str) -> DataError:
         return DataError(
@@ -363,8 +390,8 @@ def _check_schema(schema: dict[str, Any], name: str) -> None:
         ignored = [key for key in IGNORED if key in part]
         if ignored:
             raise DataError(
-                f"{name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, or use "
-                "`pattern` or `enum`"
+                f"{name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, or "
+                "use `pattern` or `enum`"
             )
         reference = part.get("$ref")
         if isinstance(reference, str) and references.count(reference) <= RECURSIONS:
@@ -472,10 +499,16 @@ def term_automaton(forms: Sequence[str], meter: Meter) -> ByteAutomaton:
     inside = Words(tuple(byte for byte in range(BYTES) if byte >= 0x80 or chr(byte).isalnum()))
     outside = Words(tuple(sorted({*range(BYTES)} - {*inside.symbols})))
     anything = Repeat(ANY_BYTE, 0, None, "any bytes")
-    apart_before, apart_after = Choice((EMPTY, Concatenation((anything, outside)))), Choice((EMPTY, Concatenation((outside, anything))))
+    apart_before, apart_after = (
+        Choice((EMPTY, Concatenation((anything, outside)))),
+        Choice((EMPTY, Concatenation((outside, anything)))),
+    )
     ways = []
     for form in forms:
-        before, after = (apart if _is_spaced(char) else anything for apart, char in ((apart_before, form[0]), (apart_after, form[-1])))
+        before, after = (
+            apart if _is_spaced(char) else anything
+            for apart, char in ((apart_before, form[0]), (apart_after, form[-1]))
+        )
         ways.append(Concatenation((before, literal(form.encode()), after)))
     return byte_automaton(Choice(tuple(ways)), meter)
 

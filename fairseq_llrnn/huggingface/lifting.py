@@ -54,6 +54,9 @@ class Limits:
                 raise OptionError(f"Limits({name}={getattr(self, name)}): expected a number above 0")
 
 
+USUAL_LIMITS = Limits()
+
+
 class LimitError(DataError):
     """A constraint that costs more than it may."""
 
@@ -119,7 +122,10 @@ class ByteAutomaton:
         """The strings of both, with the product of their weights."""
         first, second = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         width = np.int64(len(other.nexts))
-        keys, numbers = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)  # known pairs, sorted, and their states
+        keys, numbers = (
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )  # known pairs, sorted, and their states
         rows: list[np.ndarray] = []
         while len(first):
             after, beside = self.nexts[first], other.nexts[second]  # shape: (n, 256)
@@ -224,16 +230,19 @@ class TokenTexts:
         parts = [(self.first if at == 0 else self.later)[token] for at, token in enumerate(tokens)]
         return None if None in parts else b"".join(part for part in parts if part is not None)
 
-    def canonical(self, text: str) -> list[int]:
+    def canonical(self, text: str, name: str) -> list[int]:
         """The tokens of a text by the tokenizer itself. Raises DataError for an unknown character."""
-        tokens = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         if self.text(tokens) is None:
-            raise DataError(f"expected texts that the tokenizer can write, found {shown(text)} with unknown characters")
+            raise DataError(
+                f"{name}: expected texts that the tokenizer can write, found unknown characters in {shown(text)}; "
+                "remove them"
+            )
         return tokens
 
-    def comparable(self, text: str) -> str:
+    def comparable(self, text: str, name: str) -> str:
         """A text as the tokenizer's tokens write it, e.g. in lower case. Raises DataError as `canonical`."""
-        written = self.text(self.canonical(text))
+        written = self.text(self.canonical(text, name))
         assert written is not None
         return written.decode(errors="replace").strip(" ")
 
@@ -414,11 +423,11 @@ def lift_canonical(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) ->
     nodes = SharedNodes(weighted=automaton.log_weights is not None, budget=meter)
     parts = []
     for text, weight in automaton.strings(meter).items():
-        tokens = texts.canonical(text.decode(errors="replace"))
+        tokens = texts.canonical(text.decode(errors="replace"), meter.name)
         if texts.text(tokens) != text:
             raise DataError(
                 f"{meter.name}: expected texts as the tokenizer writes them, found {shown(text.decode())}, which it "
-                f"changes to {shown(texts.comparable(text.decode()))}; change the text"
+                f"changes to {shown(texts.comparable(text.decode(), meter.name))}; change the text"
             )
         rest = (nodes.end, weight)
         for token in reversed(tokens):
@@ -436,4 +445,3 @@ def _trimmed(automaton: Automaton, meter: Meter) -> Automaton:
             f"{meter.name}: expected a string that the tokenizer's tokens can write, found none; use characters that "
             "it has, as its decoder writes them (some tokenizers have lower case alone)"
         ) from None
-
