@@ -285,19 +285,18 @@ class _Decoder:
                 return token.encode(), token[len(self.continues) :].encode()
             return token.encode(), f" {token}".encode()
         if self.has_bytes and len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
-            text = bytes([int(token[3:5], 16)])
-            return text, text
-        for old, new in self.replaced:
-            token = token.replace(old, new)
-        first = token
-        if self.metaspace is not None:
-            mark = self.metaspace["replacement"]
-            first = token.replace(mark, " " if self.metaspace["prepend_scheme"] == "never" else "")
-            token = token.replace(mark, " ")
+            first = later = bytes([int(token[3:5], 16)])
+        else:
+            for old, new in self.replaced:
+                token = token.replace(old, new)
+            mark = self.metaspace["replacement"] if self.metaspace is not None else ""
+            joined = self.metaspace is not None and self.metaspace["prepend_scheme"] != "never"
+            first = token.replace(mark, "" if joined else " ").encode() if mark else token.encode()
+            later = token.replace(mark, " ").encode() if mark else token.encode()
         content, most = self.stripped
         for _ in range(most):
-            first = first.removeprefix(content)
-        return first.encode(), token.encode()
+            first = first.removeprefix(content.encode())
+        return first, later
 
 
 class Trie:

@@ -27,6 +27,7 @@ token. If it is not found there, the prefix is read from its beginning.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -166,10 +167,11 @@ class PrefixStates(Generic[States]):
         self._last: tuple[np.ndarray, States] | None = None
         self.read_anew = 0  # how many steps read their prefixes from the beginning
 
-    def of(self, written: Tensor, sentence: Tensor | None = None) -> States:
+    def of(self, written: Tensor, sentence: Tensor | None = None, begin: Callable[[], None] | None = None) -> States:
         """The states of the prefixes (N, T).
 
         Args:
+            begin: called if the prefixes are not those of the step before with a token more.
             sentence: the number of each hypothesis' sentence, (N,): `start` gives equal ones the same state. None: all
                 are of one sentence.
         """
@@ -181,16 +183,14 @@ class PrefixStates(Generic[States]):
                 states = self.select(states, torch.from_numpy(parents).to(written.device))
             states = self.advance(states, written[:, -1])
         else:
+            if begin is not None:
+                begin()
             self.read_anew += 1
             states = self.start(len(written))
             for tokens in written[:, self.unread :].unbind(1):
                 states = self.advance(states, tokens)
         self._last = keys, states
         return states
-
-    def goes_on(self, written: Tensor, sentence: Tensor | None = None) -> bool:
-        """Whether each prefix is one of those of the step before, and a token."""
-        return self._parents(_keys(written, sentence)) is not None
 
     def goes_back(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
@@ -515,25 +515,20 @@ class BackgroundProcessor(LogitsProcessor):
                 hypotheses are not of the sources; a search that goes back, whose prompt nobody knows.
         """
         sentence = self._sentence(len(input_ids))
-        if not self.states.goes_on(input_ids, sentence):
-            self._begin(input_ids, sentence)
         if scores.size(1) < self.weights.num_tokens:
             raise DataError(
                 f"BackgroundProcessor: expected scores of at least {self.weights.num_tokens:,} tokens, those of the "
                 f"tokenizer, found {scores.size(1):,}; use the model's own tokenizer"
             )
-        states = self.states.of(input_ids, sentence)
-        log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
-        for row, values, out in zip(self.weights.rows(states, scores), scores, log_p, strict=True):
-            _normalise(row, values, out)
+        states = self.states.of(input_ids, sentence, lambda: self._begin(input_ids, sentence))
+        log_p = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens, self.eos)
         if self.longest is not None:
             remaining = self.longest - (input_ids.size(1) - self.states.unread)
             for reached, out in zip(self.weights.in_reach(states, remaining), log_p, strict=True):
                 if reached is not None:
                     out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
-        # nothing but the end may follow what has ended, or has no probability: a beam search may keep such a hypothesis
-        over = log_p.amax(1).isneginf()
-        log_p[:, self.eos].masked_fill_(over, 0.0)
+                    if out.amax().isneginf():
+                        out[self.eos] = 0.0
         return log_p
 
     def _sentence(self, hypotheses: int) -> Tensor | None:
@@ -581,24 +576,32 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
-def _normalise(row: Row, scores: Tensor, out: Tensor) -> None:
-    """Write log p' of one hypothesis: scores (K,) -> out (K,), −inf for tokens without weight."""
-    if row.tokens is None:
-        if row.log_weights is None:
-            values = scores
-        else:
-            scores, out = scores[: len(row.log_weights)], out[: len(row.log_weights)]
-            values = scores + row.log_weights
-        log_p = values.log_softmax(0)
-        if not log_p[0].isnan():  # as all are, without any probability
-            out.copy_(log_p)
-    elif len(row.tokens):
-        values = scores.index_select(0, row.tokens)
+def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int, eos: int) -> Tensor:
+    """log p' of hypotheses: (N, K), −inf for tokens without weight.
+
+    Nothing but the end may follow what has ended, or has no probability: a beam search may keep such a hypothesis.
+    """
+    if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
+        weights = [row.log_weights for row in rows if row.log_weights is not None]
+        log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
+        if log_p[:, 0].isnan().any():
+            over = log_p[:, 0].isnan()
+            log_p[over] = NEGATIVE_INFINITY
+            log_p[over, eos] = 0.0
+        return log_p
+    log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
+    for row, given, out in zip(rows, scores, log_p, strict=True):
+        values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
-        total = values.logsumexp(0)
-        if not total.isneginf():
-            out.index_copy_(0, row.tokens, values - total)
+        values = values.log_softmax(0)
+        if len(values) == 0 or math.isnan(values[0].item()):  # without any probability all are
+            out[eos] = 0.0
+        elif row.tokens is None:
+            out[:num_tokens] = values
+        else:
+            out.index_copy_(0, row.tokens, values)
+    return log_p
 
 
 def _common(
