@@ -27,6 +27,7 @@ token. If it is not found there, the prefix is read from its beginning.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -359,7 +360,9 @@ class BackgroundProcessor(LogitsProcessor):
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
         texts = _texts(tokenizer, name)
-        weights = LarkWeights(_lark_matcher(text, tokenizer, texts, meter), texts.size, texts.eos, name)
+        pairs = zip(texts.first, texts.later, strict=True)
+        cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
+        weights = LarkWeights(_lark_matcher(text, texts, meter), cannot_begin, texts.eos, name)
         return cls._of(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
@@ -630,18 +633,44 @@ def _texts(tokenizer: Any, name: str) -> TokenTexts:
         raise DataError(f"{name}: {error}") from None
 
 
-def _lark_matcher(grammar: str, tokenizer: Any, texts: TokenTexts, meter: Meter) -> Any:
+class _LarkTokens:
+    """A tokenizer as llguidance reads one."""
+
+    bos_token_id = None
+
+    def __init__(self, texts: TokenTexts) -> None:
+        self.eos_token_id = texts.eos
+        # 0xFF, which no UTF-8 has, begins tokens without a text
+        self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
+        self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
+        self.token_of = {text: at for at, text in enumerate(texts.later) if text}
+        self.longest = max(map(len, self.token_of))
+
+    def __call__(self, text: bytes) -> list[int]:
+        """The longest token first: those that llguidance prefers for text that must come."""
+        found, at = [], 0
+        while at < len(text):
+            ends = (end for end in range(min(len(text), at + self.longest), at, -1) if text[at:end] in self.token_of)
+            end = next(ends, None)
+            if end is None:
+                break
+            found.append(self.token_of[text[at:end]])
+            at = end
+        return found
+
+
+def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
     """llguidance's parser at its beginning."""
     try:
         import llguidance
-        from llguidance.hf import from_tokenizer
     except ImportError:
         raise OptionError(f"{meter.name}: expected the package llguidance, found none; {from_checkout('hf')}") from None
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
-    of_tokens = from_tokenizer(tokenizer, n_vocab=texts.size)
-    matcher = llguidance.LLMatcher(
-        of_tokens, llguidance.LLMatcher.grammar_from_lark(grammar), log_level=0, limits=limits
-    )
+    of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
+    grammars = [{"lark_grammar": grammar}]
+    if texts.first != texts.later:  # a space before the first word is not part of the text
+        grammars = [{"lark_grammar": 'start: " "? @text'}, {"name": "text", "lark_grammar": grammar}]
+    matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
         raise lark_error(meter.name, matcher.get_error())
     return matcher

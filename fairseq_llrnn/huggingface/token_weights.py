@@ -191,16 +191,14 @@ class RequiredTerms(TokenWeights[np.ndarray]):
         """parts: automata that forbid nothing, and end where their term is there."""
         self.parts, self.eos, self.num_tokens = list(parts), eos, parts[0].num_tokens
         self.bytes = tuple(automaton for part in parts for automaton in part.bytes)
-        self.whole = np.array([part.steps[1] - 1 for part in parts])  # tokens that a term takes, from nothing
-        self._rows: dict[tuple[bool, torch.device, torch.dtype], Row] = {}
+        self.whole = np.array([part.steps[part.steps < NO_END].max() - 1 for part in parts])  # tokens that a term takes
+        self._rows: dict[tuple[bool, bool, torch.device, torch.dtype], Row] = {}
 
     def start(self, n: int) -> np.ndarray:
         return np.zeros((n, len(self.parts)), dtype=np.int64)
 
     def advance(self, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        columns = [part.advance(states[:, at], tokens) for at, part in enumerate(self.parts)]
-        ended = np.stack(columns, axis=1)
-        return ended
+        return np.stack([part.advance(states[:, at], tokens) for at, part in enumerate(self.parts)], axis=1)
 
     def select(self, states: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return states[rows]
@@ -212,7 +210,7 @@ class RequiredTerms(TokenWeights[np.ndarray]):
                 found.append(Row(scores.new_zeros(0, dtype=torch.long), None))
                 continue
             complete = all(part.is_final[state] for state, part in zip(row, self.parts, strict=True))
-            key = complete, scores.device, scores.dtype
+            key = complete, not row.any(), scores.device, scores.dtype  # some tokens can only be first
             if key not in self._rows:
                 weights = torch.full((self.num_tokens,), NEGATIVE_INFINITY, dtype=scores.dtype)
                 weights[torch.from_numpy(self.parts[0].dense_nexts(int(row[0])) != self.parts[0].dead)] = 0.0
@@ -221,18 +219,13 @@ class RequiredTerms(TokenWeights[np.ndarray]):
             found.append(self._rows[key])
         return found
 
-    def needed(self, remaining: np.ndarray) -> np.ndarray:
-        """Tokens that complete all terms, and the end: of those that each term still takes, (J, …)."""
-        whole = self.whole.reshape(-1, *[1] * (remaining.ndim - 1))
-        others = np.where(remaining > 0, whole, 0)
-        return (
-            np.where(
-                (remaining > 0).any(0),
-                (others.sum(0) - others + remaining)[...].min(0, where=remaining > 0, initial=NO_END),
-                0,
-            )
-            + 1
-        )
+    def needed(self, of_terms: np.ndarray) -> np.ndarray:
+        """How many tokens complete all terms and end, if each takes so many by itself: (J, …) -> (…)."""
+        left = of_terms > 0
+        whole = np.where(left, self.whole.reshape(-1, *[1] * (of_terms.ndim - 1)), 0)
+        # one that is begun goes first; the others take what they take in the worst state
+        saved = np.where(left, whole - of_terms, 0).max(0)
+        return whole.sum(0) - saved + 1
 
     def in_reach(self, states: np.ndarray, remaining: int) -> list[np.ndarray | None]:
         if remaining > self.whole.sum() + self.whole.max() + 2:
@@ -253,41 +246,49 @@ class RequiredTerms(TokenWeights[np.ndarray]):
 class LarkWeights(TokenWeights[list[Any]]):
     """A grammar of llguidance; a state is a parser, None after the end. It does not know how far an end is."""
 
-    def __init__(self, matcher: Any, num_tokens: int, eos: int, name: str) -> None:
-        """matcher: an LLMatcher at its beginning, without an error."""
-        self.matcher, self.num_tokens, self.eos, self.name = matcher, num_tokens, eos, name
+    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str) -> None:
+        """
+        Args:
+            matcher: an LLMatcher at its beginning, without an error.
+            cannot_begin: (K,) bool, tokens that have another text at the beginning.
+        """
+        self.matcher, self.cannot_begin, self.eos, self.name = matcher, cannot_begin, eos, name
+        self.num_tokens = len(cannot_begin)
 
     def start(self, n: int) -> list[Any]:
-        return [self.matcher.deep_copy() for _ in range(n)]
+        return [(self.matcher.deep_copy(), True) for _ in range(n)]
 
     def select(self, states: list[Any], rows: np.ndarray) -> list[Any]:
         taken: set[int] = set()
         found = []
         for row in rows.tolist():
-            matcher = states[row]
-            found.append(matcher.deep_copy() if row in taken and matcher is not None else matcher)
+            state = states[row]
+            found.append((state[0].deep_copy(), state[1]) if row in taken and state is not None else state)
             taken.add(row)
         return found
 
     def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
-        """As it is said above; the parsers themselves go on, so that the states before are not used any more."""
-        return [
-            None
-            if matcher is None or token in (self.eos, self.num_tokens) or not matcher.consume_token(token)
-            else matcher
-            for matcher, token in zip(states, tokens.tolist(), strict=True)
-        ]
+        """As said above. The parsers themselves go on, so the earlier states are not used any more."""
+        found: list[Any] = []
+        for state, token in zip(states, tokens.tolist(), strict=True):
+            ends = state is None or token in (self.eos, self.num_tokens) or (state[1] and self.cannot_begin[token])
+            found.append(None if ends or not state[0].consume_token(token) else (state[0], False))
+        return found
 
     def rows(self, states: list[Any], scores: Tensor) -> list[Row]:
         found = []
-        for matcher in states:
-            if matcher is None:
+        for state in states:
+            if state is None:
                 found.append(Row(scores.new_zeros(0, dtype=torch.long), None))
                 continue
+            matcher, is_first = state
             bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-            if matcher.is_error():
-                raise lark_error(self.name, matcher.get_error())
-            tokens = np.flatnonzero(bits[: self.num_tokens])
+            allowed = bits[: self.num_tokens].astype(bool)
+            if is_first:
+                allowed &= ~self.cannot_begin
+            tokens = np.flatnonzero(allowed)
+            if matcher.is_error() or len(tokens) == 0:
+                raise lark_error(self.name, matcher.get_error() or "no token goes on")
             found.append(Row(torch.from_numpy(tokens).to(scores.device), None))
         return found
 
@@ -295,7 +296,15 @@ class LarkWeights(TokenWeights[list[Any]]):
 def lark_error(name: str, message: str) -> DataError:
     """Of a grammar that llguidance does not read, or that costs too much."""
     first = message.strip().partition("\n")[0]
-    return DataError(f"{name}: expected a Lark grammar that llguidance reads within its limits, found: {first}; fix it")
+    if "NoExtension" in first or first == "no token goes on":
+        return DataError(
+            f"{name}: expected a token with which the text can go on, found none after what is written; use a tokenizer "
+            "that has all characters of the grammar"
+        )
+    return DataError(
+        f"{name}: expected a Lark grammar that llguidance reads within its limits, found: {first}; fix the grammar, or "
+        "make it smaller"
+    )
 
 
 # ---- backgrounds of a prior -----------------------------------------------------------------------------------------
