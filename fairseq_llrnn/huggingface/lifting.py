@@ -165,7 +165,7 @@ class ByteAutomaton:
                 further = 0.0 if self.log_weights is None else float(self.log_weights[state, byte])
                 waiting.append((int(nexts[byte]), text + bytes([byte]), weight + further))
             meter.spend(1)
-            if len(found) + len(waiting) > MOST_STRINGS or len(text) > MOST_STRINGS:
+            if len(found) + len(waiting) > MOST_STRINGS or len(text) > len(self.nexts):  # longer: it has a cycle
                 raise LimitError(
                     f"{meter.name}: expected at most {MOST_STRINGS:,} strings with canonical=True, found more or "
                     "infinitely many; leave `canonical` out, and all tokenisations are allowed"

@@ -271,7 +271,8 @@ class LarkWeights(TokenWeights[list[Any]]):
         """As said above. The parsers themselves go on, so the earlier states are not used any more."""
         found: list[Any] = []
         for state, token in zip(states, tokens.tolist(), strict=True):
-            ends = state is None or token in (self.eos, self.num_tokens) or (state[1] and self.cannot_begin[token])
+            ends = state is None or token in (self.eos, self.num_tokens)
+            ends = ends or (state[1] and self.cannot_begin[token])
             found.append(None if ends or not state[0].consume_token(token) else (state[0], False))
         return found
 
