@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,8 @@ def ebnf_grammar() -> str:
 
 def draw(processor: BackgroundProcessor, eos: int, count: int) -> list[list[int]]:
     """Texts as tokens, without their ends."""
-    generator, found = torch.Generator().manual_seed(2), []
+    generator = torch.Generator().manual_seed(2)
+    found: list[list[int]] = []
     while len(found) < count:
         written = torch.zeros(1, 1, dtype=torch.long)
         while written.size(1) <= LONGEST and (written.size(1) == 1 or written[0, -1] != eos):
@@ -156,8 +158,8 @@ def of_llguidance(tokenizer: Any, grammar: str, scores: torch.Tensor, first: lis
         for at in range(length):
             logits = scores[: len(rows)].clone()
             began = time.process_time()
-            for row, matcher in enumerate(matchers):
-                masks.fill_next_token_bitmask(matcher, bitmask, row)
+            for at_row, matcher in enumerate(matchers):
+                masks.fill_next_token_bitmask(matcher, bitmask, at_row)
             masks.apply_token_bitmask_inplace(logits, bitmask)
             for row, matcher in zip(rows, matchers, strict=True):
                 if not matcher.consume_token(row[at]):
@@ -168,11 +170,11 @@ def of_llguidance(tokenizer: Any, grammar: str, scores: torch.Tensor, first: lis
     return walk
 
 
-def of_xgrammar(tokenizer: Any, compile_it: Callable[[Any], Any], scores: torch.Tensor, first: list[int]) -> Contestant:
+def of_xgrammar(tokenizer: Any, kind: str, text: str, scores: torch.Tensor, first: list[int]) -> Contestant:
     import xgrammar
 
     info = xgrammar.TokenizerInfo.from_huggingface(tokenizer)
-    compiled = compile_it(xgrammar.GrammarCompiler(info))
+    compiled = getattr(xgrammar.GrammarCompiler(info), f"compile_{kind}")(text)
 
     def walk(rows: list[list[int]]) -> float:
         matchers = [xgrammar.GrammarMatcher(compiled) for _ in rows]
@@ -184,8 +186,8 @@ def of_xgrammar(tokenizer: Any, compile_it: Callable[[Any], Any], scores: torch.
         for at in range(length):
             logits = scores[: len(rows)].clone()
             began = time.process_time()
-            for row, matcher in enumerate(matchers):
-                matcher.fill_next_token_bitmask(bitmask, row)
+            for at_row, matcher in enumerate(matchers):
+                matcher.fill_next_token_bitmask(bitmask, at_row)
             xgrammar.apply_token_bitmask_inplace(logits, bitmask)
             for row, matcher in zip(rows, matchers, strict=True):
                 if not matcher.accept_token(row[at]):
@@ -223,30 +225,17 @@ def main() -> None:
         contestants = {"ours": ours(processor, scores)}
         texts = draw(processor, tokenizer.eos_token_id, 24)
         if has_llguidance:
-            import llguidance
+            from llguidance import LLMatcher
 
-            grammar = (
-                llguidance.LLMatcher.grammar_from_lark(lark_grammar())
-                if constraint == "grammar"
-                else llguidance.LLMatcher.grammar_from_json_schema(json.dumps(SCHEMA))
-            )
-            contestants["llguidance"] = measured(
-                "llguidance", lambda grammar=grammar, first=first: of_llguidance(tokenizer, grammar, scores, first)
-            )
+            if constraint == "grammar":
+                lark = LLMatcher.grammar_from_lark(lark_grammar())
+            else:
+                lark = LLMatcher.grammar_from_json_schema(json.dumps(SCHEMA))
+            contestants["llguidance"] = measured("llguidance", partial(of_llguidance, tokenizer, lark, scores, first))
         if has_xgrammar:
-            contestants["xgrammar"] = measured(
-                "xgrammar",
-                lambda constraint=constraint, first=first: of_xgrammar(
-                    tokenizer,
-                    lambda compiler: (
-                        compiler.compile_grammar(ebnf_grammar())
-                        if constraint == "grammar"
-                        else compiler.compile_json_schema(json.dumps(SCHEMA))
-                    ),
-                    scores,
-                    first,
-                ),
-            )
+            kind = "grammar" if constraint == "grammar" else "json_schema"
+            text = ebnf_grammar() if constraint == "grammar" else json.dumps(SCHEMA)
+            contestants["xgrammar"] = measured("xgrammar", partial(of_xgrammar, tokenizer, kind, text, scores, first))
         for hypotheses in (1, 8):
             found: dict[str, list[float]] = {name: [] for name in contestants}
             for _ in range(args.rounds):

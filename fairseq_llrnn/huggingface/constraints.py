@@ -433,7 +433,7 @@ class _Terminals(Symbols):
             self.texts.append(name)
         return self.numbers[name]
 
-    def refuse_unknown(self) -> None:
+    def check_known_words(self) -> None:
         """All are known."""
 
 

@@ -41,7 +41,7 @@ from transformers.models.marian.modeling_marian import MarianPreTrainedModel
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
@@ -134,7 +134,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         head, targets = self.head, None
         if labels is not None:
             targets = labels.masked_fill(labels == IGNORED, head.pad)
-            refuse_other_numbers(head, labels=targets)
+            check_token_ids(head, labels=targets)
         previous = decoder_input_ids if targets is None else head.previous(targets)
         if previous is None or (input_ids is None and state is None):
             raise DataError(
@@ -151,10 +151,10 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         if encoder_outputs is None:
             encoder_outputs = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         read = encoder_outputs[0]
-        in_text = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
-        condition = head.bind(previous, input_ids, in_text) if state is None else None
+        restore_original_tokens = None if text is None else head.previous(text.masked_fill(text == IGNORED, head.pad))
+        condition = head.bind(previous, input_ids, restore_original_tokens) if state is None else None
         decoded = self.model.decoder(
-            input_ids=previous if condition is None else condition.readable,
+            input_ids=previous if condition is None else condition.input_ids,
             encoder_hidden_states=read,
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
@@ -236,7 +236,7 @@ class LogLinearMarian(MarianPreTrainedModel, GenerationMixin):
         search: Search = kwargs.pop("search")
         state = search.state(input_ids, kwargs.pop("source"), kwargs["encoder_outputs"][0])
         inputs: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, **kwargs)
-        inputs["decoder_input_ids"] = self.head.readable(inputs["decoder_input_ids"], state)
+        inputs["decoder_input_ids"] = self.head.to_input_ids(inputs["decoder_input_ids"], state)
         return {**inputs, "state": state, "ended": (input_ids[:, 1:] == self.head.eos).any(1)}
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:

@@ -43,7 +43,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least, from_check
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.head.checks import refuse_other_sources
+from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.constraints import (
     grammar_bytes,
     is_our_grammar,
@@ -253,7 +253,7 @@ class BackgroundProcessor(LogitsProcessor):
                 "words_of_tokens(tokenizer, prior), with this very prior"
             )
         if source is not None:
-            refuse_other_sources(prior, source)
+            check_source_ids(prior, source)
         background = prior.background(has_source=source is not None).bind(source)
         _check_terms(background, words, prior)
         weights = BackgroundWeights(

@@ -299,8 +299,8 @@ def lark_error(name: str, message: str) -> DataError:
     first = message.strip().partition("\n")[0]
     if "NoExtension" in first or first == "no token goes on":
         return DataError(
-            f"{name}: expected a token with which the text can go on, found none after what is written; use a tokenizer "
-            "that has all characters of the grammar"
+            f"{name}: expected a token with which the text can go on, found none after what is written; use a "
+            "tokenizer that has all characters of the grammar"
         )
     return DataError(
         f"{name}: expected a Lark grammar that llguidance reads within its limits, found: {first}; fix the grammar, or "
@@ -438,10 +438,10 @@ class ProductWeights(_Several):
             return Row(None, sum(weights[1:], weights[0]) if weights else None)
         tokens, total = first.tokens, first.log_weights
         for row in others:
-            weights = row.dense(self.num_tokens, scores)[tokens]
-            allowed = ~weights.isneginf()
-            tokens, weights = tokens[allowed], weights[allowed]
-            total = weights if total is None else total[allowed] + weights
+            of_row = row.dense(self.num_tokens, scores)[tokens]
+            allowed = ~of_row.isneginf()
+            tokens, of_row = tokens[allowed], of_row[allowed]
+            total = of_row if total is None else total[allowed] + of_row
         return Row(tokens, total)
 
     def in_reach(self, states: list[Any], remaining: int) -> list[np.ndarray | None]:
