@@ -41,7 +41,7 @@ tokenizer_of = cache(tiny_tokenizer)
             r"at most 300 states, found 301; .*=Limits.states",
         ),
         (
-            lambda t: P.from_regex(r"\\w{1,900}", t, limits=SMALL),
+            lambda t: P.from_regex(r"\w{1,900}", t, limits=Limits(megabytes=5)),
             "at most 5 megabytes, found about .* raise the limit",
         ),
         (lambda t: P.from_regex("a{1,200}", t, limits=Limits(seconds=1e-9)), "at most 1e-09 seconds, found more"),
