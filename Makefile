@@ -8,18 +8,20 @@
 #   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
+#   make docs              a site of all pages, with a reference of the Python interface, in build/site
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
 #   make setup             .venv alone (Python 3.11, torch, fairseq, this package and all it can use)
 
 VENV := .venv
 READY := $(VENV)/.ready
 NEWEST := .venv-newest
+DOCS := .venv-docs
 TORCH := torch==2.13.0  # with CUDA, the newest one has 5.6 GB; TORCH=torch takes it
 WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test test-all test-unit test-newest lint bench torture clean
+.PHONY: help setup demo demo-translation test test-all test-unit test-newest lint bench docs torture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -62,8 +64,19 @@ bench: setup
 	python scripts/bench_memory.py --quick
 	python scripts/bench_prior.py --quick
 
+$(DOCS)/.ready: Makefile
+	python3 -m venv --clear $(DOCS)
+	$(DOCS)/bin/pip install -qq --disable-pip-version-check 'mkdocs-material>=9.8,<10' 'mkdocstrings[python]>=1,<2'
+	@touch $@
+
+docs: $(DOCS)/.ready
+	rm -rf build/pages
+	mkdir -p build/pages
+	git ls-files '*.md' '*.png' docs/public-api.txt | xargs cp --parents -t build/pages
+	$(DOCS)/bin/mkdocs build --quiet -f scripts/mkdocs.yml
+
 torture: setup
 	python scripts/torture.py
 
 clean:
-	rm -rf $(VENV) $(NEWEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST) $(DOCS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

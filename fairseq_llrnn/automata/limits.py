@@ -51,6 +51,9 @@ class Budget:
         if self.spent > self.steps:
             raise TooMuchWorkError(f"the automaton takes more than {self.steps:,} steps to be made deterministic")
 
+    def check_states(self, states: int) -> None:
+        """To be called with the number of states made; without a limit of its own here, as steps bound it."""
+
 
 MOST_ITERATIONS = 200
 NEARLY_ONE = 1e-9  # a radius that near to 1 counts as 1

@@ -1,6 +1,7 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
-processor.py   a logits processor: any background, on any softmax model, without training; words and states of tokens
+processor.py   a logits processor: any background, on any softmax model, without training; states of prefixes
+constraints.py, lifting.py, token_weights.py   regular expressions, schemas, grammars, … over any tokenizer's tokens
 marian.py      an encoder-decoder whose output is the log-linear head; only it imports transformers
 """
 
@@ -11,10 +12,10 @@ import importlib.util
 from typing import Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.huggingface.processor import BackgroundProcessor, dictionary_of, words_of_tokens
+from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits, dictionary_of, words_of_tokens
 
 _NEEDS_TRANSFORMERS = ("LogLinearMarian", "LogLinearMarianConfig")
-__all__ = ["BackgroundProcessor", "dictionary_of", "words_of_tokens", *_NEEDS_TRANSFORMERS]
+__all__ = ["BackgroundProcessor", "Limits", "dictionary_of", "words_of_tokens", *_NEEDS_TRANSFORMERS]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,49 +1,89 @@
-"""Backgrounds beside models of transformers: a logits processor for `generate`.
+"""Constraints and other backgrounds on models of transformers: a logits processor for `generate`.
 
 Sizes: N hypotheses, B sentences, T tokens written, L source length, K tokens of the model or its tokenizer, W words
-and strings of a session, C columns of a background.
+and strings of a session.
 
-A background weighs words of its prior's dictionary, and a model writes tokens. So each word has to be one token, of
-the same spelling: a prior for a model is built over that model's own tokens (`dictionary_of`), and a grammar is
-written in them (`"Ġhow" "Ġmany"`). Special tokens are matched by what they are for.
+    processor = BackgroundProcessor.from_regex(r"[0-9]{3}-[0-9]{4}", tokenizer, longest=20)
+    model.generate(**inputs, max_new_tokens=20, logits_processor=[processor])
 
-`PrefixStates` are the states of hypotheses in a search that reorders them without saying how. `generate` hands a
-model, and a logits processor, all tokens that each hypothesis has written. What a state machine says depends on these
-and on the hypothesis' sentence alone. So a state is looked up by them among those of the step before, and goes on by
-the last token; where it is not found there, the prefix is read from its beginning. Either way it is the state of that
-very prefix.
+A processor takes any model that ends in a softmax, without training:
 
-The `BackgroundProcessor` takes any background, on any model that ends in a softmax, without training:
+    p'(x | K)  =  p(x | K) b(K, x) / Σ_y p(y | K) b(K, y)                       p of the model, b of the background
 
-    p'(x | K)  =  p(x | K) b(K, x) / Σ_y p(y | K) b(K, y)                       p of the model, b of a prior
+A grammar is a mask, n-grams multiply, required terms are written. p' sums to one at each step, so that the score of a
+beam search is Σ log p'. Where texts may not end anywhere, tokens after which no end is in reach are taken away after
+the normalisation, as in our own searches (Background.with_max_length).
 
-    words = words_of_tokens(tokenizer, prior)
-    model.generate(**inputs, max_new_tokens=20, logits_processor=[BackgroundProcessor(prior, words, longest=20)])
+`from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
+(constraints.py, lifting.py). Products and mixtures of processors are processors (token_weights.py). The constructor
+takes the background of a prior each of whose words is one token of the same spelling: the prior is built over the
+model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 
-A grammar is a mask, n-grams multiply, required terms are said. p' sums to one at each step, so that the
-score of a beam search is Σ log p'. Where strings may not end anywhere, words after which no end is in reach are taken
-away behind the normalisation, as in our own searches (Background.within). What a model trained with the background
-would do else than such a product: docs/guides/huggingface.md.
+`PrefixStates` are the states of hypotheses in a search that reorders them. `generate` hands a model, and a logits
+processor, all tokens that each hypothesis has written. The state of a background depends on these and on the
+hypothesis' sentence alone. So a state is looked up by them among those of the step before, and goes on by the last
+token. If it is not found there, the prefix is read from its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.errors import DataError, check_least
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.errors import DataError, OptionError, check_least, from_checkout
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
-from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
+from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
+from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.head.checks import check_source_ids
+from fairseq_llrnn.huggingface.constraints import (
+    grammar_bytes,
+    is_our_grammar,
+    regex_automaton,
+    schema_regex,
+    term_automaton,
+    words_automaton,
+)
+from fairseq_llrnn.huggingface.lifting import (
+    USUAL_LIMITS,
+    ByteAutomaton,
+    Limits,
+    Meter,
+    TokenTexts,
+    lift,
+    lift_canonical,
+)
+from fairseq_llrnn.huggingface.token_weights import (
+    NO_WORD,
+    BackgroundWeights,
+    LarkWeights,
+    MixtureWeights,
+    ProductWeights,
+    RequiredTerms,
+    Row,
+    TokenAutomaton,
+    TokenWeights,
+    by_token,
+    lark_error,
+)
+from fairseq_llrnn.ngrams.background import ngram_from_file
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
-NO_WORD = -1  # of a token that the prior does not know
+try:
+    from transformers import LogitsProcessor
+except ImportError:  # scores of another search
+    LogitsProcessor = object
+
+__all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "by_token", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
 
 
@@ -62,12 +102,26 @@ def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
     Raises:
         DataError: a word that is no token; a tokenizer without an end of sentence.
     """
-    symbols = prior.session.target.symbols
     if tokenizer.eos_token_id is None:
         raise DataError(
             "words_of_tokens: expected a tokenizer with an end of sentence, which backgrounds weigh, found none; set "
             "its eos_token"
         )
+    symbols = prior.session.target.symbols
+    words = _numbers_of_tokens(tokenizer, symbols)
+    missing = sorted({*range(len(prior.symbols))} - {*words.tolist()} - {symbols.index(one) for one in SPECIALS})
+    missing = [at for at in missing if not PADDING_ENTRY.fullmatch(symbols[at])]
+    if missing:
+        some = ", ".join(repr(symbols[at]) for at in missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
+        raise DataError(
+            "words_of_tokens: expected each of the prior's words to be one token of the tokenizer, found "
+            f"{len(missing):,} that are none: {some}; build the prior over dictionary_of(tokenizer)"
+        )
+    return words
+
+
+def _numbers_of_tokens(tokenizer: Any, symbols: Sequence[str]) -> Tensor:
+    """The number of each token among symbols, (K,); NO_WORD for none. Special tokens are matched by their use."""
     number = {symbol: at for at, symbol in enumerate(symbols) if symbol not in SPECIALS}
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     special_tokens = tokenizer.all_special_tokens
@@ -79,31 +133,7 @@ def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
     ):
         if token is not None:
             words[token] = symbols.index(symbol)
-    missing = sorted({*range(len(prior.symbols))} - {*words} - {symbols.index(one) for one in SPECIALS})
-    missing = [at for at in missing if not PADDING_ENTRY.fullmatch(symbols[at])]
-    if missing:
-        some = ", ".join(repr(symbols[at]) for at in missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-        raise DataError(
-            "words_of_tokens: expected each of the prior's words to be one token of the tokenizer, found "
-            f"{len(missing):,} that are none: {some}; build the prior over dictionary_of(tokenizer)"
-        )
     return torch.tensor(words)
-
-
-def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
-    """Values of a background's columns for words and strings by their numbers: (N, C) -> (N, W); −inf where none is.
-
-    Args:
-        columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
-    """
-    num_words, width = len(prior.symbols), len(prior.session.target.symbols)
-    if width == values.size(1) == num_words:
-        return values
-    wide = nn.functional.pad(values[:, :num_words], (0, width - num_words), value=NEGATIVE_INFINITY)
-    if values.size(1) == num_words:
-        return wide
-    strings = columns[:, num_words:].expand(len(values), -1)  # void places among them have no value
-    return wide.scatter_reduce(1, strings, values[:, num_words:], "amax")
 
 
 def only_behind_the_end(log_p: Tensor, ended: Tensor, allowed: Tensor) -> Tensor:
@@ -135,18 +165,27 @@ class PrefixStates(Generic[States]):
             unread: how many tokens at the beginning are not read: a start symbol, or a prompt.
         """
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
-        self._last: tuple[Tensor, States] | None = None
+        self._last: tuple[np.ndarray, States] | None = None
         self.read_anew = 0  # how many steps read their prefixes from the beginning
 
-    def of(self, written: Tensor, sentence: Tensor) -> States:
+    def of(self, written: Tensor, sentence: Tensor | None = None, begin: Callable[[], None] | None = None) -> States:
         """The states of the prefixes (N, T).
 
         Args:
-            sentence: the number of each hypothesis' sentence, (N,): `start` gives equal ones the same state.
+            begin: called if the prefixes are not those of the step before with a token more.
+            sentence: the number of each hypothesis' sentence, (N,): `start` gives equal ones the same state. None: all
+                are of one sentence.
         """
-        keys = torch.cat([sentence.unsqueeze(1), written], dim=1)
-        states = self._gone_on(keys)
-        if states is None:
+        keys = _keys(written, sentence)
+        parents = self._parents(keys)
+        if self._last is not None and parents is not None and written.size(1) > self.unread:
+            states = self._last[1]
+            if not np.array_equal(parents, np.arange(len(self._last[0]))):
+                states = self.select(states, torch.from_numpy(parents).to(written.device))
+            states = self.advance(states, written[:, -1])
+        else:
+            if begin is not None:
+                begin()
             self.read_anew += 1
             states = self.start(len(written))
             for tokens in written[:, self.unread :].unbind(1):
@@ -154,41 +193,41 @@ class PrefixStates(Generic[States]):
         self._last = keys, states
         return states
 
-    def goes_on(self, written: Tensor, sentence: Tensor) -> bool:
-        """Whether each prefix is one of those of the step before, and a token."""
-        return self._parents(torch.cat([sentence.unsqueeze(1), written], dim=1)) is not None
-
-    def goes_back(self, written: Tensor, sentence: Tensor) -> bool:
+    def goes_back(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
         length = written.size(1)
-        if self._last is None or not self.unread < length < self._last[0].size(1):
+        if self._last is None or not self.unread < length < self._last[0].shape[1] - (sentence is not None):
             return False
-        before = {row.tobytes() for row in _rows(self._last[0][:, : length + 1])}
-        return before.issuperset(row.tobytes() for row in _rows(torch.cat([sentence.unsqueeze(1), written], dim=1)))
+        keys = _keys(written, sentence)
+        before = {row.tobytes() for row in np.ascontiguousarray(self._last[0][:, : keys.shape[1]])}
+        return before.issuperset(row.tobytes() for row in keys)
 
-    def _parents(self, keys: Tensor) -> list[int] | None:
+    def _parents(self, keys: np.ndarray) -> np.ndarray | None:
         """The row of each prefix, but for its last token, in the step before; None where one is not there."""
-        if self._last is None or self._last[0].size(1) + 1 != keys.size(1):
+        if self._last is None or self._last[0].shape[1] + 1 != keys.shape[1]:
             return None
-        number_of = {row.tobytes(): number for number, row in enumerate(_rows(self._last[0]))}
-        numbers = [number_of.get(row.tobytes(), -1) for row in _rows(keys[:, :-1])]
-        return None if -1 in numbers else numbers
-
-    def _gone_on(self, keys: Tensor) -> States | None:
-        """From the states before; None where one of the prefixes is not among them."""
-        numbers = self._parents(keys)
-        if self._last is None or numbers is None or keys.size(1) - 1 <= self.unread:
-            return None
-        parents = torch.tensor(numbers, device=keys.device)
-        return self.advance(self.select(self._last[1], parents), keys[:, -1])
+        last, prefixes = self._last[0], keys[:, :-1]
+        if len(last) == len(prefixes) and (last == prefixes).all():
+            return np.arange(len(last))
+        number_of = {row.tobytes(): number for number, row in enumerate(last)}
+        numbers = [number_of.get(row.tobytes(), -1) for row in np.ascontiguousarray(prefixes)]
+        return None if -1 in numbers else np.array(numbers)
 
 
-def _rows(keys: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(keys.cpu().numpy())
+def _keys(written: Tensor, sentence: Tensor | None) -> np.ndarray:
+    keys = written if sentence is None else torch.cat([sentence.unsqueeze(1), written], dim=1)
+    return np.array(keys.cpu().numpy())  # a copy
 
 
-class BackgroundProcessor:
-    """log p of all tokens -> log p' (module docstring)."""
+class BackgroundProcessor(LogitsProcessor):
+    """log p of all tokens -> log p' (module docstring).
+
+    `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
+    """
+
+    weights: TokenWeights
+    eos: int
+    texts: TokenTexts | None = None  # of the tokenizer, if there is one
 
     def __init__(
         self, prior: Prior, words: Tensor, *, unread: int | None = None, longest: int | None = None,
@@ -206,8 +245,6 @@ class BackgroundProcessor:
             OptionError: `unread` below 0. DataError: words or sources of another prior, or words without an end; a
             required term none of whose forms is a token; no complete string is short enough.
         """
-        if unread is not None:
-            check_least("unread", unread, 0)
         end, most = prior.index(EOS), len(prior.session.target.symbols)
         if not isinstance(words, Tensor) or not bool((words == end).any()) or int(words.max()) >= most:
             raise DataError(
@@ -217,19 +254,261 @@ class BackgroundProcessor:
             )
         if source is not None:
             check_source_ids(prior, source)
-        self.prior, self.words, self.longest = prior, words, longest
-        self.finds_unread = unread is None
-        self.sentences = None if source is None else len(source)
-        self.background = prior.background(has_source=source is not None).bind(source)
-        self.end, self.pad = end, prior.index(PAD)
-        self.states = PrefixStates(self._start, self._advance, Tensor.__getitem__, unread or 0)
-        self._refuse_unsayable()
-        needed = int(self.background.steps_to_end(self.background.start(self.sentences or 1)).max())
+        background = prior.background(has_source=source is not None).bind(source)
+        _check_terms(background, words, prior)
+        weights = BackgroundWeights(
+            background, words, end, prior.index(PAD), 1 if source is None else len(source), prior
+        )
+        self._set(weights, int((words == end).nonzero()[0]), unread, longest, None if source is None else len(source))
+
+    def _set(
+        self, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None
+    ) -> None:
+        if unread is not None:
+            check_least("unread", unread, 0)
+        needed = weights.least(weights.start(sentences or 1))
         if longest is not None and needed > longest:
             raise DataError(
                 f"BackgroundProcessor: expected `longest` of at least {needed}, which a complete string needs, found "
                 f"{longest}; give more"
             )
+        self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
+        self.finds_unread = unread is None
+        self.states: PrefixStates[Any] = PrefixStates(
+            weights.start,
+            lambda states, tokens: weights.advance(states, np.minimum(tokens.cpu().numpy(), weights.num_tokens)),
+            lambda states, rows: weights.select(states, rows.cpu().numpy()),
+            unread or 0,
+        )
+
+    @classmethod
+    def _of(
+        cls, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None,
+        texts: TokenTexts | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        processor = cls.__new__(cls)
+        processor._set(weights, eos, unread, longest, sentences)
+        processor.texts = texts
+        return processor
+
+    # ---- constraints on any tokenizer -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_regex(
+        cls, pattern: str, tokenizer: Any, *, canonical: bool = False, limits: Limits = USUAL_LIMITS,
+        unread: int | None = None, longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Allow the texts that a regular expression matches as a whole.
+
+        Args:
+            pattern: in the syntax of Python's `re`, without lookaround, backreferences and \\b.
+            tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
+            canonical: allow the tokenizer's own tokenisation of each text alone; for finite sets of texts.
+            limits: of states, time and memory.
+            unread, longest: as in the constructor.
+
+        Raises:
+            LimitError: it costs more than `limits` allow. DataError: no such expression; no text that the tokenizer
+            can write; `longest` is too small.
+        """
+        meter = Meter("from_regex", limits)
+        return cls._lifted(regex_automaton(pattern, meter), tokenizer, canonical, meter, unread, longest)
+
+    @classmethod
+    def from_json_schema(
+        cls, schema: str | dict[str, Any], tokenizer: Any, *, whitespace: str | None = None, canonical: bool = False,
+        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Allow the texts that a JSON schema describes, by outlines-core (extra `hf`).
+
+        Args:
+            schema: as text, or a dictionary.
+            whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
+            tokenizer, canonical, limits, unread, longest: as in `from_regex`.
+
+        Raises:
+            OptionError: outlines-core is not installed. LimitError, DataError: as in `from_regex`.
+        """
+        meter = Meter("from_json_schema", limits)
+        pattern = schema_regex(schema, whitespace, meter.name)
+        return cls._lifted(regex_automaton(pattern, meter), tokenizer, canonical, meter, unread, longest)
+
+    @classmethod
+    def from_grammar(
+        cls, grammar: str | Path, tokenizer: Any, *, separator: str = " ", canonical: bool = False,
+        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Allow the texts of a context-free grammar.
+
+        Args:
+            grammar: a file (Path) or text, in our format (`S -> "a" X "b"`, docs/guides/grammars.md) or in Lark's
+                (`start: …`), which llguidance reads (extra `hf`).
+            separator: what our format's words have between them; "" for a grammar of characters.
+            tokenizer, canonical, limits, unread, longest: as in `from_regex`. A Lark grammar allows all tokenisations,
+                and does not know within how many tokens a text can end.
+
+        Raises:
+            OptionError: llguidance is not installed; canonical=True with Lark. LimitError, DataError: as in
+            `from_regex`.
+        """
+        name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
+        meter = Meter(name, limits)
+        text = "\n".join(line for _, line in iter_lines(grammar)) if isinstance(grammar, Path) else grammar
+        if is_our_grammar(text):
+            automaton = grammar_bytes(text, separator, name, meter)
+            return cls._lifted(automaton, tokenizer, canonical, meter, unread, longest)
+        if canonical:
+            raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
+        texts = _texts(tokenizer, name)
+        pairs = zip(texts.first, texts.later, strict=True)
+        cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
+        weights = LarkWeights(_lark_matcher(text, texts, meter), cannot_begin, texts.eos, name)
+        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+
+    @classmethod
+    def from_words(
+        cls, words: Sequence[str], tokenizer: Any, *, separators: Sequence[str] = (" ",), canonical: bool = False,
+        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Allow texts of words from a list, with separators between them.
+
+        Args:
+            separators: any of these stands between two words. None of them, (): the text is one of the words.
+            tokenizer, canonical, limits, unread, longest: as in `from_regex`.
+
+        Raises:
+            LimitError, DataError: as in `from_regex`.
+        """
+        meter = Meter("from_words", limits)
+        automaton = words_automaton(words, separators, meter)
+        return cls._lifted(automaton, tokenizer, canonical, meter, unread, longest)
+
+    @classmethod
+    def from_terms(
+        cls, terms: Sequence[str | Sequence[str]], tokenizer: Any, *, limits: Limits = USUAL_LIMITS,
+        unread: int | None = None, longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Require terms: the text has each of them at least once, in one of its forms, as words of their own.
+
+        Args:
+            terms: each a form, or a list of forms. They may have several tokens, and are compared as the tokenizer
+                writes them (e.g. in lower case).
+            tokenizer, limits, unread, longest: as in `from_regex`. Near `longest`, tokens are taken away after which
+                the terms that are left may not fit in any more, one after the other.
+
+        Raises:
+            LimitError, DataError: as in `from_regex`; no terms, or an empty form.
+        """
+        meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms")
+        groups = [[term] if isinstance(term, str) else list(term) for term in terms]
+        if not groups or any(not forms or any(not form.strip() for form in forms) for forms in groups):
+            raise DataError("from_terms: expected terms with a form each, found none; give at least one form")
+        parts = []
+        for forms in groups:
+            automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)
+            parts.append(TokenAutomaton(lift(automaton, texts, meter), texts.eos, (automaton,)))
+        return cls._of(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts)
+
+    @classmethod
+    def from_ngram(
+        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unread: int | None = None,
+        longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Multiply by an n-gram model over the tokenizer's tokens: b = p_ngram^weight.
+
+        Args:
+            arpa: a file in ARPA format, whose words are tokens as `tokenizer.convert_ids_to_tokens` writes them.
+            weight: λ > 0 of log p + λ log p_ngram.
+            tokenizer, unread, longest: as in `from_regex`.
+
+        Raises:
+            DataError: a bad file, or one of other words. OptionError: a weight that is not above 0.
+        """
+        if not 0 < weight < float("inf"):
+            raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
+        texts = _texts(tokenizer, "from_ngram")
+        symbols = dictionary_of(tokenizer)
+        model = ngram_from_file(arpa, WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64)))
+        background = AutomatonBackground(
+            torch.zeros(len(symbols), dtype=torch.long), 1, torch.from_numpy(model.log_weights * weight),
+            model.automaton.tempered(1 / weight),
+        )  # fmt: skip
+        words = _numbers_of_tokens(tokenizer, symbols)
+        weights = BackgroundWeights(background.bind(), words, symbols.index(EOS), symbols.index(PAD))
+        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+
+    @classmethod
+    def _lifted(
+        cls, automaton: ByteAutomaton, tokenizer: Any, canonical: bool, meter: Meter, unread: int | None,
+        longest: int | None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        texts = _texts(tokenizer, meter.name)
+        lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
+        weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
+        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+
+    # ---- several ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def product(
+        cls, processors: Sequence[BackgroundProcessor], *, limits: Limits = USUAL_LIMITS, unread: int | None = None,
+        longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Multiply the weights of processors: a token needs weight in each of them.
+
+        Sets of texts on one tokenizer become one automaton, so that every text can be completed. With a Lark grammar,
+        a canonical set or a prior in it, each part alone is completed within `longest`.
+
+        Args:
+            limits: of the automaton.
+            unread, longest: as in the constructor. By default those of the processors, the least one of `longest`.
+
+        Raises:
+            DataError: no processors, or processors of other tokenizers; sets without a common text. LimitError: they
+            cost too much together.
+        """
+        unread, longest = _common("product", processors, unread, longest)
+        parts: list[TokenWeights] = []
+        for processor in processors:
+            parts += processor.weights.parts if isinstance(processor.weights, ProductWeights) else [processor.weights]
+        sets = [part for part in parts if part.bytes]
+        texts = next((processor.texts for processor in processors if processor.texts is not None), None)
+        if texts is not None and len(sets) > 1 and any(isinstance(part, TokenAutomaton) for part in sets):
+            meter = Meter("product", limits)
+            whole, *others = [automaton for part in sets for automaton in part.bytes]
+            for automaton in others:
+                whole = whole.intersection(automaton, meter)
+            both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
+            parts = [both, *(part for part in parts if not part.bytes)]
+        weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
+        return cls._of(weights, processors[0].eos, unread, longest, processors[0].sentences, texts)
+
+    def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
+        return self.product([self, other])
+
+    @classmethod
+    def mixture(
+        cls, processors: Sequence[BackgroundProcessor], weights: Sequence[float], *, unread: int | None = None,
+        longest: int | None = None,
+    ) -> BackgroundProcessor:  # fmt: skip
+        """Mix the weights of processors at each step: b = Σ w_i b_i.
+
+        Args:
+            weights: w_i > 0, one for each processor. They need not sum to one, as p' is normalised.
+            unread, longest: as in `product`.
+
+        Raises:
+            OptionError: other weights. DataError: no processors, or processors of other tokenizers.
+        """
+        unread, longest = _common("mixture", processors, unread, longest)
+        if len(weights) != len(processors) or not all(0 < weight < float("inf") for weight in weights):
+            raise OptionError(
+                f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
+            )
+        mixed = MixtureWeights([processor.weights for processor in processors], weights)
+        return cls._of(mixed, processors[0].eos, unread, longest, processors[0].sentences, processors[0].texts)
+
+    # ---- a step -----------------------------------------------------------------------------------------------------
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """input_ids: (N, T), all that is written. scores: (N, K), logits or log p. Returns log p', (N, K).
@@ -239,91 +518,178 @@ class BackgroundProcessor:
                 hypotheses are not of the sources; a search that goes back, whose prompt nobody knows.
         """
         sentence = self._sentence(len(input_ids))
-        begins = not self.states.goes_on(input_ids, sentence)
-        if begins and self.finds_unread:
-            if self.states.goes_back(input_ids, sentence):
-                raise DataError(
-                    f"BackgroundProcessor: expected a longer text at each step, found {input_ids.size(1)} tokens of "
-                    "the last one (assisted generation, or a similar prompt); give `unread`, the length of the prompt"
-                )
-            self.states.unread = input_ids.size(1)
-        unread = self.states.unread
-        if input_ids.size(1) < unread:
+        if scores.size(1) < self.weights.num_tokens:
             raise DataError(
-                f"BackgroundProcessor: expected at least the {unread} tokens that are not read, found "
-                f"{input_ids.size(1)} written; give `unread`, the length of the prompt"
+                f"BackgroundProcessor: expected scores of at least {self.weights.num_tokens:,} tokens, those of the "
+                f"tokenizer, found {scores.size(1):,}; use the model's own tokenizer"
             )
-        if scores.size(1) > len(self.words):  # some models have more columns than their tokenizer has tokens
-            more = self.words.new_full((scores.size(1) - len(self.words),), NO_WORD)
-            self.words = torch.cat([self.words, more])
-        if begins:
-            self._refuse_forbidden(input_ids[:, unread:])
-        states = self.states.of(input_ids, sentence)
-        log_b = self._of_tokens(self.background.log_weights(states), states)
-        ended = self.words[input_ids[:, unread:]].eq(self.end).any(1)
-        log_p = (scores + log_b.to(scores.dtype)).log_softmax(1)
+        states = self.states.of(input_ids, sentence, lambda: self._begin(input_ids, sentence))
+        log_p = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens, self.eos)
         if self.longest is not None:
-            limited = self.background.with_max_length(self.longest - (input_ids.size(1) - unread))
-            if limited is not self.background:
-                reachable = self._of_tokens(limited.log_shares(states), states)
-                log_p = log_p.masked_fill(reachable.isneginf(), NEGATIVE_INFINITY)
-        return only_behind_the_end(log_p, ended, self.words.eq(self.end))
+            remaining = self.longest - (input_ids.size(1) - self.states.unread)
+            for reached, out in zip(self.weights.in_reach(states, remaining), log_p, strict=True):
+                if reached is not None:
+                    out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
+                    if out.amax().isneginf():
+                        out[self.eos] = 0.0
+        return log_p
 
-    def _sentence(self, hypotheses: int) -> Tensor:
-        """Which sentence each hypothesis is of: (N,)."""
+    def _sentence(self, hypotheses: int) -> Tensor | None:
+        """Which sentence each hypothesis is of, (N,); None without sources."""
         if self.sentences is None:
-            return torch.zeros(hypotheses, dtype=torch.long, device=self.words.device)
+            return None
         if hypotheses % self.sentences:
             raise DataError(
                 f"BackgroundProcessor: expected as many hypotheses of each of the {self.sentences} sources, found "
                 f"{hypotheses} hypotheses; give the sources of this very batch"
             )
-        each = torch.arange(self.sentences, device=self.words.device)
-        return each.repeat_interleave(hypotheses // self.sentences)
+        return torch.arange(self.sentences).repeat_interleave(hypotheses // self.sentences)
 
-    def _start(self, hypotheses: int) -> Tensor:
-        if self.sentences is None:
-            return self.background.start(hypotheses)
-        return self.background.start(self.sentences)[self._sentence(hypotheses)]
-
-    def _advance(self, states: Tensor, tokens: Tensor) -> Tensor:
-        words = self.words[tokens]
-        return self.background.advance(states, words.masked_fill(words == NO_WORD, self.pad))
-
-    def _of_tokens(self, values: Tensor, states: Tensor) -> Tensor:
-        """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K); −inf for unknown ones."""
-        values = by_token(values, self.background.columns(states), self.prior)
-        return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
-
-    def _refuse_forbidden(self, prompts: Tensor) -> None:
-        """Raise DataError for a token of prompts (N, T) to which the background gives no weight, up to their end."""
-        states = self._start(len(prompts))
-        ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
-        for place, tokens in enumerate(prompts.unbind(1)):
-            weights = self._of_tokens(self.background.log_weights(states), states).expand(len(tokens), -1)
-            wrong = weights.gather(1, tokens.unsqueeze(1)).squeeze(1).isneginf() & ~ended
-            if bool(wrong.any()):
+    def _begin(self, written: Tensor, sentence: Tensor | None) -> None:
+        """Find how much is not read, and check what is."""
+        if self.finds_unread:
+            if self.states.goes_back(written, sentence):
+                raise DataError(
+                    f"BackgroundProcessor: expected a longer text at each step, found {written.size(1)} tokens of "
+                    "the last one (assisted generation, or a similar prompt); give `unread`, the length of the prompt"
+                )
+            self.states.unread = written.size(1)
+        unread = self.states.unread
+        if written.size(1) < unread:
+            raise DataError(
+                f"BackgroundProcessor: expected at least the {unread} tokens that are not read, found "
+                f"{written.size(1)} written; give `unread`, the length of the prompt"
+            )
+        prompts = written[:, unread:].cpu().numpy()
+        states = self.weights.start(len(written))
+        ended, like = np.zeros(len(written), dtype=bool), torch.zeros(1)
+        for place, tokens in enumerate(prompts.T):
+            rows = self.weights.rows(states, like)
+            allowed = [
+                bool(row.dense(self.weights.num_tokens, like)[x].isfinite())
+                for row, x in zip(rows, tokens.tolist(), strict=True)
+            ]
+            wrong = ~np.array(allowed) & ~ended
+            if wrong.any():
                 raise DataError(
                     f"BackgroundProcessor: expected prompts that the background allows, found token "
-                    f"{int(tokens[wrong][0])}, which it forbids, at place {self.states.unread + place}; leave `unread` "
+                    f"{tokens[wrong][0]}, which it forbids, at place {unread + place}; leave `unread` "
                     "out, and no prompt is read"
                 )
-            states, ended = self._advance(states, tokens), ended | self.words[tokens].eq(self.end)
+            states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
-    def _refuse_unsayable(self) -> None:
-        """Raise DataError for a required term that no token is a form of."""
-        layer = strings_in(self.background)
-        if layer is None or not isinstance(layer.source, QuotaSlots):
-            return
-        groups = layer.source.groups
-        sayable = torch.isin(groups.strings, self.words)  # shape: (B, J)
-        lacking = groups.must & ~(groups.member & sayable.unsqueeze(2)).any(1)  # shape: (B, G)
-        if bool(lacking.any()):
-            sentence, group = lacking.nonzero()[0].tolist()
-            forms = groups.strings[sentence][groups.member[sentence, :, group]].tolist()
-            symbols = self.prior.session.target.symbols
-            some = ", ".join(repr(symbols[form]) for form in forms[:NAMED])
+
+def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int, eos: int) -> Tensor:
+    """log p' of hypotheses: (N, K), −inf for tokens without weight.
+
+    Nothing but the end may follow what has ended, or has no probability: a beam search may keep such a hypothesis.
+    """
+    if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
+        weights = [row.log_weights for row in rows if row.log_weights is not None]
+        log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
+        if log_p[:, 0].isnan().any():
+            over = log_p[:, 0].isnan()
+            log_p[over] = NEGATIVE_INFINITY
+            log_p[over, eos] = 0.0
+        return log_p
+    log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
+    for row, given, out in zip(rows, scores, log_p, strict=True):
+        values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
+        if row.log_weights is not None:
+            values = values + row.log_weights
+        values = values.log_softmax(0)
+        if len(values) == 0 or math.isnan(values[0].item()):  # without any probability all are
+            out[eos] = 0.0
+        elif row.tokens is None:
+            out[:num_tokens] = values
+        else:
+            out.index_copy_(0, row.tokens, values)
+    return log_p
+
+
+def _common(
+    kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
+) -> tuple[int | None, int | None]:
+    """`unread` and `longest` of a combination. Raises DataError for processors that do not go together."""
+    if not processors:
+        raise DataError(f"{kind}: expected at least one processor, found none")
+    first = processors[0]
+    for other in processors:
+        if (other.weights.num_tokens, other.eos) != (first.weights.num_tokens, first.eos):
             raise DataError(
-                f"BackgroundProcessor: expected a form of each required term among the model's tokens, found none of "
-                f"{some} (source {sentence + 1}); give a form that is one token, or leave the term out"
+                f"{kind}: expected processors for one tokenizer, found {first.weights.num_tokens:,} tokens with the "
+                f"end {first.eos} and {other.weights.num_tokens:,} with {other.eos}"
             )
+    if unread is None:
+        unread = next((each.states.unread for each in processors if not each.finds_unread), None)
+    limits = [each.longest for each in processors if each.longest is not None]
+    return unread, min(limits, default=None) if longest is None else longest
+
+
+def _texts(tokenizer: Any, name: str) -> TokenTexts:
+    try:
+        return TokenTexts(tokenizer)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+class _LarkTokens:
+    """A tokenizer as llguidance reads one."""
+
+    bos_token_id = None
+
+    def __init__(self, texts: TokenTexts) -> None:
+        self.eos_token_id = texts.eos
+        # 0xFF, which no UTF-8 has, begins tokens without a text
+        self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
+        self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
+        self.token_of = {text: at for at, text in enumerate(texts.later) if text}
+        self.longest = max(map(len, self.token_of))
+
+    def __call__(self, text: bytes) -> list[int]:
+        """The longest token first: those that llguidance prefers for text that must come."""
+        found, at = [], 0
+        while at < len(text):
+            ends = (end for end in range(min(len(text), at + self.longest), at, -1) if text[at:end] in self.token_of)
+            end = next(ends, None)
+            if end is None:
+                break
+            found.append(self.token_of[text[at:end]])
+            at = end
+        return found
+
+
+def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
+    """llguidance's parser at its beginning."""
+    try:
+        import llguidance
+    except ImportError:
+        raise OptionError(f"{meter.name}: expected the package llguidance, found none; {from_checkout('hf')}") from None
+    limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
+    of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
+    grammars = [{"lark_grammar": grammar}]
+    if texts.first != texts.later:  # a space before the first word is not part of the text
+        grammars = [{"lark_grammar": 'start: " "? @text'}, {"name": "text", "lark_grammar": grammar}]
+    matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
+    if matcher.is_error():
+        raise lark_error(meter.name, matcher.get_error())
+    return matcher
+
+
+def _check_terms(background: BoundBackground, words: Tensor, prior: Prior) -> None:
+    """Raise DataError for a required term that no token is a form of."""
+    layer = strings_in(background)
+    if layer is None or not isinstance(layer.source, QuotaSlots):
+        return
+    groups = layer.source.groups
+    sayable = torch.isin(groups.strings, words)  # shape: (B, J)
+    lacking = groups.must & ~(groups.member & sayable.unsqueeze(2)).any(1)  # shape: (B, G)
+    if bool(lacking.any()):
+        sentence, group = lacking.nonzero()[0].tolist()
+        forms = groups.strings[sentence][groups.member[sentence, :, group]].tolist()
+        symbols = prior.session.target.symbols
+        some = ", ".join(repr(symbols[form]) for form in forms[:NAMED])
+        raise DataError(
+            f"BackgroundProcessor: expected a form of each required term among the model's tokens, found none of "
+            f"{some} (source {sentence + 1}); give a form that is one token, or leave the term out"
+        )

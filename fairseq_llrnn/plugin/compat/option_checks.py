@@ -1,8 +1,7 @@
 """Values of fairseq's own options that it only finds out about in a trace, or in a loop without end: one table.
 
 A task of ours gets the parser of the command line that names it. What was parsed is checked here before fairseq looks
-at it. What needs data or a model is checked where they are (tasks/task.py); what no check catches is listed in
-docs/troubleshooting.md.
+at it. What needs data or a model is checked where they are (tasks/task.py). fairseq reports all other values itself.
 """
 
 from __future__ import annotations

@@ -1,0 +1,479 @@
+"""State machines that give every token of a model a weight: what a BackgroundProcessor multiplies by.
+
+Sizes: N hypotheses, K tokens, M tokens with weight, Q states, C columns of a background.
+
+A `TokenWeights` has states for N hypotheses. `rows` gives log b(K, x) of each hypothesis as tokens with weights, or as
+one row of all K tokens. After the end-of-sequence token nothing has weight.
+
+    TokenAutomaton     an automaton over tokens (lifting.py): states are numbers, rows are slices of its arrays
+    RequiredTerms      texts with each of several terms: all tokens, and no end before all terms are there
+    LarkWeights        a grammar of llguidance: a parser for each hypothesis
+    BackgroundWeights  a background of a prior, whose words are tokens
+    ProductWeights, MixtureWeights
+
+`in_reach` gives the tokens after which the text can end within a number of tokens.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fairseq_llrnn.automata.automaton import END, Automaton
+from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton
+from fairseq_llrnn.prior.prior import Prior
+
+NO_WORD = -1  # of a token that the prior does not know
+DENSE = 4  # a row of more than K / DENSE tokens is one of all tokens
+MOST_CACHED = 256_000_000  # bytes of rows of all tokens
+
+States = TypeVar("States")
+
+
+@dataclass(frozen=True)
+class Row:
+    """log b of one hypothesis' next token."""
+
+    tokens: Tensor | None  # (M,) the tokens with weight; None: all K
+    log_weights: Tensor | None  # (M,) or (K,); None: all are 0
+
+    def dense(self, num_tokens: int, like: Tensor) -> Tensor:
+        """(K,)"""
+        if self.tokens is None:
+            return like.new_zeros(num_tokens) if self.log_weights is None else self.log_weights
+        row = like.new_full((num_tokens,), NEGATIVE_INFINITY)
+        row[self.tokens] = 0.0 if self.log_weights is None else self.log_weights.to(row.dtype)
+        return row
+
+
+class TokenWeights(Generic[States]):
+    """Weights of the next token (module docstring)."""
+
+    num_tokens: int  # K
+    bytes: tuple[
+        ByteAutomaton, ...
+    ] = ()  # the texts that it allows: those of all automata; () if it is no set of texts
+
+    @abstractmethod
+    def start(self, n: int) -> States:
+        """Return the states of n hypotheses that have written nothing."""
+
+    @abstractmethod
+    def advance(self, states: States, tokens: np.ndarray) -> States:
+        """Return the states after one token each, (N,); K stands for any token that has no number here."""
+
+    @abstractmethod
+    def select(self, states: States, rows: np.ndarray) -> States:
+        """Return the states of some hypotheses, (M,)."""
+
+    @abstractmethod
+    def rows(self, states: States, scores: Tensor) -> list[Row]:
+        """Return the weights of each hypothesis' next token, on the device of the scores."""
+
+    def in_reach(self, states: States, remaining: int) -> list[np.ndarray | None]:
+        """Return whether the text can end in time after each token, (K,) bool for each hypothesis.
+
+        Args:
+            remaining: how many tokens may be written, this one and the end among them. None stands for all tokens.
+        """
+        return [None] * len(states)  # type: ignore[arg-type]
+
+    def least(self, states: States) -> int:
+        """Return the least number of tokens, the end included, within which all texts can end."""
+        return 1
+
+
+class TokenAutomaton(TokenWeights[np.ndarray]):
+    """An automaton over tokens. A state is its number; Q, after the end or a forbidden token, has no arcs."""
+
+    def __init__(self, automaton: Automaton, eos: int, bytes: tuple[ByteAutomaton, ...] = ()) -> None:
+        """automaton: of `lift`, over FIRST + K symbols. eos: the token that ends a text."""
+        self.num_tokens, self.bytes = automaton.num_symbols - FIRST, bytes
+        self.dead = automaton.num_states
+        tokens = np.where(automaton.tokens == END, eos, automaton.tokens - FIRST)
+        nexts = np.where(automaton.tokens == END, self.dead, automaton.nexts)
+        order = np.lexsort((tokens, automaton.arc_states))
+        self.offsets = np.append(automaton.offsets, automaton.offsets[-1])
+        self.tokens, self.nexts = torch.from_numpy(tokens[order]), nexts[order]
+        self.keys = np.append(
+            automaton.arc_states * np.int64(self.num_tokens + 1) + tokens[order], np.iinfo(np.int64).max
+        )
+        self.log_weights = None
+        if automaton.log_weights.any():
+            self.log_weights = torch.from_numpy(automaton.log_weights[order])
+        self.steps = np.append(steps_to_end(automaton), NO_END)
+        self.steps_after = np.where(self.nexts == self.dead, 0, self.steps[self.nexts])  # (A,)
+        self.farthest = int(self.steps_after.max(initial=0))
+        self._cached: dict[tuple[int, torch.device, torch.dtype], Row] = {}
+        self._cached_bytes = 0
+
+    def start(self, n: int) -> np.ndarray:
+        return np.zeros(n, dtype=np.int64)
+
+    def advance(self, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        wanted = states * (self.num_tokens + 1) + tokens
+        places = self.keys.searchsorted(wanted)
+        found = self.keys[places] == wanted
+        if found.all():
+            return self.nexts[places]
+        return np.where(found, self.nexts[np.minimum(places, len(self.nexts) - 1)], self.dead)
+
+    def select(self, states: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return states[rows]
+
+    def rows(self, states: np.ndarray, scores: Tensor) -> list[Row]:
+        return [self._row(state, scores) for state in states.tolist()]
+
+    def _row(self, state: int, scores: Tensor) -> Row:
+        key = state, scores.device, scores.dtype
+        row = self._cached.get(key)
+        if row is None:
+            span = slice(self.offsets[state], self.offsets[state + 1])
+            tokens = self.tokens[span].to(scores.device)
+            weights = None if self.log_weights is None else self.log_weights[span].to(scores.device, scores.dtype)
+            row = Row(tokens, weights)
+            size = 16 * len(tokens)
+            if DENSE * len(tokens) > self.num_tokens:
+                row = Row(None, row.dense(self.num_tokens, scores))
+                size = row.log_weights.nbytes if row.log_weights is not None else 0
+            self._cached_bytes += size + 200
+            if self._cached_bytes > MOST_CACHED:
+                self._cached.clear()
+                self._cached_bytes = size
+            self._cached[key] = row
+        return row
+
+    def in_reach(self, states: np.ndarray, remaining: int) -> list[np.ndarray | None]:
+        if remaining > self.farthest:
+            return [None] * len(states)
+        found: list[np.ndarray | None] = []
+        for state in states.tolist():
+            span = slice(self.offsets[state], self.offsets[state + 1])
+            reached = np.zeros(self.num_tokens, dtype=bool)
+            reached[self.tokens.numpy()[span][self.steps_after[span] < remaining]] = True
+            found.append(reached)
+        return found
+
+    def least(self, states: np.ndarray) -> int:
+        return int(self.steps[states].max(initial=1))
+
+    def dense_nexts(self, state: int) -> np.ndarray:
+        """The state after every token, (K,)."""
+        span = slice(self.offsets[state], self.offsets[state + 1])
+        nexts = np.full(self.num_tokens, self.dead)
+        nexts[self.tokens.numpy()[span]] = self.nexts[span]
+        return nexts
+
+    @cached_property
+    def is_final(self) -> np.ndarray:
+        """(Q + 1,) whether a text may end in each state."""
+        return self.steps == 1
+
+
+class RequiredTerms(TokenWeights[np.ndarray]):
+    """Texts that have each of J terms. A state is those of the J automata, (N, J).
+
+    A text can be completed by one term after the other: the number of tokens that this takes is an upper bound, and a
+    search keeps within it.
+    """
+
+    def __init__(self, parts: Sequence[TokenAutomaton], eos: int) -> None:
+        """parts: automata that forbid nothing, and end where their term is there."""
+        self.parts, self.eos, self.num_tokens = list(parts), eos, parts[0].num_tokens
+        self.bytes = tuple(automaton for part in parts for automaton in part.bytes)
+        self.whole = np.array([part.steps[part.steps < NO_END].max() - 1 for part in parts])  # tokens that a term takes
+        self._rows: dict[tuple[bool, bool, torch.device, torch.dtype], Row] = {}
+
+    def start(self, n: int) -> np.ndarray:
+        return np.zeros((n, len(self.parts)), dtype=np.int64)
+
+    def advance(self, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        return np.stack([part.advance(states[:, at], tokens) for at, part in enumerate(self.parts)], axis=1)
+
+    def select(self, states: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return states[rows]
+
+    def rows(self, states: np.ndarray, scores: Tensor) -> list[Row]:
+        found = []
+        for row in states:
+            if any(state == part.dead for state, part in zip(row, self.parts, strict=True)):
+                found.append(Row(scores.new_zeros(0, dtype=torch.long), None))
+                continue
+            complete = all(part.is_final[state] for state, part in zip(row, self.parts, strict=True))
+            key = complete, not row.any(), scores.device, scores.dtype  # some tokens can only be first
+            if key not in self._rows:
+                weights = torch.full((self.num_tokens,), NEGATIVE_INFINITY, dtype=scores.dtype)
+                weights[torch.from_numpy(self.parts[0].dense_nexts(int(row[0])) != self.parts[0].dead)] = 0.0
+                weights[self.eos] = 0.0 if complete else NEGATIVE_INFINITY
+                self._rows[key] = Row(None, weights.to(scores.device))
+            found.append(self._rows[key])
+        return found
+
+    def needed(self, of_terms: np.ndarray) -> np.ndarray:
+        """How many tokens complete all terms and end, if each takes so many by itself: (J, …) -> (…)."""
+        left = of_terms > 0
+        whole = np.where(left, self.whole.reshape(-1, *[1] * (of_terms.ndim - 1)), 0)
+        # one that is begun goes first; the others take what they take in the worst state
+        saved = np.where(left, whole - of_terms, 0).max(0)
+        return whole.sum(0) - saved + 1
+
+    def in_reach(self, states: np.ndarray, remaining: int) -> list[np.ndarray | None]:
+        if remaining > self.whole.sum() + self.whole.max() + 2:
+            return [None] * len(states)
+        found: list[np.ndarray | None] = []
+        for row in states:
+            after = [part.steps[part.dense_nexts(int(state))] - 1 for state, part in zip(row, self.parts, strict=True)]
+            reached = self.needed(np.stack(after)) < remaining
+            reached[self.eos] = all(part.is_final[state] for state, part in zip(row, self.parts, strict=True))
+            found.append(reached)
+        return found
+
+    def least(self, states: np.ndarray) -> int:
+        after = np.stack([part.steps[states[:, at]] - 1 for at, part in enumerate(self.parts)])
+        return int(self.needed(after).max(initial=1))
+
+
+class LarkWeights(TokenWeights[list[Any]]):
+    """A grammar of llguidance; a state is a parser, None after the end. It does not know how far an end is."""
+
+    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str) -> None:
+        """
+        Args:
+            matcher: an LLMatcher at its beginning, without an error.
+            cannot_begin: (K,) bool, tokens that have another text at the beginning.
+        """
+        self.matcher, self.cannot_begin, self.eos, self.name = matcher, cannot_begin, eos, name
+        self.num_tokens = len(cannot_begin)
+
+    def start(self, n: int) -> list[Any]:
+        return [(self.matcher.deep_copy(), True) for _ in range(n)]
+
+    def select(self, states: list[Any], rows: np.ndarray) -> list[Any]:
+        taken: set[int] = set()
+        found = []
+        for row in rows.tolist():
+            state = states[row]
+            found.append((state[0].deep_copy(), state[1]) if row in taken and state is not None else state)
+            taken.add(row)
+        return found
+
+    def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
+        """As said above. The parsers themselves go on, so the earlier states are not used any more."""
+        found: list[Any] = []
+        for state, token in zip(states, tokens.tolist(), strict=True):
+            ends = state is None or token in (self.eos, self.num_tokens)
+            ends = ends or (state[1] and self.cannot_begin[token])
+            found.append(None if ends or not state[0].consume_token(token) else (state[0], False))
+        return found
+
+    def rows(self, states: list[Any], scores: Tensor) -> list[Row]:
+        found = []
+        for state in states:
+            if state is None:
+                found.append(Row(scores.new_zeros(0, dtype=torch.long), None))
+                continue
+            matcher, is_first = state
+            bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+            allowed = bits[: self.num_tokens].astype(bool)
+            if is_first:
+                allowed &= ~self.cannot_begin
+            tokens = np.flatnonzero(allowed)
+            if matcher.is_error() or len(tokens) == 0:
+                raise lark_error(self.name, matcher.get_error() or "no token goes on")
+            found.append(Row(torch.from_numpy(tokens).to(scores.device), None))
+        return found
+
+
+def lark_error(name: str, message: str) -> DataError:
+    """Of a grammar that llguidance does not read, or that costs too much."""
+    first = message.strip().partition("\n")[0]
+    if "NoExtension" in first or first == "no token goes on":
+        return DataError(
+            f"{name}: expected a token with which the text can go on, found none after what is written; use a "
+            "tokenizer that has all characters of the grammar"
+        )
+    return DataError(
+        f"{name}: expected a Lark grammar that llguidance reads within its limits, found: {first}; fix the grammar, or "
+        "make it smaller"
+    )
+
+
+# ---- backgrounds of a prior -----------------------------------------------------------------------------------------
+
+
+def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
+    """Values of a background's columns for words and strings by their numbers: (N, C) -> (N, W); −inf where none is.
+
+    Args:
+        columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
+    """
+    num_words, width = len(prior.symbols), len(prior.session.target.symbols)
+    if width == values.size(1) == num_words:
+        return values
+    wide = nn.functional.pad(values[:, :num_words], (0, width - num_words), value=NEGATIVE_INFINITY)
+    if values.size(1) == num_words:
+        return wide
+    strings = columns[:, num_words:].expand(len(values), -1)  # void places among them have no value
+    return wide.scatter_reduce(1, strings, values[:, num_words:], "amax")
+
+
+@dataclass(frozen=True)
+class BackgroundStates:
+    """Of N hypotheses: those of the background, and whether each has ended."""
+
+    states: Tensor
+    ended: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ended)
+
+
+class BackgroundWeights(TokenWeights[BackgroundStates]):
+    """A background, whose words are tokens."""
+
+    def __init__(
+        self,
+        background: BoundBackground,
+        words: Tensor,
+        end: int,
+        pad: int,
+        sentences: int = 1,
+        prior: Prior | None = None,
+    ) -> None:
+        """
+        Args:
+            words: the background's word of each token, (K,); NO_WORD forbids a token.
+            end, pad: words that end a text, and that any other token is read as.
+            sentences: to which the background is bound; hypotheses come by sentence, as many of each.
+            prior: whose strings of sources the background may have, if any.
+        """
+        self.background, self.words, self.end, self.pad, self.prior = background, words, end, pad, prior
+        self.sentences, self.num_tokens = sentences, len(words)
+        self.words_and_none = nn.functional.pad(words, (0, 1), value=NO_WORD)
+
+    def start(self, n: int) -> BackgroundStates:
+        states = self.background.start(self.sentences)
+        return BackgroundStates(states.repeat_interleave(n // self.sentences, 0), np.zeros(n, dtype=bool))
+
+    def advance(self, states: BackgroundStates, tokens: np.ndarray) -> BackgroundStates:
+        words = self.words_and_none[torch.from_numpy(tokens).to(self.words.device)]
+        after = self.background.advance(states.states, words.masked_fill(words == NO_WORD, self.pad))
+        return BackgroundStates(after, states.ended | words.eq(self.end).cpu().numpy())
+
+    def select(self, states: BackgroundStates, rows: np.ndarray) -> BackgroundStates:
+        index = torch.from_numpy(rows).to(states.states.device)
+        return BackgroundStates(states.states[index], states.ended[rows])
+
+    def rows(self, states: BackgroundStates, scores: Tensor) -> list[Row]:
+        values = self._of_tokens(self.background.log_weights(states.states), states)
+        values = values.to(scores.device, scores.dtype).expand(len(states), -1)
+        none = Row(scores.new_zeros(0, dtype=torch.long), None)
+        return [none if ended else Row(None, row) for ended, row in zip(states.ended, values, strict=True)]
+
+    def in_reach(self, states: BackgroundStates, remaining: int) -> list[np.ndarray | None]:
+        limited = self.background.with_max_length(remaining)
+        if limited is self.background:
+            return [None] * len(states)
+        shares = self._of_tokens(limited.log_shares(states.states), states)
+        return list((~shares.isneginf()).expand(len(states), -1).cpu().numpy())
+
+    def least(self, states: BackgroundStates) -> int:
+        return int(self.background.steps_to_end(states.states).max())
+
+    def _of_tokens(self, values: Tensor, states: BackgroundStates) -> Tensor:
+        """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K); −inf for unknown ones."""
+        if self.prior is not None:
+            values = by_token(values, self.background.columns(states.states), self.prior)
+        return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
+
+
+# ---- several --------------------------------------------------------------------------------------------------------
+
+
+class _Several(TokenWeights[list[Any]]):
+    """Made of parts; a state has one of each part's."""
+
+    def __init__(self, parts: Sequence[TokenWeights]) -> None:
+        self.parts, self.num_tokens = list(parts), parts[0].num_tokens
+
+    def start(self, n: int) -> list[Any]:
+        return [part.start(n) for part in self.parts]
+
+    def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
+        return [part.advance(state, tokens) for part, state in zip(self.parts, states, strict=True)]
+
+    def select(self, states: list[Any], rows: np.ndarray) -> list[Any]:
+        return [part.select(state, rows) for part, state in zip(self.parts, states, strict=True)]
+
+    def rows(self, states: list[Any], scores: Tensor) -> list[Row]:
+        of_parts = [part.rows(state, scores) for part, state in zip(self.parts, states, strict=True)]
+        return [self._together(rows, scores) for rows in zip(*of_parts, strict=True)]
+
+    @abstractmethod
+    def _together(self, rows: Sequence[Row], scores: Tensor) -> Row:
+        """One hypothesis' row, of those of the parts."""
+
+    def _in_reach_of_parts(self, states: list[Any], remaining: int) -> list[tuple[np.ndarray | None, ...]]:
+        found = [part.in_reach(state, remaining) for part, state in zip(self.parts, states, strict=True)]
+        return list(zip(*found, strict=True))
+
+
+class ProductWeights(_Several):
+    """Π b_i. A text is in reach if it is for every part, which is exact if one part alone says where texts end."""
+
+    def _together(self, rows: Sequence[Row], scores: Tensor) -> Row:
+        first, *others = sorted(rows, key=lambda row: self.num_tokens if row.tokens is None else len(row.tokens))
+        if first.tokens is None:
+            weights = [row.log_weights for row in rows if row.log_weights is not None]
+            return Row(None, sum(weights[1:], weights[0]) if weights else None)
+        tokens, total = first.tokens, first.log_weights
+        for row in others:
+            of_row = row.dense(self.num_tokens, scores)[tokens]
+            allowed = ~of_row.isneginf()
+            tokens, of_row = tokens[allowed], of_row[allowed]
+            total = of_row if total is None else total[allowed] + of_row
+        return Row(tokens, total)
+
+    def in_reach(self, states: list[Any], remaining: int) -> list[np.ndarray | None]:
+        found = ([part for part in parts if part is not None] for parts in self._in_reach_of_parts(states, remaining))
+        return [np.logical_and.reduce(parts) if parts else None for parts in found]
+
+    def least(self, states: list[Any]) -> int:
+        return max(part.least(state) for part, state in zip(self.parts, states, strict=True))
+
+
+class MixtureWeights(_Several):
+    """Σ w_i b_i."""
+
+    def __init__(self, parts: Sequence[TokenWeights], weights: Sequence[float]) -> None:
+        super().__init__(parts)
+        self.log_weights = np.log(weights).tolist()
+
+    def _together(self, rows: Sequence[Row], scores: Tensor) -> Row:
+        terms = [row.dense(self.num_tokens, scores) + log_w for row, log_w in zip(rows, self.log_weights, strict=True)]
+        return Row(None, torch.stack(terms).logsumexp(0))
+
+    def in_reach(self, states: list[Any], remaining: int) -> list[np.ndarray | None]:
+        found: list[np.ndarray | None] = []
+        reached = self._in_reach_of_parts(states, remaining)
+        if all(part is None for parts in reached for part in parts):
+            return [None] * len(reached)
+        one = torch.zeros(1)
+        allowed = [part.rows(state, one) for part, state in zip(self.parts, states, strict=True)]
+        for parts, rows in zip(reached, zip(*allowed, strict=True), strict=True):
+            masks = [~row.dense(self.num_tokens, one).isneginf().cpu().numpy() for row in rows]
+            found.append(np.logical_or.reduce([m if r is None else m & r for m, r in zip(masks, parts, strict=True)]))
+        return found
+
+    def least(self, states: list[Any]) -> int:
+        return min(part.least(state) for part, state in zip(self.parts, states, strict=True))

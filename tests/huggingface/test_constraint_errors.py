@@ -1,0 +1,155 @@
+"""Constraints from untrusted input: limits, and one clear error each."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+from tiny_tokenizers import tiny_tokenizer
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.huggingface import BackgroundProcessor, Limits
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+P = BackgroundProcessor
+SMALL = Limits(states=300, seconds=20, megabytes=30)
+BILLION: dict[str, Any] = {
+    "$ref": "#/$defs/a0",
+    "$defs": {
+        **{f"a{at}": {"type": "array", "prefixItems": [{"$ref": f"#/$defs/a{at + 1}"}] * 10} for at in range(9)},
+        "a9": {"type": "null"},
+    },
+}
+DEEP: dict[str, Any] = {"type": "null"}
+for _ in range(300):
+    DEEP = {"type": "array", "items": DEEP}
+
+tokenizer_of = cache(tiny_tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda t: P.from_regex("(a{1,5000}){1,5000}", t), "from_regex: expected at most 1,000 megabytes, found about"),
+        (
+            lambda t: P.from_regex("(a|b)*a(a|b){20}", t, limits=SMALL),
+            r"at most 300 states, found 301; .*=Limits.states",
+        ),
+        (
+            lambda t: P.from_regex(r"\w{1,900}", t, limits=Limits(megabytes=5)),
+            "at most 5 megabytes, found about .* raise the limit",
+        ),
+        (lambda t: P.from_regex("a{1,200}", t, limits=Limits(seconds=1e-9)), "at most 1e-09 seconds, found more"),
+        (lambda t: P.from_regex("(" * 3000, t), "from_regex: expected fewer groups inside each other"),
+        (lambda t: P.from_regex("(a", t), "a regular expression in Python's syntax, found missing \\)"),
+        (lambda t: P.from_regex("(a)\\1", t), "an expression without backreferences, found"),
+        (lambda t: P.from_regex("a(?=b)", t), "an expression without lookaround, conditions"),
+        (lambda t: P.from_regex("a$b", t), "an expression without anchors inside"),
+        (lambda t: P.from_regex("a*", t, canonical=True), "at most 100,000 strings with canonical=True"),
+        (lambda t: P.from_json_schema(BILLION, t), "at most 20,000 parts in a schema with its references written out"),
+        (lambda t: P.from_json_schema(DEEP, t), "at most 60 objects and arrays inside each other"),
+        (
+            lambda t: P.from_json_schema({"type": "integer", "minimum": 3}, t),
+            "a schema without 'minimum', which is not",
+        ),
+        (lambda t: P.from_json_schema({"$ref": "http://x/y"}, t), "references to parts of the schema"),
+        (lambda t: P.from_json_schema("{", t), "from_json_schema: expected a JSON schema, found"),
+        (lambda t: P.from_json_schema("[]", t), "expected an object as JSON schema"),
+        (lambda t: P.from_json_schema({"type": "foo"}, t), "a JSON schema that outlines-core supports, found"),
+        (
+            lambda t: P.from_json_schema({"enum": [f"v{at:05}" for at in range(9000)]}, t, limits=SMALL),
+            "at most 30 mega",
+        ),
+        (lambda t: P.from_grammar('S -> "a" S | "b"', t), "the grammar nests without a bound; give it"),
+        (
+            lambda t: P.from_grammar("%depth 40\nS -> S S | 'a' | 'b'", t, limits=SMALL),
+            "expected at most .*, found .* raise",
+        ),
+        (lambda t: P.from_grammar('S -> "a', t), "from_grammar, line 1: expected words in quotes"),
+        (lambda t: P.from_grammar("start: x", t), "from_grammar: expected a Lark grammar that llguidance reads"),
+        (lambda t: P.from_words([], t), "from_words: expected words, found none"),
+        (lambda t: P.from_words(["a", ""], t), "from_words: expected words, found an empty one"),
+        (lambda t: P.from_terms([], t), "from_terms: expected terms with a form each, found none"),
+        (lambda t: P.from_terms([["a"], [" "]], t), "from_terms: expected terms with a form each, found none"),
+        (
+            lambda t: P.from_regex("a{9}", t, longest=2),
+            "`longest` of at least .*, which a complete string needs, found 2",
+        ),
+        (
+            lambda t: P.product([P.from_regex("a", t), P.from_regex("b", t)]),
+            "product: expected a string that the token",
+        ),
+        (lambda t: P.product([]), "product: expected at least one processor, found none"),
+        (
+            lambda t: P.from_regex("a", t) * P.from_regex("a", tokenizer_of("unigram")),
+            "processors for one tokenizer, found",
+        ),
+    ],
+)  # fmt: skip
+def test_one_error_each(build: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build(tokenizer_of("byte_level"))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda t: P.from_regex("Yes", t), "found none; use characters that it has.*some tokenizers have lower case"),
+        (lambda t: P.from_regex("Yes", t, canonical=True), "as the tokenizer writes them, found 'Yes', which .* 'yes'"),
+        (lambda t: P.from_terms(["日本"], t), "found unknown characters in '日本'"),
+    ],
+)
+def test_texts_that_a_tokenizer_cannot_write(build: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build(tokenizer_of("wordpiece"))
+
+
+def test_options() -> None:
+    tokenizer = tokenizer_of("byte_level")
+    with pytest.raises(OptionError, match="mixture: expected a weight above 0 for each of 1 processors, found"):
+        P.mixture([P.from_regex("a", tokenizer)], [-1.0])
+    with pytest.raises(OptionError, match="Limits.states=0.: expected a number above 0"):
+        Limits(states=0)
+    with pytest.raises(OptionError, match="canonical=True does not go with a Lark grammar"):
+        P.from_grammar("start: /a/", tokenizer, canonical=True)
+    with pytest.raises(DataError, match="expected a fast tokenizer .PreTrainedTokenizerFast., found str"):
+        P.from_regex("a", "gpt2")
+    with pytest.raises(DataError, match="expected scores of at least"):
+        P.from_regex("a", tokenizer)(torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, 9))
+
+
+@pytest.mark.parametrize(("package", "build"), [("outlines_core", "schema"), ("llguidance", "lark")])
+def test_a_missing_package(package: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    monkeypatch.setitem(__import__("sys").modules, f"{package}.json_schema", None)
+    tokenizer = tokenizer_of("byte_level")
+    with pytest.raises(OptionError, match=r"expected the package .*, found none; in a checkout.*pip install '.\[hf\]'"):
+        P.from_json_schema({"type": "null"}, tokenizer) if build == "schema" else P.from_grammar(
+            "start: /a/", tokenizer
+        )
+
+
+@pytest.mark.parametrize("kind", ["byte_level", "sentencepiece_bpe"])
+def test_lark_grammars_under_beams(kind: str) -> None:
+    """A grammar without a bound on its depth: each step allows what the grammar does."""
+    tokenizer = tokenizer_of(kind)
+    processor = P.from_grammar('start: "(" start ")" | "c"\n', tokenizer)
+    generator = torch.Generator().manual_seed(1)
+    written = torch.zeros(4, 1, dtype=torch.long)
+    for _ in range(12):
+        log_p = processor(written, torch.randn(4, len(tokenizer), generator=generator))
+        parents = torch.randint(0, 4, (4,), generator=generator)
+        following = torch.multinomial(log_p.exp(), 1, generator=generator)
+        written = torch.cat([written, following], dim=1)[parents]
+    assert processor.states.read_anew == 1
+    for row in written.tolist():
+        text = tokenizer.decode(row[1:], skip_special_tokens=True)
+        inner = text.lstrip("(")
+        opened = len(text) - len(inner)
+        assert inner in [*("c" + ")" * many for many in range(opened + 1)), ""], text
+        assert 1 not in row or inner == "c" + ")" * opened
