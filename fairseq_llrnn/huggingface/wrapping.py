@@ -171,7 +171,7 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
         for number, path in enumerate(as_paths(recipe.text)):
             paths.append(Path(folder, str(number)))
             with paths[-1].open("w", encoding="utf-8") as file:
-                for line in iter_lines(path):
+                for _, line in iter_lines(path):
                     tokens = tokenizer(line.rstrip("\n"), add_special_tokens=False).input_ids
                     file.write(" ".join(symbols[words[token]] for token in tokens) + "\n")
         return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
