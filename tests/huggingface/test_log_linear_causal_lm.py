@@ -46,7 +46,7 @@ MAIN = ["GPT2", "Llama", "Mamba"]
 def configuration(name: str, **more: Any) -> Any:
     special = {"bos_token_id": START, "eos_token_id": END, "pad_token_id": 0}
     kind = getattr(transformers, f"{name}Config")
-    return kind(vocab_size=ROWS, initializer_range=0.4, **special, **{**NETWORKS[name], **more})
+    return kind(**{"vocab_size": ROWS, "initializer_range": 0.4, **special, **NETWORKS[name], **more})
 
 
 def tokenizer(**special: str) -> Any:
