@@ -61,7 +61,7 @@ class LogLinearForCausalLM(LogLinearModel):
         super().__init__(config)
         self._make(AutoModel.from_config(config.text_config), prior)
         if config.feature_input:
-            self.model.set_input_embeddings(TargetWords(self.head, scale_of(self.model.get_input_embeddings())))
+            self.model.set_input_embeddings(TargetWords(self, scale_of(self.model.get_input_embeddings())))
         self.post_init()
 
     @classmethod

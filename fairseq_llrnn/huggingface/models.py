@@ -52,6 +52,7 @@ class LogLinearConfig(PreTrainedConfig):
         start_token_id: the token before the first word, which the background does not read.
     """
 
+    keys_to_ignore_at_inference = ["past_key_values"]
     sub_configs = {"text_config": AutoConfig}
     text_config: dict | PreTrainedConfig | None = None
     label_smoothing: float = 0.0
@@ -333,12 +334,14 @@ def refuse_other_start(start: int, tokens: Tensor, expected: str) -> None:
 class TargetWords(nn.Module):
     """The head's embeddings where a network expects a table of words; padding is the zero vector."""
 
-    def __init__(self, head: LogLinearHead, scale: float = 1.0) -> None:
+    def __init__(self, model: LogLinearModel, scale: float = 1.0) -> None:
         super().__init__()
-        self._embed, self._pad, self.scale = head.embed, head.pad, scale  # a method: the head is no part of this module
+        self._model = (model,)  # no part of this module; PEFT may give it another head
+        self.scale = scale
 
     def forward(self, tokens: Tensor) -> Tensor:
-        vectors = self._embed(tokens) * tokens.ne(self._pad).unsqueeze(-1)
+        head = self._model[0].head
+        vectors = head.embed(tokens) * tokens.ne(head.pad).unsqueeze(-1)
         return vectors if self.scale == 1.0 else vectors * self.scale
 
 

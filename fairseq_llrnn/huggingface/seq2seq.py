@@ -71,7 +71,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
             unk = words.index(UNK) if words else None
             size = table.num_embeddings, table.embedding_dim
             source.set_input_embeddings(SourceWords(*size, config.pad_token_id, unk, scale_of(table)))
-            target.set_input_embeddings(TargetWords(self.head, scale))
+            target.set_input_embeddings(TargetWords(self, scale))
             network._tied_weights_keys, network.all_tied_weights_keys = {}, {}  # of tables that are gone
             if "shared" in network._modules:
                 del network._modules["shared"]
